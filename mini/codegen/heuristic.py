@@ -1,0 +1,285 @@
+"""Writes recipes: from a kernel's shape and the machine's description to steps that make it fast.
+
+Two families. A *contraction* (matmul and its kin) is tiled into registers: 6 rows by 2 vectors, with the operand that is
+read again for every block of rows packed into a panel. Everything else streams: the contiguous range becomes vectors,
+the outermost one runs in parallel. What a step cannot do to a kernel it refuses (RecipeError), and the kernel stays as
+it was: the heuristic tries, it does not prove.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mini.codegen.linearize import is_loop
+from mini.codegen.recipe import RecipeError, Tuning
+from mini.ir.kernel import access, all_ranges, contractions, stage_index, stores
+from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
+from mini.schedule.index import flatten
+from mini.types import dtypes
+
+
+class Machine(NamedTuple):
+  """What the heuristic must know of a device."""
+
+  lanes: int = 8  # float32 elements of a vector register
+  threads: int = 1
+  rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
+  panel_bytes: int = 256 << 10  # what a packed panel may take: half of an L2
+
+
+class Writer(Tuning):
+  """A recipe in the making: steps that apply are kept."""
+
+  def __init__(self, kernel: UOp):
+    super().__init__(kernel)
+    self.lines: list[str] = []
+
+  def attempt(self, line: str) -> bool:
+    saved = self.kernel, dict(self.named)
+    try:
+      self.step(line)
+    except RecipeError:
+      self.kernel, self.named = saved
+      return False
+    self.lines.append(line)
+    return True
+
+
+def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
+  """(the kernel with the recipe applied, the recipe)."""
+  w = Writer(kernel)
+  found = contractions(kernel)
+  if not (len(found) == 1 and tile(w, found[0], machine)):
+    stream(w, machine)
+  return w.kernel, "\n".join(w.lines)
+
+
+# ---------------------------------------------------------------- what an access costs
+
+
+def flat_index(u: UOp) -> UOp | None:
+  """The row-major offset that a load or store touches; None where memory is a stage of a reduced shape."""
+  if u.op == "stage":
+    return flatten(stage_index(u), u.arg.shape)
+  memory, index, _ = access(u)
+  return flatten(index, memory.arg[1] if memory.op == "param" else memory.arg.shape)
+
+
+def coefficient(flat: UOp, r: UOp) -> int | None:
+  """By how much the offset moves with r; None if not by the same amount everywhere."""
+  terms, _ = linear(flat)
+  if any(t is not r and r in t.free for t in terms):
+    return None
+  return terms.get(r, 0)
+
+
+def divisions(kernel: UOp) -> int:
+  """Divisions in the addresses of a kernel: what collapsing two ranges must not add to."""
+  return sum(e.op in ("div", "mod") for u in toposort(kernel) if u.op in ("load", "store") for e in toposort(flat_index(u), access(u)[2]))
+
+
+def accesses(value: UOp) -> list[UOp]:
+  return [u for u in toposort(value) if u.op in ("load", "store")]
+
+
+def collapse_outputs(w: Writer) -> None:
+  """Neighbouring output ranges become one where every access stays as simple."""
+  changed = True
+  while changed:
+    changed = False
+    rs = closed(w.kernel)
+    for a, b in zip(rs, rs[1:]):
+      before, saved = divisions(w.kernel), (w.kernel, dict(w.named))
+      if any(r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)):
+        continue  # a store that stands between the two loops
+      if w.attempt(f"collapse {rname(a)} {rname(b)} -> {rname(a)}"):
+        if divisions(w.kernel) <= before:
+          changed = True
+          break
+        w.kernel, w.named = saved
+        w.lines.pop()
+
+
+# ---------------------------------------------------------------- everything that streams
+
+
+def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
+  """The range of this owner along which its accesses are contiguous: the one to make a vector of."""
+  values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
+  touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
+  fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
+  scores: dict[UOp, int] = {}
+  for r in closed(owner):
+    if r in fixed or not is_loop(r):
+      continue
+    score = 0
+    for u in dict.fromkeys(touched):
+      flat = flat_index(u)
+      gate = access(u)[2] if u.op != "stage" else None
+      if r not in flat.free and (gate is None or r not in gate.free):
+        continue
+      weight = 2 if u.op in ("store", "stage") else 1
+      step = coefficient(flat, r)
+      score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
+    if any(r in u.free and u.op == "cast" and u.src[0].dtype is dtypes.index for v in values for u in toposort(v)):
+      score -= 1
+    scores[r] = score
+  best = max(scores, key=lambda r: scores[r], default=None)
+  return best if best is not None and scores[best] > 0 else None
+
+
+def owners(kernel: UOp) -> list[UOp]:
+  return [u for u in reversed(toposort(kernel)) if closed(u)]
+
+
+def stream(w: Writer, machine: Machine) -> None:
+  collapse_outputs(w)
+  done: set[str] = set()  # owners by their first range's name: nodes change with every step
+  while True:
+    owner = next((u for u in owners(w.kernel) if key(u) not in done), None)
+    if owner is None:
+      break
+    done.add(key(owner))
+    values = stores(w.kernel) if owner.op == "kernel" else (owner.src[0],)
+    if any(rkind(r) == "vec" for v in values for r in v.free | frozenset(x for u in toposort(v) for x in closed(u)) if owner.op == "kernel" or r in v.free):
+      continue
+    r = contiguous(owner, w.kernel)
+    if r is None:
+      continue
+    vectorize(w, owner, r, machine)
+    done |= {key(u) for u in owners(w.kernel) if any(rname(x).startswith(rname(r)) for x in closed(u)) and u.op == owner.op}
+  parallel(w, machine)
+
+
+def key(owner: UOp) -> str:
+  return f"{owner.op} {rname(closed(owner)[0])}"
+
+
+def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
+  name, size, lanes = rname(r), rsize(r), machine.lanes
+  reduces_below = any(u.op == "reduce" and r in u.free for u in toposort(w.kernel))
+  widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
+  order = [rname(x) for x in closed(owner) if x is not r]
+  mode = "peel" if owner.op == "reduce" else "overlap"
+  for n in widths:
+    if size < n or (size % n and size < 2 * n and n > lanes):
+      continue
+    if size == n:
+      return w.attempt(f"vec {name}") and None
+    if w.attempt(f"split {name} {n} -> {name}o, {name}v {mode}"):
+      if owner.op != "reduce" and closed(owner)[-1] is not r and order:
+        w.attempt("order " + " ".join([*order, f"{name}o"]))
+      w.attempt(f"vec {name}v")
+      return None
+  return None
+
+
+def parallel(w: Writer, machine: Machine) -> None:
+  """The outermost output loop runs in parallel; a short one gives way to a longer one where nothing is staged in between."""
+  loops = [r for r in closed(w.kernel) if is_loop(r)]
+  if not loops:
+    return
+  first = loops[0]
+  nested = any(u.op in ("stage", "scan") or (u.op == "reduce" and u.free) for u in toposort(w.kernel))
+  if rsize(first) < 4 * machine.threads and not nested:
+    first = max(loops, key=rsize)
+  if first is not loops[0] and not w.attempt("order " + " ".join(rname(r) for r in [first, *(x for x in loops if x is not first)])):
+    first = loops[0]
+  if w.attempt(f"par {rname(first)}"):
+    return
+  for r in loops:  # stores that may meet (scatter) keep their loop: another runs in parallel outside it
+    if w.attempt(f"par {rname(r)}"):
+      w.attempt("order " + " ".join(rname(x) for x in [r, *(x for x in loops if x is not r)]))
+      return
+
+
+# ---------------------------------------------------------------- contractions
+
+
+def tile(w: Writer, found: UOp, machine: Machine) -> bool:
+  """The register tile; False (and nothing done) where the shape gives none."""
+  if any(rkind(r) != "loop" for r in all_ranges(w.kernel)) or any(u.op in ("stage", "scan") for u in toposort(w.kernel)):
+    return False
+  others = [u for u in toposort(w.kernel) if u.op == "reduce" and u is not found]
+  if others:
+    return False
+  collapse_outputs(w)
+  found = next(u for u in contractions(w.kernel))
+  product = found.src[0]
+  while product.op == "cast":
+    product = product.src[0]
+  outputs = closed(w.kernel)
+  store = stores(w.kernel)[-1]
+  flat = flat_index(store)
+  columns = next((r for r in reversed(outputs) if coefficient(flat, r) == 1), None)
+  if columns is None or columns not in found.free:
+    return False
+  a, b = product.src
+  if columns in a.free:
+    a, b = b, a
+  if columns in a.free or columns not in b.free:
+    return False
+  rows = max((r for r in outputs if r in a.free and r not in b.free), key=rsize, default=None)
+  if rows is None:
+    return False
+  lanes, n = machine.lanes, rsize(columns)
+  width = 2 * lanes if n >= 2 * lanes else lanes
+  if n < lanes:
+    return False
+  i, j = rname(rows), rname(columns)
+  tall = min(machine.rows, rsize(rows))
+  inner = rname(columns)
+  if n == width:
+    w.attempt(f"vec {j}")
+    outer = ""
+  elif w.attempt(f"split {j} {width} -> {j}o, {j}v overlap"):
+    w.attempt(f"vec {j}v")
+    outer, inner = f"{j}o", f"{j}v"
+  else:
+    return False
+  if rsize(rows) == tall:
+    w.attempt(f"unroll {i}")
+    row_loop = ""
+  elif w.attempt(f"split {i} {tall} -> {i}o, {i}u overlap"):
+    w.attempt(f"unroll {i}u")
+    row_loop = f"{i}o"
+  else:
+    row_loop = i
+  rest = [rname(r) for r in outputs if r is not rows and r is not columns]
+  loops = [*rest, *([outer] if outer else []), *([row_loop] if row_loop else [])]
+  if len(loops) > 1:
+    w.attempt("order " + " ".join(loops))
+  ks = [rname(r) for r in closed(next(iter(contractions(w.kernel)), found)) if is_loop(r)]
+  if row_loop and rsize(rows) >= 4 * tall:
+    pack(w, ks, inner, machine)
+  loops_now = {rname(r): r for r in closed(w.kernel) if is_loop(r)}
+  wide = [x for x in loops if x in loops_now]
+  if wide:
+    best = next((x for x in wide if rsize(loops_now[x]) >= 4 * machine.threads), max(wide, key=lambda x: rsize(loops_now[x])))
+    if best in rest and wide[0] != best:
+      w.attempt("order " + " ".join([best, *(x for x in wide if x != best)]))
+    w.attempt(f"par {best}")
+  return True
+
+
+def pack(w: Writer, ks: list[str], inner: str, machine: Machine) -> None:
+  """The operand of the columns goes into a panel that every block of rows reads again."""
+  found = next(iter(contractions(w.kernel)), None)
+  if found is None:
+    return
+  product = found.src[0]
+  while product.op == "cast":
+    product = product.src[0]
+  b = next((s for s in product.src if any(rname(r) == inner for r in s.free)), None)
+  if b is None:
+    return
+  name = next((name for name, u in w.named.items() if u is b), None)
+  ranges = {rname(r): r for r in all_ranges(w.kernel)}
+  size = b.dtype.itemsize * rsize(ranges[inner])
+  for k in ks:
+    size *= rsize(ranges[k])
+  mine = [k for k in ks if ranges[k] in b.free]
+  if name is None or size > machine.panel_bytes or not mine:
+    return
+  w.attempt(f"stage {name[1:]} over ({', '.join([*mine, inner])}) stack")
+
+

@@ -1,0 +1,191 @@
+"""Recipes: a list of text steps, each a rewrite of the kernel that keeps its meaning.
+
+  split R n -> a, b            R becomes a*n + b; n must divide the size
+  split R n -> a, b overlap    the last tile is moved back to end at the edge: R becomes min(a*n, size-n) + b.
+                               The same value is written twice: for kernel and stage ranges, and for reduce.max
+  split R n -> a, b peel       for a reduce range: the rest becomes a second reduce, over R.rest
+  collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
+  vec R | unroll R | par R     the kind of R
+  order R ...                  the order of the loops of each owner
+  stage X over (R, ...) stack  X is copied into memory over those ranges (the copies are named R.X), and read back from
+                               it. The memory has one axis per range, in the order given
+  stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
+
+X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
+"""
+from __future__ import annotations
+
+import re
+
+from mini.ir.kernel import all_ranges, is_inline, load, stage_at, stores, written
+from mini.ir.uop import (UOp, add, closed, copy, div, least, mod, mul, range_, rkind, rname, rsize, substitute,
+                         toposort, uop)  # fmt: skip
+from mini.types import MiniError
+
+
+class RecipeError(MiniError, ValueError):
+  """A step that does not apply to this kernel, with the reason."""
+
+
+class Tuning:
+  """A kernel on its way through the steps of a recipe."""
+
+  def __init__(self, kernel: UOp):
+    self.kernel = kernel
+    self.named = {f"%{n}": u for n, u in enumerate(numbered(kernel))}
+
+  def rewrite(self, table: dict[UOp, UOp]) -> None:
+    """Apply a substitution, and carry the names of values along."""
+    memo = dict(table)
+    self.kernel = substitute(self.kernel, table, memo)
+    self.named = {name: memo.get(u, u) for name, u in self.named.items()}
+
+  def range(self, name: str) -> UOp:
+    for r in all_ranges(self.kernel):
+      if rname(r) == name:
+        return r
+    raise RecipeError(f"no range %{name} in this kernel; there are {', '.join(map(rname, all_ranges(self.kernel)))}")
+
+  def owner(self, r: UOp) -> UOp:
+    return next(u for u in toposort(self.kernel) if r in closed(u))
+
+  def value(self, name: str) -> UOp:
+    if "%" + name in self.named:
+      return self.named["%" + name]
+    found = [u for u in toposort(self.kernel) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == name]
+    if len(found) != 1:
+      raise RecipeError(f"%{name} is loaded {len(found)} times; name one of its loads")
+    return found[0]
+
+  def new_range(self, name: str, size: int, kind: str = "loop", replaces: str = "") -> UOp:
+    if name != replaces and any(rname(r) == name for r in all_ranges(self.kernel)):
+      raise RecipeError(f"%{name} exists already")
+    return range_(name, size, kind)
+
+  def repeatable(self, owner: UOp) -> bool:
+    """May a value of this owner be computed and stored twice?"""
+    if owner.op == "reduce":
+      return owner.arg.what == "max"
+    if any(u.op == "scan" and u.src[1] in closed(owner) for u in toposort(self.kernel)):
+      return False
+    if owner.op != "kernel":
+      return True
+    outs = set(written(self.kernel))
+    return all(s.arg is None for s in stores(self.kernel)) and not any(u.op == "load" and u.src[0] in outs for u in toposort(self.kernel))
+
+  def split(self, name: str, n: int, outer: str, inner: str, mode: str = "") -> None:
+    r = self.range(name)
+    owner, size = self.owner(r), rsize(r)
+    rest = size % n
+    b = self.new_range(inner, n, "loop", name)
+    if not rest:
+      self.rewrite({r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
+      return self.order(outer, inner)
+    if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
+      raise RecipeError(f"%{name} carries a scan: its values must come in order")
+    if mode == "overlap" and size >= n and self.repeatable(owner):
+      self.rewrite({r: add(least(mul(self.new_range(outer, -(-size // n), "loop", name), n), size - n), b)})
+      return self.order(outer, inner)
+    if mode == "peel" and owner.op == "reduce":
+      tail = copy(owner, {r: add(range_(name + ".rest", rest), size - rest)}, ".rest")
+      if size == rest:
+        return self.rewrite({owner: tail})
+      main = substitute(owner, {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
+      return self.rewrite({owner: uop(owner.arg.what, owner.dtype, (main, tail))})
+    raise RecipeError(f"{n} does not divide %{name} = {size}: overlap (kernel and stage ranges) or peel (reduce ranges)")
+
+  def collapse(self, first: str, second: str, made: str) -> None:
+    a, b = self.range(first), self.range(second)
+    owner = self.owner(a)
+    rs = list(closed(owner))
+    if b not in rs or rs.index(b) != rs.index(a) + 1 or owner.op == "stage":
+      raise RecipeError(f"%{first} and %{second} are not next to each other in one owner")
+    c = self.new_range(made, rsize(a) * rsize(b), "loop", first)
+    self.rewrite({a: div(c, rsize(b)), b: mod(c, rsize(b))})
+
+  def kind(self, name: str, kind: str) -> None:
+    r = self.range(name)
+    if kind == "par" and self.owner(r).op != "kernel":
+      raise RecipeError(f"%{name} is no output range: only those run in parallel")
+    if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
+      raise RecipeError(f"%{name} carries a scan: it stays a loop")
+    if kind == "par" and any(s.arg is not None and not any(r in i.free for i in s.src[3:]) for s in stores(self.kernel)):
+      raise RecipeError(f"stores of different %{name} may meet at one address: it stays a loop")
+    self.rewrite({r: range_(name, rsize(r), kind)})
+
+  def order(self, *names: str) -> None:
+    pos = {n: i for i, n in enumerate(names)}
+    for name in names:
+      self.range(name)
+    for owner in [u for u in toposort(self.kernel) if any(rname(r) in pos for r in closed(u))]:
+      rs = closed(owner)
+      listed = iter(sorted((r for r in rs if rname(r) in pos), key=lambda r: pos[rname(r)]))
+      new = tuple(next(listed) if rname(r) in pos else r for r in rs)
+      if new != rs:
+        self.rewrite({owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)})
+
+  def stage(self, name: str, axes: list[list[str]], space: str) -> None:
+    """Each axis is a list of ranges; of several, their sum is staged, and the value must depend on them through it alone."""
+    value = self.value(name)
+    ranges = [[self.range(n) for n in axis] for axis in axes]
+    tag = "." + name
+    while any(rname(r).endswith(tag) for r in all_ranges(self.kernel)):
+      tag += "_"
+    table: dict[UOp, UOp] = {}
+    new = []
+    for first, *rest in ranges:
+      size = rsize(first) + sum(rsize(r) - 1 for r in rest)
+      new.append(range_(rname(first) + tag, size, "loop" if rest else rkind(first)))
+      table[first] = new[-1]
+      for r in rest:
+        table[first] = add(table[first], mul(r, -1))  # first := sum - rest; rest must then cancel
+    for r in (r for axis in ranges for r in axis):
+      if r not in value.free:
+        raise RecipeError(f"%{name} does not depend on %{rname(r)}")
+    inner = copy(value, table, tag)
+    left = inner.free & {r for axis in ranges for r in axis[1:]}
+    if left:
+      raise RecipeError(f"%{name} depends on %{rname(next(iter(left)))} not only through the sum")
+    memory = stage_at(inner, tuple(new), tuple(new), space, tuple(map(rsize, new)))
+    self.rewrite({value: load(memory, tuple(sum_of(axis) for axis in ranges))})
+
+  def step(self, line: str) -> None:
+    w = re.findall(r"[\w.]+", line.split("#")[0])
+    if not w:
+      return
+    try:
+      if w[0] == "split":
+        self.split(w[1], int(w[2]), *w[3:])
+      elif w[0] == "collapse":
+        self.collapse(*w[1:])
+      elif w[0] in ("vec", "unroll", "par"):
+        for n in w[1:]:
+          self.kind(n, w[0])
+      elif w[0] == "order":
+        self.order(*w[1:])
+      elif w[0] == "stage":
+        inside = line[line.index("(") + 1 : line.index(")")]
+        self.stage(w[1], [re.findall(r"[\w.]+", axis) for axis in inside.split(",")], w[-1])
+      else:
+        raise RecipeError("unknown step")
+    except (RecipeError, TypeError, IndexError) as e:
+      raise RecipeError(f"{line.strip()}: {e}") from None
+
+
+def numbered(kernel: UOp) -> list[UOp]:
+  """The values that have a number in the kernel's text, in its order."""
+  return [u for u in toposort(kernel) if not is_inline(u) and u.op not in ("store", "kernel")]
+
+
+def apply(kernel: UOp, recipe: str) -> UOp:
+  t = Tuning(kernel)
+  for line in recipe.splitlines():
+    t.step(line)
+  return t.kernel
+
+
+def sum_of(rs: list[UOp]) -> UOp:
+  total = rs[0]
+  for r in rs[1:]:
+    total = add(total, r)
+  return total

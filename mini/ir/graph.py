@@ -1,0 +1,238 @@
+"""Tensor graphs: nodes that have a shape. One constructor per operation, each checking what it is given.
+
+Elementwise inputs have equal shapes, or shape () and are repeated; `reduce` and `scan` keep every axis. Tensor adds
+broadcasting, promotion and Python's operators; nothing here knows of memory or devices.
+
+  const   arg = a Python number                buffer  arg = (memory or name, shape)      iota  arg = size
+  reshape, expand  arg = shape                 permute, flip  arg = axes                   pad, shrink  arg = ((a, b), ...)
+  reduce  arg = (kind, axes)                   scan  arg = (kind, axis)                    cat  arg = axis
+  gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); kind: set add mul max
+  copy    arg = a device's name               tag   arg = a number
+"""
+from __future__ import annotations
+
+from itertools import count
+from math import prod
+from typing import Any
+
+from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
+from mini.ir.uop import UOp, const, toposort, uop
+from mini.types import DType, DTypeError, ShapeError, dtypes
+
+
+def shape(u: UOp) -> tuple[int, ...]:
+  got = u.memo.get("shape")
+  if got is None:
+    for n in [u] if all("shape" in s.memo for s in u.src) else toposort(u):
+      if "shape" not in n.memo:
+        n.memo["shape"] = _infer(n)
+    got = u.memo["shape"]
+  return got
+
+
+def numel(u: UOp) -> int:
+  return prod(shape(u))
+
+
+def _infer(u: UOp) -> tuple[int, ...]:
+  if u.op == "buffer":
+    return u.arg[1]
+  if u.op == "iota":
+    return (u.arg,)
+  if not u.src:
+    return ()
+  s = shape(u.src[0])
+  if u.op in ("reshape", "expand"):
+    return u.arg
+  if u.op == "permute":
+    return tuple(s[a] for a in u.arg)
+  if u.op == "pad":
+    return tuple(lo + n + hi for n, (lo, hi) in zip(s, u.arg))
+  if u.op == "shrink":
+    return tuple(hi - lo for lo, hi in u.arg)
+  if u.op == "reduce":
+    return tuple(1 if a in u.arg[1] else n for a, n in enumerate(s))
+  if u.op == "cat":
+    return tuple(sum(shape(x)[a] for x in u.src) if a == u.arg else n for a, n in enumerate(s))
+  if u.op == "gather":
+    return shape(u.src[1])
+  if is_elementwise(u.op):
+    return next((shape(x) for x in u.src if shape(x)), ())
+  return s
+
+
+# ---------------------------------------------------------------- leaves
+
+
+def buffer(key: Any, s: tuple[int, ...], dtype: DType) -> UOp:
+  """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one."""
+  return uop("buffer", dtype, (), (key, tuple(s)))
+
+
+def iota(n: int, dtype: DType = dtypes.int32) -> UOp:
+  """0, 1, ..., n-1.   -> dtype[n]"""
+  return uop("iota", dtype, (), n)
+
+
+def full(s: tuple[int, ...], value: float | int | bool, dtype: DType) -> UOp:
+  return expand_to(const(value, dtype), s)
+
+
+# ---------------------------------------------------------------- views
+
+
+def _same(x: UOp, arg: Any) -> bool:
+  return shape(x) == arg
+
+
+def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
+  s = tuple(s)
+  if prod(s) != numel(x):
+    raise ShapeError(f"reshape: {shape(x)} has {numel(x)} elements, {s} has {prod(s)}")
+  while x.op == "reshape":
+    x = x.src[0]
+  return x if shape(x) == s else uop("reshape", x.dtype, (x,), s)
+
+
+def expand(x: UOp, s: tuple[int, ...]) -> UOp:
+  s = tuple(s)
+  if len(s) != len(shape(x)) or any(n not in (1, m) for n, m in zip(shape(x), s)):
+    raise ShapeError(f"expand: {shape(x)} does not repeat to {s}: only axes of size 1 do")
+  if x.op == "expand":
+    x = x.src[0]
+  return x if shape(x) == s else uop("expand", x.dtype, (x,), s)
+
+
+def expand_to(x: UOp, s: tuple[int, ...]) -> UOp:
+  """Broadcast x to s: ones are put in front, axes of size 1 repeated."""
+  return expand(reshape(x, (1,) * (len(s) - len(shape(x))) + shape(x)), s)
+
+
+def permute(x: UOp, axes: tuple[int, ...]) -> UOp:
+  axes = tuple(axes)
+  if sorted(axes) != list(range(len(shape(x)))):
+    raise ShapeError(f"permute: {axes} is no order of the {len(shape(x))} axes of {shape(x)}")
+  if x.op == "permute":
+    axes, x = tuple(x.arg[a] for a in axes), x.src[0]
+  return x if axes == tuple(range(len(axes))) else uop("permute", x.dtype, (x,), axes)
+
+
+def pad(x: UOp, widths: tuple[tuple[int, int], ...]) -> UOp:
+  widths = tuple((lo, hi) for lo, hi in widths)
+  if len(widths) != len(shape(x)) or any(lo < 0 or hi < 0 for lo, hi in widths):
+    raise ShapeError(f"pad: {widths} does not give two sizes >= 0 for each axis of {shape(x)}")
+  return x if not any(lo or hi for lo, hi in widths) else uop("pad", x.dtype, (x,), widths)
+
+
+def shrink(x: UOp, spans: tuple[tuple[int, int], ...]) -> UOp:
+  spans = tuple((lo, hi) for lo, hi in spans)
+  if len(spans) != len(shape(x)) or any(not 0 <= lo <= hi <= n for (lo, hi), n in zip(spans, shape(x))):
+    raise ShapeError(f"shrink: {spans} does not lie within {shape(x)}")
+  return x if spans == tuple((0, n) for n in shape(x)) else uop("shrink", x.dtype, (x,), spans)
+
+
+def flip(x: UOp, axes: tuple[int, ...]) -> UOp:
+  axes = tuple(sorted(axes))
+  if any(not 0 <= a < len(shape(x)) for a in axes):
+    raise ShapeError(f"flip: {axes} are not all axes of {shape(x)}")
+  return uop("flip", x.dtype, (x,), axes) if axes else x
+
+
+# ---------------------------------------------------------------- data
+
+
+def alu(op: str, *src: UOp) -> UOp:
+  """An elementwise operation of the table. Inputs: equal shapes or (); equal types, but for where's condition."""
+  values = src[1:] if op == "where" else src
+  if any(s.dtype is not values[0].dtype for s in values) or (op == "where" and src[0].dtype is not dtypes.bool):
+    raise DTypeError(f"{op}: inputs are {', '.join(s.dtype.name for s in src)}")
+  if len({shape(s) for s in src if shape(s)}) > 1:
+    raise ShapeError(f"{op}: shapes {', '.join(str(shape(s)) for s in src)} differ")
+  return uop(op, result_dtype(op, tuple(s.dtype for s in src)), src)
+
+
+def cast(x: UOp, dtype: DType) -> UOp:
+  return x if x.dtype is dtype else const(x.arg, dtype) if _exact_const(x, dtype) else uop("cast", dtype, (x,))
+
+
+def _exact_const(x: UOp, dtype: DType) -> bool:
+  return x.op == "const" and (dtype.kind in "fb" or x.dtype.kind != "f" or (abs(x.arg) < 2**31 and dtype.kind == "i" and dtype.itemsize >= 4))
+
+
+def bitcast(x: UOp, dtype: DType) -> UOp:
+  if x.dtype.itemsize != dtype.itemsize:
+    raise DTypeError(f"bitcast: {x.dtype.name} has {x.dtype.itemsize} bytes, {dtype.name} has {dtype.itemsize}")
+  return x if x.dtype is dtype else uop("bitcast", dtype, (x,))
+
+
+def reduce(x: UOp, kind: str, axes: tuple[int, ...]) -> UOp:
+  """Add, mul or max over axes, which stay with size 1. Over no elements: the identity of `kind`."""
+  axes = tuple(sorted(set(axes)))
+  if any(not 0 <= a < len(shape(x)) for a in axes):
+    raise ShapeError(f"reduce: {axes} are not all axes of {shape(x)}")
+  axes = tuple(a for a in axes if shape(x)[a] != 1)
+  if any(shape(x)[a] == 0 for a in axes):
+    return full(tuple(1 if a in axes else n for a, n in enumerate(shape(x))), identity(kind, x.dtype), x.dtype)
+  return uop("reduce", x.dtype, (x,), (kind, axes)) if axes else x
+
+
+def scan(x: UOp, kind: str, axis: int) -> UOp:
+  """The running add, mul or max along one axis."""
+  if not 0 <= axis < len(shape(x)):
+    raise ShapeError(f"scan: {axis} is no axis of {shape(x)}")
+  return x if shape(x)[axis] <= 1 else uop("scan", x.dtype, (x,), (kind, axis))
+
+
+def gather(x: UOp, index: UOp, axis: int) -> UOp:
+  """out[.., i, ..] = x[.., index[.., i, ..], ..].   Other axes are equal; an index outside is an IndexError at run time."""
+  _check_index("gather", x, index, axis)
+  return uop("gather", x.dtype, (x, index), axis)
+
+
+def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
+  """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`: in order) at index along axis."""
+  _check_index("scatter", base, index, axis)
+  if shape(value) != shape(index) or value.dtype is not base.dtype:
+    raise ShapeError(f"scatter: value {value.dtype.short}{list(shape(value))} must be {base.dtype.short}{list(shape(index))}")
+  return uop("scatter", base.dtype, (base, index, value), (kind, axis))
+
+
+def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
+  s, si = shape(x), shape(index)
+  if index.dtype.kind not in "iu":
+    raise DTypeError(f"{what}: the index is {index.dtype.name}, not an integer type")
+  if len(s) != len(si) or not 0 <= axis < len(s) or any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis):
+    raise ShapeError(f"{what}: index {si} and {s} differ in an axis other than {axis}")
+
+
+# ---------------------------------------------------------------- marks
+
+
+def cat(xs: tuple[UOp, ...], axis: int) -> UOp:
+  """xs in one memory, one after another along axis."""
+  s = shape(xs[0])
+  for x in xs[1:]:
+    if x.dtype is not xs[0].dtype or len(shape(x)) != len(s) or any(n != m for a, (n, m) in enumerate(zip(s, shape(x))) if a != axis):
+      raise ShapeError(f"cat: {x.dtype.short}{list(shape(x))} does not go with {xs[0].dtype.short}{list(s)} along axis {axis}")
+  full_ones = tuple(x for x in xs if shape(x)[axis])
+  return xs[0] if not full_ones else full_ones[0] if len(full_ones) == 1 else uop("cat", xs[0].dtype, full_ones, axis)
+
+
+def stage(x: UOp) -> UOp:
+  """x in memory of its own."""
+  return x if x.op in ("stage", "buffer", "cat") else uop("stage", x.dtype, (x,))
+
+
+def detach(x: UOp) -> UOp:
+  return x if x.op == "detach" else uop("detach", x.dtype, (x,))
+
+
+_tags = count(1)
+
+
+def tag(x: UOp) -> UOp:
+  """x as a node like no other, so that a gradient can be taken with respect to it and to nothing else of equal value."""
+  return uop("tag", x.dtype, (x,), next(_tags))
+
+
+assert all(op.family in ("leaf", "mark", "composite") or op.name in globals() or is_elementwise(op.name) for op in OPS.values())

@@ -1,0 +1,252 @@
+"""The reference interpreter: what every stage means, in NumPy. It is the oracle of the tests, and DEV=INTERP.
+
+`evaluate` runs a tensor graph; `run_kernel` a kernel, with any recipe applied, by making each range an axis.
+float16 and bfloat16 are rounded after every operation here; a device may keep more bits inside a kernel.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from mini.ir.graph import shape
+from mini.ir.kernel import access, all_ranges, memory_shape, stage_index
+from mini.ir.ops import OPS, REDUCERS, is_elementwise
+from mini.ir.uop import UOp, closed, is_condition, rsize, toposort
+from mini.types import DType, dtypes, to_bfloat16
+
+
+def held(x: np.ndarray, dtype: DType) -> np.ndarray:
+  """x as the interpreter holds a value of this type."""
+  x = np.asarray(x)
+  if dtype is dtypes.bfloat16:
+    return to_bfloat16(x)
+  return x if x.dtype == dtype.np else x.astype(dtype.np)
+
+
+def convert(x: np.ndarray, dtype: DType) -> np.ndarray:
+  """cast: float to integer rounds towards zero, wraps to smaller integers."""
+  with np.errstate(all="ignore"):
+    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
+      return x.astype(np.int64).astype(dtype.np)
+    return held(x, dtype)
+
+
+def bits_as(x: np.ndarray, source: DType, dtype: DType) -> np.ndarray:
+  from mini.types import from_storage, to_storage
+
+  return from_storage(np.ascontiguousarray(to_storage(x, source)).view(dtype.storage), dtype).reshape(x.shape)
+
+
+def elementwise(u: UOp, s: list[np.ndarray]) -> np.ndarray:
+  with np.errstate(all="ignore"):
+    if u.op == "cast":
+      return convert(s[0], u.dtype)
+    if u.op == "bitcast":
+      return bits_as(s[0], u.src[0].dtype, u.dtype)
+    meaning = OPS[u.op].numpy
+    assert meaning is not None, f"{u.op} has no NumPy meaning"
+    if u.dtype.kind == "b" and u.op in ("add", "mul", "max"):  # on booleans: or, and, or
+      meaning = np.logical_and if u.op == "mul" else np.logical_or
+    return held(meaning(*s), u.dtype)
+
+
+def accumulate(kind: str, x: np.ndarray, axes: tuple[int, ...], dtype: DType) -> np.ndarray:
+  with np.errstate(all="ignore"):
+    wide = np.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype.np
+    return held(REDUCERS[kind].reduce(x, axis=axes, keepdims=True, dtype=None if kind == "max" else wide), dtype)
+
+
+def checked(index: np.ndarray, size: int, what: str) -> np.ndarray:
+  if index.size and (index.min() < 0 or index.max() >= size):
+    bad = index.min() if index.min() < 0 else index.max()
+    raise IndexError(f"{what}: index {bad} is out of bounds for an axis of size {size}")
+  return index.astype(np.int64)
+
+
+def _scatter(base: np.ndarray, index: np.ndarray, value: np.ndarray, arg: tuple[str, int]) -> np.ndarray:
+  kind, axis = arg
+  out = base.copy()
+  grid = list(np.ogrid[tuple(map(slice, index.shape))])
+  grid[axis] = checked(index, base.shape[axis], "scatter")
+  if kind == "set":
+    out[tuple(grid)] = value
+  else:
+    with np.errstate(all="ignore"):
+      REDUCERS[kind].at(out, tuple(grid), value)
+  return out
+
+
+def node(u: UOp, s: list[np.ndarray], memory: Callable[[UOp], np.ndarray]) -> np.ndarray:
+  """One node of a graph, from the values of its sources."""
+  if u.op == "buffer":
+    return memory(u)
+  if u.op == "const":
+    return np.asarray(u.arg, u.dtype.np)
+  if u.op == "iota":
+    return held(np.arange(u.arg), u.dtype)
+  if is_elementwise(u.op):
+    return np.broadcast_to(elementwise(u, s), shape(u))
+  x = s[0]
+  if u.op == "reshape":
+    return x.reshape(u.arg)
+  if u.op == "expand":
+    return np.broadcast_to(x, u.arg)
+  if u.op == "permute":
+    return x.transpose(u.arg)
+  if u.op == "pad":
+    return np.pad(x, u.arg) if u.arg else x
+  if u.op == "shrink":
+    return x[tuple(slice(lo, hi) for lo, hi in u.arg)]
+  if u.op == "flip":
+    return np.flip(x, u.arg)
+  if u.op == "reduce":
+    return accumulate(u.arg[0], x, u.arg[1], u.dtype)
+  if u.op == "scan":
+    with np.errstate(all="ignore"):
+      return held(REDUCERS[u.arg[0]].accumulate(x, axis=u.arg[1], dtype=x.dtype), u.dtype)
+  if u.op == "gather":
+    return np.take_along_axis(x, checked(s[1], x.shape[u.arg], "gather"), u.arg)
+  if u.op == "scatter":
+    return _scatter(x, s[1], s[2], u.arg)
+  if u.op == "cat":
+    return np.concatenate(s, axis=u.arg)
+  if u.op in ("stage", "detach", "copy", "tag"):
+    return x
+  raise ValueError(f"{u.op} is not an operation of a tensor graph")
+
+
+def evaluate(roots: list[UOp], memory: Callable[[UOp], np.ndarray]) -> list[np.ndarray]:
+  """The values of the roots; `memory` gives the array of each buffer leaf."""
+  order = toposort(*roots)
+  users: dict[UOp, int] = dict.fromkeys(roots, 1)
+  for u in order:
+    for x in u.src:
+      users[x] = users.get(x, 0) + 1
+  val: dict[UOp, Any] = {}
+  for u in order:
+    val[u] = node(u, [val[x] for x in u.src], memory)
+    for x in u.src:
+      users[x] -= 1
+      if not users[x]:
+        val[x] = None  # no one reads it again
+  return [val[r] for r in roots]
+
+
+# ---------------------------------------------------------------- kernels
+
+INDEX = {"add": np.add, "mul": np.multiply, "div": np.floor_divide, "mod": np.mod, "min": np.minimum,
+         "lt": np.less, "and": np.logical_and}  # fmt: skip
+CELLS = 1 << 22  # a kernel with more iterations runs in slices of its outermost range
+
+
+def unwritten(s: tuple[int, ...], dtype: DType) -> np.ndarray:
+  """Memory that nothing was written to yet: NaN where the type has it."""
+  return np.full(s, np.nan if dtype.kind == "f" else 0, dtype.np)
+
+
+def run_kernel(kernel: UOp, data: dict[str, np.ndarray]) -> None:
+  """Run a kernel on arrays by the names of its parameters. What it writes is written in place, or made if missing.
+
+  Every range is an axis: a value is an array with one axis per range of the kernel, of length 1 where it does not depend
+  on that range. So a kernel with any recipe applied runs without a Python loop.
+  """
+  for u in toposort(kernel):
+    if u.op == "param":
+      name, s = u.arg
+      held_already = data.setdefault(name, unwritten(s, u.dtype))
+      assert held_already.dtype == u.dtype.np, f"{name} is {held_already.dtype}, not {u.dtype.np}"
+      data[name] = held_already.reshape(s)
+  ranges = all_ranges(kernel)
+  scanned = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
+  sliced, cells = 0, int(np.prod([rsize(r) for r in ranges], dtype=object))
+  while sliced < len(closed(kernel)) and cells > CELLS and ranges[sliced] not in scanned:
+    cells //= rsize(ranges[sliced])
+    sliced += 1
+  for at in np.ndindex(*(rsize(r) for r in ranges[:sliced])):
+    _Slice(kernel, data, ranges, at).run()
+
+
+class _Slice:
+  """One pass over the kernel, with its first ranges fixed at `at`."""
+
+  def __init__(self, kernel: UOp, data: dict[str, np.ndarray], ranges: list[UOp], at: tuple[int, ...]):
+    self.kernel, self.data, self.ranges = kernel, data, ranges
+    self.axis = {r: n for n, r in enumerate(ranges)}
+    self.ones = (1,) * len(ranges)
+    self.val: dict[UOp, Any] = {}
+    self.memory: dict[UOp, np.ndarray] = {}
+    for r, n in self.axis.items():
+      values = np.array([at[n]]) if n < len(at) else np.arange(rsize(r))
+      self.val[r] = values.reshape(self.ones[:n] + (-1,) + self.ones[n + 1 :])
+
+  def run(self) -> None:
+    for u in toposort(self.kernel):
+      if u.op == "store":
+        self.store(u)
+      elif u.op == "stage":
+        self.stage(u)
+      elif u.op not in ("range", "param", "kernel"):
+        self.val[u] = self.value(u)
+
+  def value(self, u: UOp) -> np.ndarray:
+    s = [self.val.get(x) for x in u.src]
+    if u.op == "const":
+      return np.asarray(u.arg, u.dtype.np).reshape(self.ones)
+    if u.op == "load":
+      return self.load(u)
+    if u.op == "reduce":
+      return accumulate(u.arg.what, self.along(s[0], closed(u)), tuple(self.axis[r] for r in closed(u)), u.dtype)
+    if u.op == "scan":
+      with np.errstate(all="ignore"):
+        x = self.along(s[0], (u.src[1],))
+        return held(REDUCERS[u.arg].accumulate(x, axis=self.axis[u.src[1]], dtype=x.dtype), u.dtype)
+    if is_condition(u) or (u.dtype is dtypes.index and u.op != "cast"):
+      return INDEX[u.op](*s)
+    return elementwise(u, s)
+
+  def along(self, x: np.ndarray, rs: tuple[UOp, ...]) -> np.ndarray:
+    """x, with an axis of full length for each of the ranges."""
+    return np.broadcast_to(x, [max(n, self.val[r].size) if r in rs else n for n, r in zip(x.shape, self.ranges)])
+
+  def outer(self, stage: UOp) -> list[Any]:
+    """A stage's memory exists once for every combination of the ranges that are free in it."""
+    return [np.arange(self.val[r].size).reshape(self.val[r].shape) if r in stage.free else 0 for r in self.ranges]
+
+  def cells(self, u: UOp) -> tuple[Any, ...]:
+    """Where a load or store reaches, as a fancy index; what is gated off goes to cell 0."""
+    memory, index, gate = access(u)
+    out = self.outer(memory) if memory.op == "stage" else []
+    for i, n in zip(index, memory_shape(memory)):
+      i = np.where(self.val[gate], self.val[i], 0)
+      assert i.size == 0 or (i.min() >= 0 and i.max() < n), f"index {i.min()}..{i.max()} of an axis of {n}"
+      out.append(i)
+    return tuple(out)
+
+  def load(self, u: UOp) -> np.ndarray:
+    memory, _, gate = access(u)
+    cells = self.data[memory.arg[0]] if memory.op == "param" else self.memory[memory]
+    gate = self.val[gate]
+    if cells.size == 0:
+      return np.zeros(gate.shape, u.dtype.np)
+    got = cells[self.cells(u)]
+    return np.where(gate, got if got.ndim else got.reshape(self.ones), np.zeros((), u.dtype.np))
+
+  def stage(self, u: UOp) -> None:
+    index = [self.val[i] for i in stage_index(u)]
+    self.memory[u] = unwritten(tuple(self.val[r].size if r in u.free else 1 for r in self.ranges) + u.arg.shape, u.dtype)
+    self.memory[u][(*self.outer(u), *index)] = self.val[u.src[0]]
+
+  def store(self, u: UOp) -> None:
+    target, index, gate = access(u)
+    array, value, gate = self.data[target.arg[0]], self.val[u.src[1]], self.val[gate]
+    if not index:  # one cell
+      array = array.reshape(1)
+    where = [self.val[i] for i in index] or [np.zeros(self.ones, np.int64)]
+    cells = np.broadcast_arrays(*where, value, gate)
+    *at, value, gate = (x[np.broadcast_to(cells[-1], x.shape)] for x in cells)
+    if u.arg is None:
+      array[tuple(at)] = value
+    else:
+      with np.errstate(all="ignore"):
+        REDUCERS[u.arg].at(array, tuple(at), value)

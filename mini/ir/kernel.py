@@ -1,0 +1,108 @@
+"""Kernels: scalars over ranges. One constructor per node, and the parts of a node by name.
+
+  param   arg = (name, shape)                       memory handed to the kernel
+  load    src = (memory, gate, *index)              memory is a param or a stage; 0 where the gate is false
+  store   src = (param, value, gate, *index)        arg None writes, "add" | "mul" | "max" accumulates (scatter)
+  reduce  src = (value, *ranges)                    closes its ranges
+  scan    src = (value, range)  arg = kind          the running value along a loop that its owner closes
+  stage   src = (value, *index, *ranges)            writes value to anonymous memory[index] for all its ranges; the memory
+                                                    exists once for each combination of the ranges that stay free in it
+  kernel  src = (store, ..., *ranges)               closes its output ranges, outermost first
+  cast    index -> value (iota), value -> index (the index of a gather, which needs a gate)
+
+The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
+lanes of every value that depends on them and make none.
+"""
+from __future__ import annotations
+
+from mini.ir.uop import TRUE, Over, UOp, closed, toposort, uop
+from mini.types import DType, dtypes
+
+Index = tuple  # of UOps with dtype index, one per axis
+
+
+def param(name: str, shape: tuple[int, ...], dtype: DType) -> UOp:
+  return uop("param", dtype, (), (name, tuple(shape)))
+
+
+def load(memory: UOp, index: Index, gate: UOp = TRUE) -> UOp:
+  return uop("load", memory.dtype, (memory, gate, *index))
+
+
+def store(target: UOp, index: Index, value: UOp, gate: UOp = TRUE, how: str | None = None) -> UOp:
+  return uop("store", dtypes.void, (target, value, gate, *index), how)
+
+
+def reduce_over(kind: str, value: UOp, ranges: tuple[UOp, ...]) -> UOp:
+  return uop("reduce", value.dtype, (value, *ranges), Over(kind, len(ranges))) if ranges else value
+
+
+def scan_over(kind: str, value: UOp, r: UOp) -> UOp:
+  return uop("scan", value.dtype, (value, r), kind)
+
+
+def stage_at(value: UOp, index: Index, ranges: tuple[UOp, ...], space: str, shape: tuple[int, ...]) -> UOp:
+  return uop("stage", value.dtype, (value, *index, *ranges), Over(space, len(ranges), tuple(shape)))
+
+
+def kernel(name: str, stores: tuple[UOp, ...], ranges: tuple[UOp, ...]) -> UOp:
+  return uop("kernel", dtypes.void, (*stores, *ranges), Over(name, len(ranges)))
+
+
+def memory_shape(memory: UOp) -> tuple[int, ...]:
+  return memory.arg[1] if memory.op == "param" else memory.arg.shape
+
+
+def access(u: UOp) -> tuple[UOp, Index, UOp]:
+  """(memory, index, gate) of a load or store."""
+  return (u.src[0], u.src[2:], u.src[1]) if u.op == "load" else (u.src[0], u.src[3:], u.src[2])
+
+
+def stage_index(u: UOp) -> Index:
+  """Where a stage writes its value."""
+  return u.src[1 : len(u.src) - u.arg.count]
+
+
+def stores(k: UOp) -> tuple[UOp, ...]:
+  return k.src[: len(k.src) - k.arg.count]
+
+
+def written(k: UOp) -> list[UOp]:
+  """The params that the kernel writes."""
+  return list(dict.fromkeys(s.src[0] for s in stores(k)))
+
+
+def is_inline(u: UOp) -> bool:
+  """Printed where it is used, without a name: index expressions, conditions on them, constants, params."""
+  if u.dtype is dtypes.index:
+    return True
+  return u.op in ("const", "param") or (u.dtype is dtypes.bool and u.op in ("lt", "and") and _on_indices(u))
+
+
+def _on_indices(u: UOp) -> bool:
+  return u.src[0].dtype is dtypes.index if u.op == "lt" else u.op == "and" and _on_indices(u.src[0]) and _on_indices(u.src[1])
+
+
+def all_ranges(k: UOp) -> list[UOp]:
+  """The kernel's own ranges first, then those of inner owners as they appear."""
+  out = dict.fromkeys(closed(k))
+  for u in toposort(k):
+    out.update(dict.fromkeys(closed(u)))
+  return list(out)
+
+
+def is_contraction(u: UOp, k: UOp) -> bool:
+  """Is u, a reduce of kernel k, a sum of products whose factors are each used again along an output range?"""
+  if u.op != "reduce" or u.arg.what != "add":
+    return False
+  product = u.src[0]
+  while product.op == "cast":
+    product = product.src[0]
+  if product.op != "mul":
+    return False
+  a, b = (s.free for s in product.src)
+  return bool((a - b) - set(closed(u)) and (b - a) - set(closed(u)) and a & b & set(closed(u)))
+
+
+def contractions(k: UOp) -> list[UOp]:
+  return [u for u in toposort(k) if is_contraction(u, k)]

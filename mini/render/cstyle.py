@@ -1,0 +1,394 @@
+"""Lines -> text of a C-like language. Lanes are expanded here and nowhere else: an unrolled lane becomes one named
+variable per value, a vector lane one vector per `width` elements (width 1: scalars).
+
+Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
+row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
+A language is a `Language`: its tables of spellings, and nothing else that differs.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Callable, Mapping
+
+from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
+from mini.ir.kernel import access, is_inline, stage_index, written
+from mini.ir.ops import identity
+from mini.ir.uop import (TRUE, UOp, bounds, closed, conjuncts, const, linear, rkind, rname, rsize, substitute,
+                         toposort)  # fmt: skip
+from mini.schedule.index import flatten
+from mini.types import DType, MiniError, dtypes
+
+
+class RenderError(MiniError):
+  """A kernel that this language cannot express."""
+
+
+@dataclass(frozen=True)
+class Language:
+  """What a device's language calls things. `spell(op, dtype, width, helpers)` gives a format string for the operands,
+  and may ask for helper functions by adding to `helpers` {name: definition}."""
+
+  name: str
+  width: int  # elements of one vector register; 1: no vectors
+  types: Mapping[DType, str]
+  spell: Callable[[UOp, int, dict[str, str]], str]
+  literal: Callable[[float | int | bool, DType], str]
+  vector: Callable[[DType, dict[str, str]], str]  # the name of the vector type
+  splat: Callable[[str, DType, dict[str, str]], str]
+  load: Callable[[str, str, DType, int, dict[str, str]], str]  # pointer, index, dtype, width
+  store: Callable[[str, str, str, DType, int, dict[str, str]], str]
+  head: Callable[[str, list[tuple[UOp, bool]], bool], str]  # name, params (written?), has it an error word
+  par: Callable[[str, int], str]  # name, size -> how a parallel loop opens
+  stack: Callable[[str, str, int], str]  # type, name, size
+  close: str = "}"
+  storage: Mapping[DType, str] = field(default_factory=dict)  # memory's type where it is not the register's
+  raise_: str = "if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);"
+
+
+INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
+
+
+def line_lanes(line: Line) -> tuple[UOp, ...]:
+  """The lanes that a line is expanded over."""
+  u, op = line.node, line.op
+  if op in ("loop", "end", "alloc"):
+    return ()
+  if op in ("acc", "accum"):
+    return lanes(u.src[0])
+  if op == "store":
+    return sort_lanes({r for s in u.src for r in lanes(s)})
+  return lanes(u)
+
+
+def vector(ls: tuple[UOp, ...]) -> UOp | None:
+  return ls[-1] if ls and rkind(ls[-1]) == "vec" else None
+
+
+def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
+  return [r for r in ls if rkind(r) == "unroll"]
+
+
+def carries_value(e: UOp) -> bool:
+  """Does an index expression or condition depend on data?"""
+  got = e.memo.get("data")
+  if got is None:
+    got = e.memo["data"] = e.op == "cast" or any(carries_value(s) for s in e.src)
+  return got
+
+
+class Renderer:
+  """One kernel's text. `source()` gives it; the helper functions that it calls are left in `helpers`."""
+
+  def __init__(self, kernel: UOp, lang: Language, name: str):
+    self.kernel, self.lang, self.name = kernel, lang, name
+    self.out: list[str] = []
+    self.depth = 1
+    self.helpers: dict[str, str] = {}
+    self.lines = linearize(kernel)
+    self.number = {line.node: n for n, line in enumerate(self.lines)}
+    self.flat: dict[tuple, tuple[str, UOp]] = {}
+    self.users: dict[UOp, list[UOp]] = {}
+    self.nested: set[UOp] = set()
+    order = toposort(kernel)
+    for u in order:
+      for s in u.src:
+        self.users.setdefault(s, []).append(u)
+      vs = [r for r in lanes(u) if rkind(r) == "vec"] if u.op != "range" else []
+      if len(vs) > 1:
+        raise RenderError(f"{u.op} depends on two vec ranges")
+      if vs and rsize(vs[0]) % lang.width:
+        raise RenderError(f"vec %{rname(vs[0])}: {rsize(vs[0])} is not a multiple of {lang.width}")
+    outs = written(kernel)
+    loaded = dict.fromkeys(u.src[0] for u in order if u.op == "load" and u.src[0].op == "param")
+    self.params = outs + [p for p in loaded if p not in outs]
+    self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
+
+  def emit(self, s: str) -> None:
+    self.out.append("  " * self.depth + s)
+
+  def chunks(self, v: UOp | None) -> range:
+    return range(rsize(v) // self.lang.width) if v is not None else range(1)
+
+  # ---------------------------------------------------------------- names and addresses
+
+  def ref(self, u: UOp, env: dict[UOp, int], wide: bool = False) -> str:
+    """u for one choice of lanes; as a vector if `wide`."""
+    v = vector(lanes(u))
+    if u.op == "const":
+      s = self.lang.literal(u.arg, u.dtype)
+    elif is_inline(u):
+      return self.condition(u, env, wide)
+    elif u in self.nested:
+      s = self.arith(u, env)
+    else:
+      s = f"v{self.number[u]}" + self.suffix(lanes(u), env)
+    return self.lang.splat(s, u.dtype, self.helpers) if wide and v is None and self.lang.width > 1 else s
+
+  def suffix(self, ls: tuple[UOp, ...], env: dict[UOp, int]) -> str:
+    return "".join(f"_{env[r]}" for r in ls)
+
+  def elements(self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType) -> str:
+    """A vector written out element by element."""
+    return f"({self.lang.vector(dtype, self.helpers)}){{" + ", ".join(show(e, env, n) for n in range(self.lang.width)) + "}"
+
+  def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
+    if not wide or self.lang.width == 1:
+      return f"({self.at(cond, env)})"
+    if vector(lanes(cond)) is None:
+      return self.lang.splat(f"({self.at(cond, env)})", dtypes.bool, self.helpers)
+    return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
+
+  def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
+    """An index expression or condition for one choice of lanes, and one element of the vector."""
+    table = {r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free}
+    if not table:
+      return self.expr(e, env, lane)
+    for u in toposort(e):  # values keep their lanes: they are variables
+      if u.op == "cast" and u.dtype is dtypes.index:
+        table[u] = u
+    return self.expr(substitute(e, table), env, lane)
+
+  def expr(self, u: UOp, env: dict[UOp, int], lane: int, tight: bool = False) -> str:
+    if u.op == "const":
+      return str(u.arg) if not isinstance(u.arg, bool) else str(int(u.arg))
+    if u.op == "range":
+      return cname(u)
+    if u.op == "cast":
+      s = self.ref(u.src[0], env)
+      return f"(long){s}[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else f"(long){s}"
+    if u.op == "min":
+      a, b = (self.expr(s, env, lane) for s in u.src)
+      return f"({a} < {b} ? {a} : {b})"
+    if u.op == "lt":
+      return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
+    if u.op == "and":
+      return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
+    s = f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
+    return f"({s})" if tight else s
+
+  def memory(self, u: UOp, index: tuple[UOp, ...]) -> tuple[str, UOp]:
+    """(pointer, flat index) of a parameter or a stage."""
+    key = (u, index)
+    if key not in self.flat:
+      if u.op == "param":
+        self.flat[key] = u.arg[0], flatten(index, u.arg[1])
+      else:
+        own = lanes(u)
+        self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
+      if any(e.op in ("div", "mod") and bounds(e.src[0])[0] < 0 for e in toposort(self.flat[key][1])):
+        raise RenderError("C rounds towards zero: division of an index that may be negative")
+    return self.flat[key]
+
+  def stride(self, flat: UOp, v: UOp) -> int | None:
+    """Coefficient of lane v in a flat index; None if it is not affine in v."""
+    terms, _ = linear(flat)
+    if any(t is not v and v in t.free for t in terms):
+      return None
+    return terms.get(v, 0)
+
+  # ---------------------------------------------------------------- lines
+
+  def load(self, u: UOp, env: dict[UOp, int]) -> str:
+    target, index, gate = access(u)
+    p, flat = self.memory(target, index)
+    v = vector(lanes(u)) if self.lang.width > 1 else None
+    zero = self.lang.literal(0, u.dtype)
+
+    def one(lane: int) -> str:
+      s = self.lang.load(p, self.at(flat, env, lane), u.dtype, 1, self.helpers)
+      return f"({self.at(gate, env, lane)}) ? {s} : {zero}" if gate is not TRUE else s
+
+    if v is None:
+      return one(0)
+    if self.stride(flat, v) == 1 and v not in gate.free:
+      s = self.lang.load(p, self.at(flat, env), u.dtype, self.lang.width, self.helpers)
+      return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.lang.splat(zero, u.dtype, self.helpers)}"
+    minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
+    return f"({self.lang.vector(u.dtype, self.helpers)}){{" + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width)) + "}"
+
+  def store(self, target: UOp, index: tuple[UOp, ...], value: UOp, env: dict[UOp, int], ls: tuple[UOp, ...], gate: UOp, how: str | None) -> None:
+    p, flat = self.memory(target, index)
+    v = vector(ls) if self.lang.width > 1 else None
+    d, w = target.dtype, self.lang.width
+    guard = f"if ({self.at(gate, env)}) " if gate is not TRUE else ""
+
+    def merged(i: str, x: str, width: int) -> str:
+      if how is None:
+        return x
+      old = self.lang.load(p, i, d, width, self.helpers)
+      return self.spelled(how, d, width, old, x)
+
+    if v is None:
+      i = self.at(flat, env)
+      return self.emit(guard + self.lang.store(p, i, merged(i, self.ref(value, env), 1), d, 1, self.helpers))
+    x = self.ref(value, env, True)
+    if self.stride(flat, v) == 1 and v not in gate.free:
+      i = self.at(flat, env)
+      return self.emit(guard + self.lang.store(p, i, merged(i, x, w), d, w, self.helpers))
+    bit = " & 1" if d is dtypes.bool else ""
+    self.emit("{ " + f"{self.lang.vector(d, self.helpers)} x = {x};")
+    for n in range(w):
+      guard = f"if ({self.at(gate, env, n)}) " if gate is not TRUE else ""
+      i = self.at(flat, env, n)
+      self.emit("  " + guard + self.lang.store(p, i, merged(i, f"x[{n}]{bit}", 1), d, 1, self.helpers))
+    self.emit("}")
+
+  def spelled(self, op: str, dtype: DType, width: int, *operands: str) -> str:
+    """An operation that has no node of its own (accumulate, fold): both operands of one type."""
+    from mini.ir.uop import uop
+
+    a = uop("param", dtype, (), ("a", ()))
+    return self.lang.spell(uop(op, dtype, (a, a)), width, self.helpers).format(*operands)
+
+  def width_of(self, u: UOp) -> int:
+    return self.lang.width if vector(lanes(u)) is not None else 1
+
+  def arith(self, u: UOp, env: dict[UOp, int]) -> str:
+    w = self.width_of(u)
+    if u.op == "cast" and u.src[0].dtype is dtypes.index:  # iota
+      t = self.lang.types[u.dtype]
+      if w == 1:
+        return f"({t})({self.at(u.src[0], env)})"
+      return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
+    return self.lang.spell(u, w, self.helpers).format(*(self.ref(s, env, w > 1) for s in u.src))
+
+  def fold(self, u: UOp, env: dict[UOp, int]) -> str:
+    """Combine the lanes of the accumulator that this reduce closes."""
+    value = u.src[0]
+    gone = [r for r in lanes(value) if r in closed(u)]
+    v, kept = vector(lanes(value)), vector(lanes(u))
+    looped = any(rkind(r) in ("loop", "par") for r in closed(u))
+    w = self.lang.width if v is not None else 1
+    parts = []
+    for choice in product(*(self.chunks(r) if rkind(r) == "vec" else range(rsize(r)) for r in gone)):
+      e = {**env, **dict(zip(gone, choice))}
+      parts.append(f"acc{self.number[u]}" + self.suffix(lanes(value), e) if looped else self.ref(value, e, w > 1))
+    while len(parts) > 1:
+      pairs = [self.spelled(u.arg.what, u.dtype, w, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+      parts = pairs + (parts[-1:] if len(parts) % 2 else [])
+    if v is None or kept is not None or self.lang.width == 1:
+      return parts[0]
+    t = f"f{self.number[u]}"  # the last vector, lane by lane, as a tree
+    self.emit(f"{self.lang.vector(u.dtype, self.helpers)} {t} = {parts[0]};")
+    bit = " & 1" if u.dtype is dtypes.bool else ""
+    parts = [f"{t}[{n}]{bit}" for n in range(self.lang.width)]
+    while len(parts) > 1:
+      half = len(parts) // 2
+      parts = [self.spelled(u.arg.what, u.dtype, 1, parts[i], parts[i + half]) for i in range(half)]
+    return parts[0]
+
+  def line(self, line: Line, env: dict[UOp, int]) -> None:
+    u, op = line.node, line.op
+    ls = line_lanes(line)
+    v = vector(ls)
+    for c in self.chunks(v):
+      e = {**env, v: c} if v is not None else env
+      w = self.lang.width if v is not None else 1
+      kind = "" if op == "store" else self.lang.vector(u.dtype, self.helpers) if w > 1 else self.lang.types[u.dtype]
+      acc = f"acc{self.number[u]}" + self.suffix(ls, e) if op in ("acc", "accum") else ""
+      how = (u.arg if u.op == "scan" else u.arg.what) if acc else ""
+      if op == "acc":
+        start = self.lang.literal(identity(how, u.dtype), u.dtype)
+        self.emit(f"{kind} {acc} = {self.lang.splat(start, u.dtype, self.helpers) if w > 1 else start};")
+      elif op == "accum":
+        self.emit(f"{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(u.src[0], e, w > 1))};")
+        if u.op == "scan":
+          self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
+      elif op == "store" and u.op == "stage":
+        self.store(u, stage_index(u), u.src[0], e, ls, TRUE, None)
+      elif op == "store":
+        target, index, gate = access(u)
+        self.check(index, gate, target, e)
+        self.store(target, index, u.src[1], e, ls, gate, u.arg)
+      else:
+        if op == "load":
+          self.check(access(u)[1], access(u)[2], u.src[0], e)
+        s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
+        self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
+
+  def check(self, index: tuple[UOp, ...], gate: UOp, target: UOp, env: dict[UOp, int]) -> None:
+    """A data-dependent index that its guard keeps out is an error that the program reports."""
+    guards = [c for c in conjuncts(gate) if carries_value(c)]
+    if not guards or not self.lang.raise_:
+      return
+    whole = [i for i in index if carries_value(i)]
+    for lane in range(self.lang.width if any(vector(lanes(v)) is not None for c in guards for v in toposort(c) if not is_inline(v)) else 1):
+      shown = " && ".join(self.at(c, env, lane) for c in guards)
+      least = max((c.src[1].arg for c in guards), default=0)
+      self.emit(self.lang.raise_.format(guard=shown, size=least, index=self.at(whole[0], env, lane) if whole else "0"))
+
+  # ---------------------------------------------------------------- the kernel
+
+  def run(self, segment: list[Line]) -> None:
+    """Straight-line code."""
+    here = {line.node for line in segment}
+    for line in segment:
+      user = self.users.get(line.node, [])
+      plain = line.op not in ("load", "fold", "store", "acc", "accum", "alloc")
+      if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
+        onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
+        if lanes(onto) == lanes(line.node) and not (user[0].op == "store" and line_lanes(Line("store", user[0])) != lanes(line.node)):
+          self.nested.add(line.node)
+    batch: list[Line] = []
+    for line in segment:
+      if line.node in self.nested:
+        continue
+      ls = unrolled(line_lanes(line))
+      reads = {v for s in line.node.src for v in values_in(s)} if not ls else set()
+      if line.op == "fold" or (not ls and any(b.node in reads or b.op == "store" for b in batch)):
+        self.flush(batch)
+      if ls:
+        batch.append(line)
+      else:
+        self.line(line, {})
+    self.flush(batch)
+
+  def flush(self, batch: list[Line]) -> None:
+    rs = list(dict.fromkeys(r for line in batch for r in unrolled(line_lanes(line))))
+    for choice in product(*(range(rsize(r)) for r in rs)):
+      env = dict(zip(rs, choice))
+      for line in batch:
+        mine = unrolled(line_lanes(line))
+        if all(env[r] == 0 for r in rs if r not in mine):
+          self.line(line, {r: env[r] for r in mine})
+    batch.clear()
+
+  def source(self) -> str:
+    segment: list[Line] = []
+    for line in [*self.lines, None]:
+      if line is not None and line.op not in ("loop", "end", "alloc"):
+        segment.append(line)
+        continue
+      self.run(segment)
+      segment = []
+      if line is None:
+        break
+      u = line.node
+      if line.op == "alloc":
+        n = prod(map(rsize, lanes(u))) * prod(u.arg.shape)
+        self.emit(self.lang.stack(self.lang.storage.get(u.dtype, self.lang.types[u.dtype]), f"m{self.number[u]}", n))
+      elif line.op == "loop":
+        i = cname(u)
+        self.emit(self.lang.par(i, rsize(u)) if rkind(u) == "par" else f"for (long {i} = 0; {i} < {rsize(u)}; {i}++) {{")
+        self.depth += 1
+      else:
+        self.depth -= 1
+        self.emit(self.lang.close)
+    outs = set(written(self.kernel))
+    head = self.lang.head(self.name, [(p, p in outs) for p in self.params], self.guarded)
+    return head + "\n" + "\n".join(self.out) + "\n}\n"
+
+
+RESERVED = re.compile(r"(v|m|f|a|acc)\d.*|x|lo|hi|err|args|if|for|do|int|long|auto|case|char|else|enum|goto|void|register|return")
+
+
+def cname(r: UOp) -> str:
+  """The name of a range as an identifier that is neither a word of C nor one of ours."""
+  name = rname(r).replace(".", "_")
+  return name + "_" if RESERVED.fullmatch(name) else name
+
+
+__all__ = ["Language", "RenderError", "Renderer", "cname"]

@@ -1,0 +1,385 @@
+"""Graph -> kernels: every value is inlined, staged on the stack inside its user, or global.
+
+One walk over the whole graph, users before sources. A *demand* on a value is (root, index): the kernel that wants it and
+the index tuple at which it does; its context is the ordered ranges that enclose the user. When a node is reached, all
+demands on it are known, so the decision (`place`) is final, and what gets memory passes one demand on. A second pass per
+kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from mini.ir.graph import numel, shape
+from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
+from mini.ir.ops import VIEWS, is_elementwise
+from mini.ir.uop import FALSE, TRUE, UOp, add, bounds, both, conjuncts, const, free_in, mul, range_, rsize, substitute, toposort, uop
+from mini.schedule.index import Index, stored_index, view_index
+from mini.types import dtypes
+
+STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
+RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
+COSTLY = 8  # operations that are not worth repeating in a loop
+TRANSPARENT = VIEWS | {"detach", "copy"}
+LEAVES = {"buffer", "const", "iota"}
+WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
+ALWAYS_GLOBAL = {"stage", "cat", "scatter", "scan"}
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+  """A kernel in the making: it stores `value`, computed at `ranges`, into `memory` at `at`."""
+
+  memory: UOp  # param
+  node: UOp  # the graph node that the kernel (or this part of it) gives memory to
+  value: UOp
+  index: Index  # of value: the kernel's ranges
+  at: Index  # of memory
+  gate: UOp = TRUE
+  how: str | None = None  # accumulate
+  accumulates: tuple[UOp, ...] = ()  # ranges along which stores to one address meet: they stay loops, in order
+
+
+def live(rs: Index) -> tuple[UOp, ...]:
+  return tuple(r for r in rs if r.op == "range")
+
+
+class Schedule:
+  """outputs: {name: node}. After construction, `kernels` in the order in which they run."""
+
+  def __init__(self, outputs: dict[str, UOp]):
+    self.demands: dict[UOp, dict[tuple[Root, Index], tuple[UOp, ...]]] = {}
+    self.wanted: dict[Root, dict[tuple[UOp, Index], None]] = {}
+    self.stages: dict[UOp, tuple[tuple[int, ...], Index]] = {}
+    self.reduces: dict[tuple[UOp, Root, Index], dict[int, UOp]] = {}
+    self.used: dict[tuple[Root, str], int] = {}
+    self.scalars: dict[tuple[Root, UOp, Index, UOp], UOp] = {}
+    self.memory: dict[UOp, UOp] = {}  # node -> param
+    self.roots: list[Root] = []
+    self.forced: set[UOp] = set()
+    order = toposort(*outputs.values())
+    self.weigh(order)
+    named: dict[UOp, str] = {}
+    for name, node in outputs.items():
+      named.setdefault(node, name)
+    for node in reversed(order):
+      if node in named:
+        self.open(node, named[node])
+      elif node in self.demands and node.op not in LEAVES:
+        self.place(node)
+      if node in self.demands and node.op not in LEAVES and node not in self.memory:
+        for (root, index), context in self.demands[node].items():
+          self.descend(node, root, index, context)
+    self.kernels = [k for root in reversed(self.roots) if (k := self.build(root)) is not None]
+    self.aliases = {name: named[node] for name, node in outputs.items() if named[node] != name}
+
+  # ---------------------------------------------------------------- what a value costs
+
+  def weigh(self, order: list[UOp]) -> None:
+    """Per node, when it is inlined: the buffers and reduces that it reads, its operations, whether a contraction is beneath.
+    What only repeats a row or a scalar is free: placement hoists it."""
+    self.reads: dict[UOp, frozenset[UOp]] = {}
+    self.work: dict[UOp, int] = {}
+    self.heavy: set[UOp] = set()
+    self.reduced: set[UOp] = set()
+    none: frozenset[UOp] = frozenset()
+    for n in order:
+      if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
+        self.reads[n] = frozenset((n,))
+      elif n.op == "expand" or not n.src:
+        self.reads[n] = none
+      else:
+        self.reads[n] = none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
+      if n.op in LEAVES or n.op == "expand":
+        self.work[n] = 0
+      elif n.op == "reduce":
+        self.work[n] = 1000
+        if is_contraction(n):
+          self.heavy.add(n)
+      elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
+        self.work[n] = self.work[n.src[0]] if n.op in TRANSPARENT else 0
+      else:
+        own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
+        self.work[n] = min(1000, own + sum(self.work[s] for s in n.src))
+      if (is_elementwise(n.op) or n.op in TRANSPARENT) and any(s in self.heavy for s in n.src):
+        self.heavy.add(n)
+      if n.op == "reduce" or ((is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(s in self.reduced for s in n.src)):
+        self.reduced.add(n)
+
+  # ---------------------------------------------------------------- first walk: where values live
+
+  def fresh(self, root: Root, letter: str, size: int) -> UOp:
+    if size == 1:
+      return const(0)
+    n = self.used[root, letter] = self.used.get((root, letter), -1) + 1
+    return range_(letter if n == 0 else f"{letter}{n}", size)
+
+  def demand(self, node: UOp, root: Root, index: Index, context: tuple[UOp, ...]) -> None:
+    """The context is cut to the loops that the value will stand in: the same rule by which it is placed."""
+    own = free_in(index)
+    last = max((n + 1 for n, r in enumerate(context) if r in own), default=0)
+    self.demands.setdefault(node, {}).setdefault((root, index), context[:last])
+    self.wanted.setdefault(root, {})[node, index] = None
+
+  def open(self, node: UOp, name: str) -> None:
+    """Give node memory of its own: one kernel starts here, or one for each part of a cat, or two for a scatter."""
+    memory = self.memory[node] = param(name, shape(node), node.dtype)
+    if node.op == "cat":
+      start = 0
+      for part in node.src:
+        self.start(memory, node, part, start)
+        start += shape(part)[node.arg]
+    elif node.op == "scatter":
+      self.scatter(memory, node)
+      self.start(memory, node, node.src[0])
+    else:
+      self.start(memory, node, node.src[0] if node.op in ("stage", "copy") else node)
+
+  def start(self, memory: UOp, node: UOp, value: UOp, offset: int | None = None) -> None:
+    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns."""
+    views = []
+    top = value
+    while value.op in ("reshape", "permute", "detach"):
+      views.append(value)
+      value = value.src[0]
+    if value.op in LEAVES or (value is not node and value in self.memory):
+      value, views = top, []
+    index = output_ranges(shape(value))
+    at = index
+    for v in reversed(views):
+      at = stored_index(v, at)
+    if offset is not None:
+      at = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(at))
+    root = Root(memory, node, value, index, at)
+    self.roots.append(root)
+    if value is node and node.op not in ("cat", "scatter", "stage", "copy"):
+      self.demands.setdefault(node, {})
+      self.descend(node, root, index, self.context_of(node, index))
+    else:
+      self.demand(value, root, index, live(index))
+
+  def context_of(self, node: UOp, index: Index) -> tuple[UOp, ...]:
+    """The loop order of a kernel; a scan runs along its last loop."""
+    rs = live(index)
+    if node.op != "scan" or index[node.arg[1]] not in rs:
+      return rs
+    along = index[node.arg[1]]
+    return tuple(r for r in rs if r is not along) + (along,)
+
+  def scatter(self, memory: UOp, node: UOp) -> None:
+    """The accumulating kernel of a scatter; the base is written before it, in place."""
+    kind, axis = node.arg
+    _, where, value = node.src
+    index = output_ranges(shape(value))
+    target = uop("at", dtypes.index, index, where)
+    at = tuple(target if a == axis else i for a, i in enumerate(index))
+    meets = live((index[axis],))
+    root = Root(memory, node, value, index, at, within_at(target, shape(node)[axis]), None if kind == "set" else kind, meets)
+    self.roots.append(root)
+    context = meets + tuple(r for r in live(index) if r not in meets)
+    self.demand(value, root, index, context)
+    self.demand(where, root, index, context)
+
+  def descend(self, node: UOp, root: Root, index: Index, context: tuple[UOp, ...]) -> None:
+    """Pass a demand on a node to its sources."""
+    if node.op in TRANSPARENT:
+      inner, _ = view_index(node, index)
+      if node in self.forced:
+        self.forced.add(node.src[0])
+      self.demand(node.src[0], root, inner, context)
+    elif node.op == "reduce":
+      rs = self.reduces[node, root, index] = {a: self.fresh(root, "k", shape(node.src[0])[a]) for a in node.arg[1]}
+      inner = tuple(rs.get(a, i) for a, i in enumerate(index))
+      self.demand(node.src[0], root, inner, context + live(tuple(rs.values())))
+    elif node.op == "gather":
+      self.demand(node.src[1], root, index, context)
+      self.forced.add(node.src[0])
+      target = uop("at", dtypes.index, index, node.src[1])
+      self.demand(node.src[0], root, tuple(target if a == node.arg else i for a, i in enumerate(index)), context)
+    else:
+      for s in node.src:
+        self.demand(s, root, index if shape(s) else (), context)
+
+  def place(self, node: UOp) -> None:
+    """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global."""
+    wanted = self.demands[node]
+    if node.op in ALWAYS_GLOBAL:
+      return self.open(node, self.temporary())
+    if node.op in TRANSPARENT:
+      if node in self.forced and any(awkward(i) for _, index in wanted for i in view_index(node, index)[0]):
+        self.open(node, self.temporary())
+      return
+    if node in self.forced:
+      return self.open(node, self.temporary())
+    costly, heavy = self.work[node] >= COSTLY, node in self.heavy
+    (root, first), context = next(iter(wanted.items()))
+    one_kernel = all(r is root for r, _ in wanted)
+    axes: set[int] = set()
+    repeated = in_contraction = False
+    for (_, index), ctx in wanted.items():
+      axes |= {a for a, i in enumerate(index) if i is not first[a]}
+      own = free_in(index)
+      missing = [n for n, r in enumerate(ctx) if r not in own]  # loops that would repeat the value
+      if missing and is_elementwise(node.op) and node.op not in ("cast", "bitcast") and prod(rsize(ctx[n]) for n in missing) >= 8:
+        in_contraction = in_contraction or any(r.arg[0].startswith("k") for r in ctx)
+      if missing and costly:
+        repeated = True
+        axes |= {a for a, i in enumerate(index) if i.free & set(ctx[missing[0] :])}
+      if heavy and any(r.arg[0].startswith("k") for r in own):  # a contraction's result, reduced again
+        in_contraction = True
+    if in_contraction:
+      return self.open(node, self.temporary())
+    if one_kernel and not axes and not repeated:
+      return
+    several = len(self.reads[node]) > 1
+    if not costly and not several:
+      return
+    if not one_kernel and not repeated and node not in self.reduced and not several and self.work[node] <= RECOMPUTE:
+      return
+    kept = tuple(i for a, i in enumerate(first) if a not in axes)
+    inside = all(0 <= bounds(i)[0] and bounds(i)[1] < n for i, n in zip(first, shape(node)))
+    size = node.dtype.itemsize * prod(shape(node)[a] for a in axes)
+    if not one_kernel or heavy or not inside or not free_in(kept) or size > STACK_BYTES or root.accumulates:
+      return self.open(node, self.temporary())
+    new = {a: self.fresh(root, "s", shape(node)[a]) for a in sorted(axes)}
+    index = tuple(new.get(a, i) for a, i in enumerate(first))
+    self.stages[node] = (tuple(new), index)
+    outer = tuple(r for r in context if r in free_in(kept))
+    self.demands[node] = {(root, index): outer + live(tuple(new.values()))}
+    self.wanted[root][node, index] = None
+
+  def temporary(self) -> str:
+    return f"t{len(self.memory)}"
+
+  # ---------------------------------------------------------------- second pass: the scalar DAG
+
+  def build(self, root: Root) -> UOp | None:
+    own = root.value is root.node and root.node.op not in ("cat", "scatter", "stage", "copy")
+    for node, index in reversed(self.wanted.get(root, {})):  # sources first, so that the recursion below stays shallow
+      if all(inside(i, n) for i, n in zip(index, shape(node))):
+        self.scalar(root, node, index, TRUE)
+    value = self.compute(root, root.value, root.index, TRUE) if own else self.scalar(root, root.value, root.index, TRUE)
+    if value.op == "load" and value.src[0] is root.memory and value.src[2:] == root.at:
+      return None  # the base of a scatter stands there already
+    out = store(root.memory, root.at, value, root.gate, root.how)
+    rs = self.context_of(root.value, root.index) if own else live(root.index)
+    if root.accumulates:
+      rs = root.accumulates + tuple(r for r in rs if r not in root.accumulates)
+    return self.resolve(root, kernel(root.memory.arg[0], (out,), rs))
+
+  def scalar(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
+    key = (root, node, index, gate)
+    got = self.scalars.get(key)
+    if got is None:
+      got = self.scalars[key] = const(0, node.dtype) if gate is FALSE or 0 in shape(node) else self.make(root, node, index, gate)
+    return got
+
+  def make(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
+    if node.op == "const":
+      return node
+    if node.op == "iota":
+      return uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
+    if node.op == "buffer":
+      return load(param(node.arg[0], shape(node), node.dtype), index, gate)
+    if node in self.memory:
+      return load(self.memory[node], index, gate)
+    if node in self.stages:
+      axes, own = self.stages[node]
+      at = tuple(own[a] for a in axes)
+      value = self.compute(root, node, own, TRUE)
+      return load(stage_at(value, at, live(at), "stack", tuple(shape(node)[a] for a in axes)), tuple(index[a] for a in axes), gate)
+    return self.compute(root, node, index, gate)
+
+  def compute(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
+    if node.op in TRANSPARENT:
+      inner, ok = view_index(node, index)
+      value = self.scalar(root, node.src[0], inner, both(gate, ok))
+      if ok is TRUE or value.op == "load" or value is const(0, node.dtype):  # a gated load is 0 already where the pad is
+        return value
+      return const(0, node.dtype) if ok is FALSE else uop("where", node.dtype, (ok, value, const(0, node.dtype)))
+    if node.op == "reduce":
+      rs = self.reduces[node, root, index]
+      value = self.scalar(root, node.src[0], tuple(rs.get(a, i) for a, i in enumerate(index)), gate)
+      return reduce_over(node.arg[0], value, live(tuple(rs.values())))
+    if node.op == "scan":
+      value = self.scalar(root, node.src[0], index, gate)
+      return scan_over(node.arg[0], value, index[node.arg[1]])
+    if node.op == "gather":
+      target = uop("at", dtypes.index, index, node.src[1])
+      at = tuple(target if a == node.arg else i for a, i in enumerate(index))
+      return self.scalar(root, node.src[0], at, both(gate, within_at(target, shape(node.src[0])[node.arg])))
+    return uop(node.op, node.dtype, tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src))
+
+  def resolve(self, root: Root, k: UOp) -> UOp:
+    """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user."""
+    while any(u.op == "at" for u in toposort(k)):
+      table = {}
+      for u in toposort(k):
+        if u.op not in ("load", "store"):
+          continue
+        gate = u.src[1] if u.op == "load" else u.src[2]
+        ats = [a for s in u.src[1:] if s.dtype in (dtypes.index, dtypes.bool) for a in toposort(s) if a.op == "at" and not _within_value(a, s)]
+        if not ats or any(x in table for x in toposort(*u.src)):
+          continue
+        outer = TRUE
+        for c in conjuncts(gate):
+          if not any(x.op == "at" for x in toposort(c)):
+            outer = both(outer, c)
+        table[u] = substitute(u, {a: uop("cast", dtypes.index, (self.scalar(root, a.arg, a.src, outer),)) for a in dict.fromkeys(ats)})
+      k = substitute(k, table)
+    return k
+
+
+def _within_value(a: UOp, s: UOp) -> bool:
+  """Does `a` stand in s only inside another value (a load of its own, which is resolved first)?"""
+  seen, stack = set(), [s]
+  while stack:
+    u = stack.pop()
+    if u is a:
+      return False
+    if u in seen or u.op in ("load", "reduce", "stage"):
+      continue
+    seen.add(u)
+    stack.extend(u.src)
+  return True
+
+
+def inside(i: UOp, n: int) -> bool:
+  lo, hi = bounds(i) if not any(u.op == "at" for u in toposort(i)) else (-1, -1)
+  return 0 <= lo and hi < n
+
+
+def within_at(target: UOp, n: int) -> UOp:
+  return both(uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(n))))
+
+
+def awkward(i: UOp) -> bool:
+  """Does a data-dependent index stand under a division? C rounds those of negative numbers towards zero."""
+  return any(u.op in ("div", "mod", "min") and any(x.op == "at" for x in toposort(u)) for u in toposort(i))
+
+
+def output_ranges(s: tuple[int, ...]) -> Index:
+  letters = "ijlmnopqruvw"
+  return tuple(const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s))
+
+
+CHEAP = {"add", "mul", "max", "lt", "ne", "and", "or", "xor", "where", "abs", "neg", "min", "floor", "ceil", "trunc", "round"}
+
+
+def is_contraction(n: UOp) -> bool:
+  """A sum of products in which either factor is used again: matmul, convolution, outer forms of them."""
+  if n.op != "reduce" or n.arg[0] != "add":
+    return False
+  product = n.src[0]
+  while product.op in ("reshape", "permute", "cast"):
+    product = product.src[0]
+  return product.op == "mul" and all(repeats(s) for s in product.src) and numel(n) > 1
+
+
+def repeats(u: UOp) -> bool:
+  """Is u, seen through views, a repeated value?"""
+  while u.op in TRANSPARENT or u.op == "cast":
+    if u.op == "expand":
+      return True
+    u = u.src[0]
+  return False

@@ -1,0 +1,128 @@
+"""Kernels that walk the same ranges become one kernel with several stores: what one wrote and the other reads is passed
+on in a register, what both read is read once. Layer norm stores its statistics on the way, AdamW reads and writes p, m, v
+in one pass."""
+from __future__ import annotations
+
+from mini.ir.kernel import access, contractions, kernel, stores, written
+from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
+
+
+class Group:
+  """A kernel and what must be known of it to merge it with another."""
+
+  def __init__(self, k: UOp, before: int):
+    self.kernel, self.before, self.bit = k, before, 0  # before: bit set of the groups that must run earlier
+    order = toposort(k)
+    self.loaded = {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
+    self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
+    self.contracts = bool(contractions(k))
+    self.fixed = any(s.arg is not None or s.src[2].free for s in stores(k)) or any(u.op == "scan" for u in order)
+
+
+def merge_kernels(kernels: list[UOp]) -> list[UOp]:
+  """The same program in fewer kernels, in an order in which it runs."""
+  groups: list[Group | None] = []
+  writers: dict[UOp, list[int]] = {}  # param -> groups that write it
+  readers: dict[UOp, list[int]] = {}
+  home: list[int] = []  # a group that was merged -> where to
+
+  def find(n: int) -> int:
+    while home[n] != n:
+      n = home[n]
+    return n
+
+  for k in kernels:
+    me = Group(k, 0)
+    producers = {find(w) for p in me.loaded | set(written(k)) for w in writers.get(p, ())}
+    near = dict.fromkeys(sorted(producers, reverse=True))
+    if not me.contracts and closed(k):
+      near.update(dict.fromkeys(find(r) for p in me.loaded for r in readers.get(p, ())[-4:]))
+    n = len(groups)
+    groups.append(me)
+    home.append(n)
+    for g in producers:
+      me.before |= 1 << g | groups[g].before  # type: ignore[union-attr]
+    for g in near:
+      other = groups[g]
+      if other is None or g == n or (merged := try_merge(other, me, g, groups)) is None:
+        continue
+      merged.before = (me.before | other.before) & ~(1 << g)
+      groups[g], home[g] = None, n
+      for later in groups:
+        if later is not None and later.before >> g & 1:
+          later.before |= merged.before | 1 << n
+      me = groups[n] = merged
+    for p in written(k):
+      writers.setdefault(p, []).append(n)
+    for p in me.loaded:
+      readers.setdefault(p, []).append(n)
+  return in_order([g for g in groups if g is not None])
+
+
+def in_order(groups: list[Group]) -> list[UOp]:
+  """Writers before readers; a second writer of the same memory (scatter) after the first."""
+  writers: dict[UOp, list[int]] = {}
+  for n, g in enumerate(groups):
+    for p in written(g.kernel):
+      writers.setdefault(p, []).append(n)
+  needs = []
+  for n, g in enumerate(groups):
+    accumulates = any(s.arg is not None or s.src[2].free for s in stores(g.kernel))
+    mine = {w for p in g.loaded for w in writers.get(p, ()) if w != n}
+    mine |= {w for p in written(g.kernel) for w in writers[p] if accumulates and w < n}
+    needs.append(mine)
+  done: list[int] = []
+  placed: set[int] = set()
+  waiting = list(range(len(groups)))
+  while waiting:
+    rest = []
+    for n in waiting:
+      if needs[n] <= placed:
+        done.append(n)
+        placed.add(n)
+      else:
+        rest.append(n)
+    assert len(rest) < len(waiting), "kernels wait for each other"
+    waiting = rest
+  return [groups[n].kernel for n in done]
+
+
+def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -> Group | None:
+  """One kernel that does what `first` and then `second` do, or None."""
+  a, b = closed(first.kernel), closed(second.kernel)
+  n = min(len(a), len(b))
+  if first.fixed or second.fixed or n == 0 or list(map(rsize, a[:n])) != list(map(rsize, b[:n])):
+    return None
+  if len(a) != len(b) and (first.contracts or second.contracts or len(a) > len(b)):
+    return None
+  if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
+    return None
+  between = second.before & ~(1 << g)
+  if any(groups[m] is not None and between >> m & 1 and groups[m].before >> g & 1 for m in range(len(groups))):  # type: ignore[union-attr]
+    return None
+  taken = {rname(r) for u in toposort(first.kernel) for r in closed(u)}
+  table: dict[UOp, UOp] = dict(zip(b[:n], a[:n]))
+  longer = b[n:]
+  for r in [*longer, *(r for u in toposort(second.kernel) if u is not second.kernel for r in closed(u))]:
+    name = rname(r)
+    while name in taken:
+      name += "_"
+    taken.add(name)
+    if name != rname(r):
+      table[r] = range_(name, rsize(r), rkind(r))
+  renamed = substitute(second.kernel, table)
+  found = {s.src[0]: s for s in stores(first.kernel)}
+  passed: dict[UOp, UOp] = {}
+  for u in toposort(renamed):
+    if u.op == "load" and u.src[0] in found:
+      memory, index, _ = access(u)
+      s = found[memory]
+      if access(s)[1] != index:
+        return None
+      passed[u] = s.src[1]
+  if len(a) != len(b) and not passed:
+    return None
+  renamed = substitute(renamed, passed)
+  rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
+  both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
+  return Group(kernel(second.kernel.arg.what, both, rs), 0)

@@ -1,0 +1,174 @@
+"""Number types: their names, sizes, NumPy counterparts, and the rules by which two of them promote.
+
+Shapes and errors live here too, because everything above needs them. Nothing here imports anything of mini.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+
+class MiniError(Exception):
+  """Every error that mini raises on purpose."""
+
+
+class ShapeError(MiniError, ValueError):
+  """Shapes, axes or sizes that do not fit."""
+
+
+class DTypeError(MiniError, TypeError):
+  """A number type that the operation does not take."""
+
+
+@dataclass(frozen=True, eq=False)
+class DType:
+  """A number type. `short` is its spelling in program text; `kind` is b(ool) i(nt) u(nsigned) f(loat) or x (index)."""
+
+  name: str
+  short: str
+  kind: str
+  itemsize: int
+  np: np.dtype = field(repr=False)  # how the interpreter and `.numpy()` hold it
+  storage: np.dtype = field(repr=False)  # how memory holds it; differs for bfloat16 alone
+
+  def __repr__(self) -> str:
+    return f"dtypes.{self.name}"
+
+  def __reduce__(self):
+    return _by_name, (self.name,)
+
+
+def _by_name(name: str) -> DType:
+  return getattr(dtypes, name)
+
+
+def _row(name: str, short: str, kind: str, itemsize: int, np_name: str | None = None, storage: str | None = None) -> DType:
+  held = np.dtype(np_name or name)
+  return DType(name, short, kind, itemsize, held, np.dtype(storage) if storage else held)
+
+
+class dtypes:
+  """The table of number types, PyTorch's aliases, and predicates on them.
+
+  >>> dtypes.promote_types(dtypes.int64, dtypes.float16)
+  dtypes.float16
+  """
+
+  # fmt: off
+  bool     = _row("bool",     "bool", "b", 1)
+  int8     = _row("int8",     "i8",   "i", 1)
+  int16    = _row("int16",    "i16",  "i", 2)
+  int32    = _row("int32",    "i32",  "i", 4)
+  int64    = _row("int64",    "i64",  "i", 8)
+  uint8    = _row("uint8",    "u8",   "u", 1)
+  uint16   = _row("uint16",   "u16",  "u", 2)
+  uint32   = _row("uint32",   "u32",  "u", 4)
+  uint64   = _row("uint64",   "u64",  "u", 8)
+  float16  = _row("float16",  "f16",  "f", 2)
+  bfloat16 = _row("bfloat16", "bf16", "f", 2, "float32", "uint16")
+  float32  = _row("float32",  "f32",  "f", 4)
+  float64  = _row("float64",  "f64",  "f", 8)
+  index    = _row("index",    "idx",  "x", 8, "int64")   # loop counters and addresses: never in a user's tensor
+  void     = _row("void",     "void", "v", 0, "bool")    # what computes nothing: store, kernel
+  # fmt: on
+  char, uchar, short, ushort, int, uint, long, ulong = int8, uint8, int16, uint16, int32, uint32, int64, uint64
+  half, float, double = float16, float32, float64
+  default_float, default_int = float32, int64
+  all = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
+
+  @staticmethod
+  def is_float(d: DType) -> "bool":  # type: ignore[valid-type]
+    return d.kind == "f"
+
+  @staticmethod
+  def is_int(d: DType) -> "bool":  # type: ignore[valid-type]
+    return d.kind in "iu"
+
+  @staticmethod
+  def is_unsigned(d: DType) -> "bool":  # type: ignore[valid-type]
+    return d.kind == "u"
+
+  @staticmethod
+  def promote_types(a: DType, b: DType) -> DType:
+    """The smallest type that both fit, as PyTorch's `promote_types` (float16 with bfloat16 gives float32)."""
+    return promote_types(a, b)
+
+  @staticmethod
+  def finfo(d: DType) -> np.finfo:
+    """Limits of a float type, with NumPy's names (`.eps .max .min .tiny`); bfloat16 is not among NumPy's."""
+    return np.finfo(d.np)
+
+  @staticmethod
+  def iinfo(d: DType) -> np.iinfo:
+    """Limits of an integer type, with NumPy's names (`.max .min`)."""
+    return np.iinfo(d.np)
+
+
+BY_SHORT = {d.short: d for d in (*dtypes.all, dtypes.index, dtypes.void)}
+BY_NUMPY = {d.np: d for d in dtypes.all if d is not dtypes.bfloat16}
+
+
+def promote_types(a: DType, b: DType) -> DType:
+  if a is b:
+    return a
+  if "f" in (a.kind, b.kind):
+    if a.kind != b.kind:
+      return a if a.kind == "f" else b
+    return dtypes.float32 if a.itemsize == b.itemsize else max(a, b, key=lambda d: d.itemsize)
+  if a is dtypes.bool or b is dtypes.bool:
+    return b if a is dtypes.bool else a
+  if a.kind == b.kind:
+    return max(a, b, key=lambda d: d.itemsize)
+  signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+  if signed.itemsize > unsigned.itemsize:
+    return signed
+  wider = {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64}.get(unsigned.itemsize)
+  if wider is None:
+    raise DTypeError(f"{a.name} and {b.name} have no common integer type; cast one of them")
+  return wider
+
+
+def as_dtype(d: object) -> DType:
+  """A DType from a DType, one of its names (`"float32"`, `"f32"`), or anything that `numpy.dtype` takes."""
+  if isinstance(d, DType):
+    return d
+  if isinstance(d, str) and isinstance(getattr(dtypes, d, None), DType):
+    return getattr(dtypes, d)
+  if isinstance(d, str) and d in BY_SHORT:
+    return BY_SHORT[d]
+  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}.get(d)  # type: ignore[call-overload]
+  if python is not None:
+    return python
+  try:
+    return BY_NUMPY[np.dtype(d)]  # type: ignore[call-overload]
+  except (TypeError, KeyError):
+    raise DTypeError(f"no dtype {d!r}; there are {', '.join(x.name for x in dtypes.all)}") from None
+
+
+def to_bfloat16(x: np.ndarray) -> np.ndarray:
+  """float32 -> the nearest bfloat16 (ties to even), still held as float32."""
+  bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+  rounded = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
+  return np.where(np.isnan(x), bits | np.uint32(0x400000), rounded).astype(np.uint32).view(np.float32).reshape(np.shape(x))
+
+
+def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
+  """An array as the memory of a buffer holds it."""
+  if d is dtypes.bfloat16:
+    return (to_bfloat16(x).view(np.uint32) >> 16).astype(np.uint16)
+  return np.asarray(x, d.storage)
+
+
+def from_storage(x: np.ndarray, d: DType) -> np.ndarray:
+  """The inverse of `to_storage`."""
+  if d is dtypes.bfloat16:
+    return (x.astype(np.uint32) << 16).view(np.float32)
+  return x
+
+
+Shape = tuple  # of ints
+
+__all__ = ["BY_SHORT", "DType", "DTypeError", "MiniError", "Shape", "ShapeError", "as_dtype", "dtypes", "from_storage",
+           "prod", "promote_types", "to_bfloat16", "to_storage"]
