@@ -190,13 +190,14 @@ class _Slice:
         self.val[u] = self.value(u)
 
   def value(self, u: UOp) -> np.ndarray:
-    s = [self.val.get(x) for x in u.src]
+    s: list[Any] = [self.val.get(x) for x in u.src]
     if u.op == "const":
       return np.asarray(u.arg, u.dtype.np).reshape(self.ones)
     if u.op == "load":
       return self.load(u)
     if u.op == "reduce":
-      return accumulate(u.arg.what, self.along(s[0], closed(u)), tuple(self.axis[r] for r in closed(u)), u.dtype)
+      axes = tuple(self.axis[r] for r in closed(u))
+      return accumulate(u.arg.what, self.along(s[0], closed(u)), axes, u.dtype)
     if u.op == "scan":
       with np.errstate(all="ignore"):
         x = self.along(s[0], (u.src[1],))
@@ -207,11 +208,13 @@ class _Slice:
 
   def along(self, x: np.ndarray, rs: tuple[UOp, ...]) -> np.ndarray:
     """x, with an axis of full length for each of the ranges."""
-    return np.broadcast_to(x, [max(n, self.val[r].size) if r in rs else n for n, r in zip(x.shape, self.ranges)])
+    full = [self.val[r].size if r in rs else n for n, r in zip(x.shape, self.ranges)]
+    return np.broadcast_to(x, full)
 
   def outer(self, stage: UOp) -> list[Any]:
     """A stage's memory exists once for every combination of the ranges that are free in it."""
-    return [np.arange(self.val[r].size).reshape(self.val[r].shape) if r in stage.free else 0 for r in self.ranges]
+    own = [self.val[r] for r in self.ranges]  # counted from 0, also where a slice is at another value
+    return [np.arange(v.size).reshape(v.shape) if r in stage.free else 0 for r, v in zip(self.ranges, own)]
 
   def cells(self, u: UOp) -> tuple[Any, ...]:
     """Where a load or store reaches, as a fancy index; what is gated off goes to cell 0."""
@@ -233,9 +236,9 @@ class _Slice:
     return np.where(gate, got if got.ndim else got.reshape(self.ones), np.zeros((), u.dtype.np))
 
   def stage(self, u: UOp) -> None:
-    index = [self.val[i] for i in stage_index(u)]
-    self.memory[u] = unwritten(tuple(self.val[r].size if r in u.free else 1 for r in self.ranges) + u.arg.shape, u.dtype)
-    self.memory[u][(*self.outer(u), *index)] = self.val[u.src[0]]
+    copies = tuple(self.val[r].size if r in u.free else 1 for r in self.ranges)
+    self.memory[u] = unwritten(copies + u.arg.shape, u.dtype)
+    self.memory[u][tuple(self.outer(u) + [self.val[i] for i in stage_index(u)])] = self.val[u.src[0]]
 
   def store(self, u: UOp) -> None:
     target, index, gate = access(u)

@@ -1,0 +1,344 @@
+"""Programs as text: how each stage prints. parse.py reads it back, and gives the same node.
+
+  graph    a tensor program            kernel   scalars over ranges, with any recipe applied
+  uops     a kernel in the order of its loops   source   what a renderer wrote: printed, never read as a program
+
+The text of a program is canonical: it depends on the program alone. Values are numbered in the order in which they are
+printed; inputs and ranges keep their names, which recipes refer to. A number stands where it is used; it carries its
+type, as in `i32(3)`, where nothing else tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from mini.codegen.linearize import Line, lanes, linearize
+from mini.ir.graph import shape
+from mini.ir.kernel import access, all_ranges, is_inline, stage_index, stores
+from mini.ir.ops import OPS
+from mini.ir.uop import TRUE, UOp, closed, conjuncts, mul, rkind, rname, rsize, toposort, uop
+from mini.types import DType, dtypes
+
+IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)  # the name of an input or a range; values have numbers
+WIDTH = 56  # types stand in one column, not further to the right than this
+
+
+def graph_program(name: str, outputs: tuple[UOp, ...]) -> UOp:
+  """A tensor program as one node: what `graph NAME(...) { ... return ... }` reads as."""
+  return uop("graph", dtypes.void, tuple(outputs), name)
+
+
+def uops_program(kernel: UOp) -> UOp:
+  """The kernel, to be shown in the order of its loops."""
+  return uop("uops", dtypes.void, (kernel,))
+
+
+def source_program(name: str, language: str, source: str) -> UOp:
+  """Text that a renderer wrote. It can be printed and read back, and does nothing."""
+  return uop("source", dtypes.void, (), (name, language, source))
+
+
+def text(program: UOp) -> str:
+  """The text of a program, of whichever stage, without a newline at the end."""
+  return PRINTERS[program.op](program)
+
+
+# ---------------------------------------------------------------- numbers, types, index expressions
+
+
+def number(value: float | bool, dtype: DType) -> str:
+  """The shortest spelling that reads back as the same constant."""
+  if dtype.kind == "b":
+    return "true" if value else "false"
+  return str(dtype.np.type(value)) if dtype.kind == "f" else str(value)
+
+
+def type_text(u: UOp) -> str:
+  return u.dtype.short + dims(shape(u))
+
+
+def dims(s: Any) -> str:
+  return f"[{', '.join(map(str, s))}]"
+
+
+def over(rs: tuple[UOp, ...]) -> str:
+  return f"({', '.join('%' + rname(r) for r in rs)})"
+
+
+def expr(u: UOp, name: Callable[[UOp], str] = lambda u: f"%{rname(u)}") -> str:
+  """An index expression, or a condition on indices, infix. `name` gives that of a range, or of a value cast to an index."""
+  if u.op == "and":
+    return " && ".join(expr(c, name) for c in conjuncts(u))
+  if u.dtype is dtypes.bool:
+    return number(u.arg, u.dtype) if u.op == "const" else _comparison(u, name)
+  if u.op == "const":
+    return str(u.arg)
+  if u.op == "range":
+    return name(u)
+  if u.op == "cast":
+    return name(u.src[0])
+  if u.op == "min":
+    return f"min({expr(u.src[0], name)}, {expr(u.src[1], name)})"
+  if u.op == "add":
+    return expr(u.src[0], name) + _signed(u.src[1], name)
+  if u.op == "mul":
+    return f"-{_atom(u.src[0], name)}" if u.src[1].arg == -1 else f"{_atom(u.src[0], name)}*{u.src[1].arg}"
+  return f"{_atom(u.src[0], name)} {'//' if u.op == 'div' else '%'} {u.src[1].arg}"
+
+
+def _atom(u: UOp, name: Callable[[UOp], str]) -> str:
+  return f"({expr(u, name)})" if u.op in ("add", "mul", "div", "mod") else expr(u, name)
+
+
+def _signed(u: UOp, name: Callable[[UOp], str]) -> str:
+  """A further term of a sum, with its sign."""
+  negative = u.arg < 0 if u.op == "const" else u.op == "mul" and u.src[1].arg < 0
+  return f" - {expr(mul(u, -1), name)}" if negative else f" + {expr(u, name)}"
+
+
+def _comparison(u: UOp, name: Callable[[UOp], str]) -> str:
+  """a < c; where a begins with a minus, the same as -a >= 1 - c."""
+  a, c = u.src[0], u.src[1].arg
+  first = a
+  while first.op == "add":
+    first = first.src[0]
+  negative = first.op == "mul" and first.src[1].arg < 0
+  return f"{expr(mul(a, -1), name)} >= {1 - c}" if negative else f"{expr(a, name)} < {c}"
+
+
+# ---------------------------------------------------------------- what graphs and kernels share
+
+
+def implied_dtype(op: str, n: int, dtype: DType, known: list[DType | None]) -> DType | None:
+  """The type that input n of a line `op ... : dtype` must have, judged by the rest of the line: by the types of those
+  inputs that are no numbers (`known`). None where the number itself must tell."""
+  if op in ("cast", "bitcast") or (op in ("gather", "scatter") and n == 1):
+    return None
+  if op == "where" and n == 0:
+    return dtypes.bool
+  if OPS[op].result == "bool":
+    return next((d for d in known if d is not None), None)
+  return dtype
+
+
+class Names:
+  """The names in one program, and how an operand is spelled."""
+
+  def __init__(self, names: dict[UOp, str]):
+    self.names = names
+
+  def __call__(self, u: UOp) -> str:
+    return self.names[u] if u in self.names else f"%{rname(u)}"
+
+  def operand(self, s: UOp, dtype: DType | None) -> str:
+    if s in self.names:
+      return self.names[s]
+    if s.op == "const" and s.dtype is not dtypes.index:
+      spelled = number(s.arg, s.dtype)
+      return spelled if s.dtype is dtype or s.dtype is dtypes.bool else f"{s.dtype.short}({spelled})"
+    bare = s.op in ("const", "cast")  # an index that would read as a value
+    return f"idx({expr(s, self)})" if bare else expr(s, self)
+
+  def operands(self, u: UOp) -> str:
+    known = [None if s.op == "const" else s.dtype for s in u.src]
+    return ", ".join(self.operand(s, implied_dtype(u.op, n, u.dtype, known)) for n, s in enumerate(u.src))
+
+  def at(self, index: tuple[UOp, ...]) -> str:
+    return f"[{', '.join(expr(i, self) for i in index)}]"
+
+  def guard(self, gate: UOp) -> str:
+    return "" if gate is TRUE else f" if {self.operand(gate, dtypes.bool)}"
+
+
+def block(head: str, rows: list[tuple[str, str]]) -> str:
+  """head { rows }, each a statement and its type, in two columns."""
+  width = min(WIDTH, max((len(s) for s, kind in rows if kind), default=0))
+  return "\n".join([head + " {", *("  " + (f"{s:{width}} : {kind}" if kind else s) for s, kind in rows), "}"])
+
+
+def header(stage: str, name: str, inputs: list[str]) -> str:
+  """On one line if it fits, else one input a line."""
+  line = f"{stage} {name}({', '.join(inputs)})"
+  return line if len(line) <= 100 else f"{stage} {name}(\n  " + ",\n  ".join(inputs) + ")"
+
+
+# ---------------------------------------------------------------- graph
+
+# How the argument of an operation is written: an attribute, by name.
+ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths", "shrink": "spans",
+              "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis", "copy": "device"}  # fmt: skip
+KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
+
+
+def attribute(u: UOp) -> str:
+  if u.op not in ATTRIBUTES:
+    return ""
+  value = u.arg[1] if u.op in KINDS else u.arg
+  return f" {{{ATTRIBUTES[u.op]}={_nested(value)}}}"
+
+
+def _nested(v: Any) -> str:
+  return dims(map(_nested, v)) if isinstance(v, tuple) else f'"{v}"' if isinstance(v, str) else str(v)
+
+
+def input_names(outputs: tuple[UOp, ...]) -> dict[UOp, str]:
+  """The buffers of a graph: by the name they have, or, for memory of this process, by number."""
+  buffers = [u for u in toposort(*outputs) if u.op == "buffer"]
+  named = {u: u.arg[0] for u in buffers if isinstance(u.arg[0], str) and IDENTIFIER.fullmatch(u.arg[0])}
+  fresh = (f"b{n}" for n in range(2 * len(buffers)) if f"b{n}" not in named.values())
+  return {u: f"%{named[u] if u in named else next(fresh)}" for u in buffers}
+
+
+def graph_text(graph: UOp) -> str:
+  names = input_names(graph.src)
+  inputs = [f"{name}: {type_text(u)}" for u, name in names.items()]
+  show = Names(names)
+  rows: list[tuple[str, str]] = []
+  for u in toposort(*graph.src):
+    if u.op in ("const", "buffer"):
+      continue
+    operands = show.operands(u)
+    names[u] = f"%{len(rows)}"
+    name = f"{u.op}.{u.arg[0]}" if u.op in KINDS else u.op
+    rows.append((f"{names[u]} = {name}{' ' if operands else ''}{operands}{attribute(u)}", type_text(u)))
+  rows.append((f"return {', '.join(show.operand(u, None) for u in graph.src)}", ""))
+  return block(header("graph", graph.arg, inputs), rows)
+
+
+# ---------------------------------------------------------------- kernel
+
+
+def value_names(kernel: UOp) -> dict[UOp, str]:
+  """{value or param: its name}: values numbered in the order of the text."""
+  names, count = {}, 0
+  for u in toposort(kernel):
+    if u.op == "param":
+      names[u] = f"%{u.arg[0]}"
+    elif not is_inline(u) and u.op not in ("store", "kernel"):
+      names[u] = f"%{count}"
+      count += 1
+  return names
+
+
+def directions(kernel: UOp) -> dict[UOp, str]:
+  """{param: in, out or inout}, those that are written first."""
+  reads = dict.fromkeys(u.src[0] for u in toposort(kernel) if u.op == "load" and u.src[0].op == "param")
+  reads.update(dict.fromkeys(s.src[0] for s in stores(kernel) if s.arg))
+  writes = dict.fromkeys(s.src[0] for s in stores(kernel))
+  return {p: "in" if p not in writes else "inout" if p in reads else "out" for p in (*writes, *reads)}
+
+
+def _kernel_header(stage: str, kernel: UOp) -> str:
+  found = directions(kernel).items()
+  return header(
+    stage, kernel.arg.what, [f"%{p.arg[0]}: {d} {p.dtype.short}{dims(p.arg[1])}" for p, d in found]
+  )
+
+
+def range_text(r: UOp) -> str:
+  return f"%{rname(r)} = range {rsize(r)}" + ("" if rkind(r) == "loop" else f" {rkind(r)}")
+
+
+def store_text(u: UOp, show: Names) -> str:
+  target, index, gate = access(u)
+  how, value = f".{u.arg}" if u.arg else "", show.operand(u.src[1], target.dtype)
+  return f"store{how} {show(target)}{show.at(index)}, {value}{show.guard(gate)}"
+
+
+def value_text(u: UOp, show: Names) -> str:
+  """The right side of a value's line."""
+  if u.op == "load":
+    memory, index, gate = access(u)
+    return f"load {show(memory)}{show.at(index)}{show.guard(gate)}"
+  if u.op == "reduce":
+    return f"reduce.{u.arg.what} {show.operand(u.src[0], u.dtype)} over {over(closed(u))}"
+  if u.op == "scan":
+    return f"scan.{u.arg} {show.operand(u.src[0], u.dtype)} along %{rname(u.src[1])}"
+  if u.op == "stage":
+    return f"stage {show.operand(u.src[0], u.dtype)} at {show.at(stage_index(u))} over {over(closed(u))} {u.arg.what}"
+  return f"{u.op} {show.operands(u)}"
+
+
+def kernel_text(kernel: UOp, names: dict[UOp, str] | None = None) -> str:
+  show = Names(value_names(kernel) if names is None else names)
+  rows = [(range_text(r), "") for r in all_ranges(kernel)]
+  for u in toposort(kernel):
+    if u.op == "store":
+      rows.append((store_text(u, show), ""))
+    elif u.op == "kernel":
+      rows.append((f"end over {over(closed(u))}", ""))
+    elif u in show.names and u.op != "param":
+      kind = u.dtype.short + (dims(u.arg.shape) if u.op == "stage" else "")
+      rows.append((f"{show(u)} = {value_text(u, show)}", kind))
+  return block(_kernel_header("kernel", kernel), rows)
+
+
+# ---------------------------------------------------------------- uops
+
+
+def lane_text(u: UOp) -> str:
+  """The type of a value in the order of the loops: with its lanes, as in f32<ii:6u, ji:16v>."""
+  found = ", ".join(f"{rname(r)}:{rsize(r)}{rkind(r)[0]}" for r in lanes(u))
+  return u.dtype.short + (f"<{found}>" if found else "")
+
+
+def line_text(line: Line, show: Names) -> tuple[str, str]:
+  u, op = line.node, line.op
+  if op == "loop":
+    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else ""), ""
+  if op == "end":
+    return f"end %{rname(u)}", ""
+  if op == "alloc":
+    return f"{show(u)} = alloc {u.arg.what}", lane_text(u) + dims(u.arg.shape)
+  if op == "acc":
+    return f"{show(u)}.acc = acc.{u.arg if u.op == 'scan' else u.arg.what}", lane_text(u.src[0])
+  if op == "store" and u.op == "store":
+    return store_text(u, show), ""
+  value = show.operand(u.src[0], u.dtype) if u.src else ""
+  if op == "accum" and u.op == "scan":
+    return f"{show(u)} = accum.{u.arg} {show(u)}.acc, {value} along %{rname(u.src[1])}", lane_text(u)
+  if op == "accum":
+    return f"accum.{u.arg.what} {show(u)}.acc, {value}", ""
+  if op == "fold":
+    looped = any(rkind(r) in ("loop", "par") for r in closed(u))
+    source = f"{show(u)}.acc" if looped else value
+    return f"{show(u)} = fold.{u.arg.what} {source} over {over(closed(u))}", lane_text(u)
+  if op == "store":
+    return f"store {show(u)}{show.at(stage_index(u))}, {value} over {over(closed(u))}", ""
+  return f"{show(u)} = {value_text(u, show)}", lane_text(u)
+
+
+def uops_text(program: UOp) -> str:
+  kernel = program.src[0]
+  show = Names(value_names(kernel))
+  rows = [(range_text(r), "") for r in all_ranges(kernel) if rkind(r) not in ("loop", "par")]
+  depth = 0
+  for line in linearize(kernel):
+    depth -= line.op == "end"
+    statement, kind = line_text(line, show)
+    rows.append(("  " * depth + statement, kind))
+    depth += line.op == "loop"
+  rows.append((f"end over {over(closed(kernel))}", ""))
+  return block(_kernel_header("uops", kernel), rows)
+
+
+# ---------------------------------------------------------------- source
+
+SOURCE_END = "} end source"
+
+
+def source_text(program: UOp) -> str:
+  name, language, source = program.arg
+  if any(line == SOURCE_END for line in source.split("\n")):
+    raise ValueError(f"source {name} has a line {SOURCE_END!r}")
+  return f'source {name} "{language}" {{\n{source}\n{SOURCE_END}'
+
+
+PRINTERS: dict[str, Callable[[UOp], str]] = {
+  "graph": graph_text,
+  "kernel": kernel_text,
+  "uops": uops_text,
+  "source": source_text,
+}

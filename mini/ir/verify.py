@@ -1,0 +1,309 @@
+"""What must hold of a program, so that running it cannot read or write outside its buffers.
+
+A graph: every node has the type and shape that its constructor gives. A kernel: nothing is free at its root; every range
+has one name and one owner and every value one place; every axis of every access is in bounds, by intervals or by its
+guard; lanes fit; memory on the stack is bounded; a parameter that is read and written is so at one index.
+The verifier refuses what it cannot prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from mini.codegen.linearize import is_loop, lanes, places
+from mini.ir import graph as build
+from mini.ir.graph import numel, shape
+from mini.ir.kernel import access, all_ranges, is_inline, memory_shape, stage_index, stores
+from mini.ir.ops import OPS, REDUCERS, is_elementwise
+from mini.ir.text import IDENTIFIER, Names, expr, value_names
+from mini.ir.uop import (
+  FALSE,
+  TRUE,
+  UOp,
+  add,
+  bounds,
+  closed,
+  conjuncts,
+  const,
+  is_condition,
+  linear,
+  mul,
+  rkind,
+  rname,
+  rsize,
+  toposort,
+)
+from mini.types import DType, MiniError, dtypes
+
+STACK_BYTES = 2 << 20  # of all stages of a kernel
+MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
+
+
+class VerifyError(MiniError):
+  """A program that breaks a rule; `node` is where."""
+
+  def __init__(self, node: UOp, reason: str):
+    super().__init__(reason)
+    self.node = node
+
+
+def verify(program: UOp) -> None:
+  """VerifyError with the reason if a rule is broken."""
+  VERIFIERS[program.op](program)
+
+
+# ---------------------------------------------------------------- types of elementwise operations
+
+
+# The kinds of number that an operation takes, where they are not all (of the unary family: floats).
+KINDS_OF = {"and": "biu", "or": "biu", "xor": "biu", "div": "iuf", "mod": "iuf"}
+
+
+def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
+  """What is wrong with the types of an elementwise line, if anything."""
+  row = OPS[op]
+  if row.arity >= 0 and len(source) != row.arity:
+    return f"{op} has {row.arity} input{'s' * (row.arity != 1)}, not {len(source)}"
+  if op == "cast":
+    return None
+  spelled = ", ".join(d.short for d in source)
+  if op == "bitcast":
+    fits = source[0].itemsize == dtype.itemsize and dtypes.index not in (source[0], dtype)
+    return None if fits else f"bitcast of {spelled} to {dtype.short}: the sizes differ"
+  values = source[1:] if op == "where" else source
+  if any(d is not values[0] for d in values) or (op == "where" and source[0] is not dtypes.bool):
+    return f"{op}: inputs are {spelled}"
+  kind = values[0].kind
+  if kind not in KINDS_OF.get(op, "f" if row.family == "unary" else "biuf"):
+    return f"{op} does not take {spelled}"
+  want = dtypes.bool if row.result == "bool" else values[-1]
+  return None if dtype is want else f"{op} of {spelled} is {want.short}, not {dtype.short}"
+
+
+# ---------------------------------------------------------------- graph
+
+# A node is right if its constructor takes its parts, and gives its type.
+CONSTRUCTORS: dict[str, Callable[[UOp], UOp]] = {
+  "reshape": lambda u: build.reshape(u.src[0], u.arg),
+  "expand": lambda u: build.expand(u.src[0], u.arg),
+  "permute": lambda u: build.permute(u.src[0], u.arg),
+  "pad": lambda u: build.pad(u.src[0], u.arg),
+  "shrink": lambda u: build.shrink(u.src[0], u.arg),
+  "flip": lambda u: build.flip(u.src[0], u.arg),
+  "reduce": lambda u: build.reduce(u.src[0], *u.arg),
+  "scan": lambda u: build.scan(u.src[0], *u.arg),
+  "gather": lambda u: build.gather(u.src[0], u.src[1], u.arg),
+  "scatter": lambda u: build.scatter(u.src[0], u.src[1], u.src[2], *u.arg),
+  "cat": lambda u: build.cat(u.src, u.arg),
+}
+
+
+def check_graph_node(u: UOp) -> None:
+  """The types and shapes of one node of a graph, given that those of its sources are right."""
+  row = OPS.get(u.op)
+  if row is None:
+    raise VerifyError(u, f"{u.op} is no operation of a graph")
+  if row.arity >= 0 and len(u.src) != row.arity or row.arity < 0 and not u.src:
+    raise VerifyError(u, f"{u.op} has {max(row.arity, 1)} input{'s' * (row.arity != 1)}, not {len(u.src)}")
+  if u.dtype not in dtypes.all:
+    raise VerifyError(u, f"a value of a graph is not {u.dtype.short}")
+  kind, axes = u.arg if u.op in ("reduce", "scan", "scatter") else ("add", u.arg)
+  if kind not in REDUCERS and not (u.op == "scatter" and kind == "set"):
+    raise VerifyError(u, f"{u.op} knows {', '.join(REDUCERS)}, not {kind}")
+  if u.op in ("reduce", "flip") and axes != tuple(sorted(set(axes))):
+    raise VerifyError(u, f"{u.op}: the axes {list(axes)} are not in order")
+  if u.op == "cat" and not 0 <= u.arg < len(shape(u.src[0])):
+    raise VerifyError(u, f"cat: {u.arg} is no axis of {list(shape(u.src[0]))}")
+  if is_elementwise(u.op):
+    wrong = check_types(u.op, tuple(s.dtype for s in u.src), u.dtype)
+    shapes = {shape(s) for s in u.src if shape(s)}
+    if wrong or len(shapes) > 1:
+      raise VerifyError(u, wrong or f"{u.op}: shapes {', '.join(str(list(shape(s))) for s in u.src)} differ")
+  if u.op in CONSTRUCTORS:
+    try:
+      made = CONSTRUCTORS[u.op](u)
+    except MiniError as e:
+      raise VerifyError(u, str(e)) from None
+    if shape(made) != shape(u) or made.dtype is not u.dtype:
+      raise VerifyError(u, f"{u.op} of this is {made.dtype.short}{list(shape(made))}")
+
+
+def verify_graph(graph: UOp) -> None:
+  for u in toposort(*graph.src):
+    check_graph_node(u)
+
+
+# ---------------------------------------------------------------- kernel
+
+
+def provable(index: UOp, size: int, gate: UOp) -> bool:
+  """Is 0 <= index < size wherever the gate is true?"""
+  if gate is FALSE:
+    return True
+  lo, hi = bounds(index)
+  terms, k = linear(index)
+  for c in conjuncts(gate):  # each is  e < n
+    condition, kc = linear(c.src[0])
+    most = c.src[1].arg - 1 - kc
+    if condition == terms:
+      hi = min(hi, most + k)
+    if condition == {a: -v for a, v in terms.items()}:
+      lo = max(lo, k - most)
+  return 0 <= lo and hi < size
+
+
+def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:
+  """Does the index, which is within a memory of shape s, name another cell for all values of the ranges? Proved for
+  sums in which every range has a coefficient larger than all that the smaller ones add up to."""
+  flat = const(0)
+  for i, n in zip(index, s):
+    flat = add(mul(flat, n), i)
+  terms, _ = linear(flat)
+  reach = 0
+  for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
+    if atom.op != "range" or abs(c) <= reach:
+      return False
+    reach += abs(c) * (rsize(atom) - 1)
+  return all(r in terms or rsize(r) == 1 for r in ranges)
+
+
+def check_kernel_node(u: UOp) -> None:
+  """The types of one node of a kernel, given that those of its sources are right."""
+  if u.op in ("load", "store"):
+    memory, index, gate = access(u)
+    if memory.op not in (("param", "stage") if u.op == "load" else ("param",)):
+      raise VerifyError(u, f"{u.op}: {memory.op} is no memory")
+    if len(index) != len(memory_shape(memory)):
+      raise VerifyError(u, f"{u.op}: {len(index)} indices for memory of shape {list(memory_shape(memory))}")
+    if not is_condition(gate):
+      raise VerifyError(u, f"{u.op}: the guard is no condition on indices")
+    value = u if u.op == "load" else u.src[1]
+    if value.dtype is not memory.dtype:
+      raise VerifyError(u, f"{u.op}: the value is {value.dtype.short}, the memory {memory.dtype.short}")
+    if u.op == "store" and u.arg is not None and u.arg not in REDUCERS:
+      raise VerifyError(u, f"store knows {', '.join(REDUCERS)}, not {u.arg}")
+  elif u.op in ("reduce", "scan"):
+    kind = u.arg.what if u.op == "reduce" else u.arg
+    if kind not in REDUCERS:
+      raise VerifyError(u, f"{u.op} knows {', '.join(REDUCERS)}, not {kind}")
+  elif u.op == "cast" and dtypes.index in (u.dtype, u.src[0].dtype):
+    other = u.src[0].dtype if u.dtype is dtypes.index else u.dtype
+    if u.dtype is dtypes.index and other.kind not in "biu":
+      raise VerifyError(u, f"an index is an integer, not {other.short}")
+  elif is_elementwise(u.op) and u.dtype is not dtypes.index and not is_condition(u):
+    wrong = check_types(u.op, tuple(s.dtype for s in u.src), u.dtype)
+    if wrong:
+      raise VerifyError(u, wrong)
+  elif not is_inline(u) and u.op not in ("stage", "kernel"):
+    raise VerifyError(u, f"{u.op} is no operation of a kernel")
+  if u.op in ("reduce", "scan", "stage") and u.src[0].dtype is not u.dtype:
+    raise VerifyError(u, f"{u.op} of {u.src[0].dtype.short} is not {u.dtype.short}")
+
+
+def _check_access(u: UOp, index: tuple[UOp, ...], s: tuple[int, ...], gate: UOp, show: Names) -> None:
+  for i, n in zip(index, s):
+    if not provable(i, n, gate):
+      by = "" if gate is TRUE else f" by {expr(gate, show)}"
+      raise VerifyError(u, f"{u.op}: {expr(i, show)} is not proved to be in 0..{n - 1}{by}")
+
+
+def _check_lanes(u: UOp, value: UOp, index: tuple[UOp, ...]) -> None:
+  if not set(lanes(value)) <= {r for i in index for r in lanes(i)}:
+    raise VerifyError(u, "a stored value has a lane that its index lacks")
+
+
+def _check_names(kernel: UOp) -> None:
+  names = [rname(r) for r in all_ranges(kernel)] + [u.arg[0] for u in toposort(kernel) if u.op == "param"]
+  for n in names:
+    if not IDENTIFIER.fullmatch(n):
+      raise VerifyError(kernel, f"{n!r} is no name for a range or a parameter")
+  if len(set(names)) < len(names):
+    twice = next(n for n in names if names.count(n) > 1)
+    raise VerifyError(kernel, f"%{twice} names two ranges or parameters")
+
+
+def _check_shared(kernel: UOp) -> None:
+  """What is read and written is so at one index, of which no two iterations share a cell."""
+  ranges = closed(kernel)
+  loads = [u for u in toposort(kernel) if u.op == "load" and u.src[0].op == "param"]
+  for s in stores(kernel):
+    target, index, _ = access(s)
+    mine = [u for u in loads if u.src[0] is target]
+    if any(access(u)[1] != index for u in mine):
+      raise VerifyError(s, f"%{target.arg[0]} is read at another index than it is written")
+    if mine and (s.arg or not is_injective(index, memory_shape(target), ranges)):
+      raise VerifyError(s, f"%{target.arg[0]} is read and written, but two iterations may share a cell")
+    parallel = tuple(r for r in ranges if rkind(r) == "par")
+    if s.arg and parallel and not all(_splits(index, r) for r in parallel):
+      raise VerifyError(s, f"threads accumulate into the same cell of %{target.arg[0]}")
+
+
+def _splits(index: tuple[UOp, ...], r: UOp) -> bool:
+  """Do different values of r always give different cells, whatever the other ranges are?"""
+  for i in index:
+    c = linear(i)[0].get(r)
+    if c is not None:
+      lo, hi = bounds(add(i, mul(r, -c)))
+      if hi - lo < abs(c):
+        return True
+  return False
+
+
+def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
+  """Everything that the head of this file lists."""
+  if kernel.free:
+    raise VerifyError(kernel, f"nothing closes %{min(map(rname, kernel.free))}")
+  if not stores(kernel) or any(s.op != "store" for s in stores(kernel)):
+    raise VerifyError(kernel, "a kernel has stores, and nothing else, as its results")
+  _check_names(kernel)
+  order, show, stack = toposort(kernel), Names(value_names(kernel)), 0
+  for u in order:
+    check_kernel_node(u)
+  try:
+    places(kernel)  # one owner per range, one place per value
+  except ValueError as e:
+    raise VerifyError(kernel, str(e)) from None
+  for u in order:
+    if any(r.op != "range" for r in closed(u)) or len(set(closed(u))) < len(closed(u)):
+      raise VerifyError(u, f"{u.op}: what it closes are not different ranges")
+    if u.op in ("load", "store"):
+      memory, index, gate = access(u)
+      _check_access(u, index, memory_shape(memory), gate, show)
+      if u.op == "store":
+        _check_lanes(u, u.src[1], index)
+    elif u.op == "stage":
+      if len(stage_index(u)) != len(u.arg.shape):
+        raise VerifyError(u, f"stage: {len(stage_index(u))} indices for memory of shape {list(u.arg.shape)}")
+      _check_access(u, stage_index(u), u.arg.shape, TRUE, show)
+      _check_lanes(u, u.src[0], (*stage_index(u), *(r for r in u.free if not is_loop(r))))
+      if u.arg.what != "stack" and any(rkind(r) == "par" for r in u.free):
+        raise VerifyError(u, f"threads share the memory of this stage in {u.arg.what}")
+      if u.arg.what == "stack":
+        stack += prod(u.arg.shape) * prod(rsize(r) for r in lanes(u)) * u.dtype.itemsize
+    elif u.op == "scan" and (u.src[1].op != "range" or not is_loop(u.src[1])):
+      raise VerifyError(u, "a scan runs along a range that is a loop")
+    if u.dtype is not dtypes.index and not is_condition(u):
+      if sum(rkind(r) == "vec" for r in lanes(u)) > 1:
+        raise VerifyError(u, f"{u.op} depends on two vec ranges")
+      if prod(rsize(r) for r in lanes(u)) > MAX_LANES:
+        raise VerifyError(u, f"{u.op} has {prod(rsize(r) for r in lanes(u))} lanes; at most {MAX_LANES}")
+  if stack > stack_bytes:
+    raise VerifyError(kernel, f"its stages take {stack} bytes of stack; at most {stack_bytes}")
+  _check_shared(kernel)
+
+
+def nbytes(program: UOp) -> int:
+  """Memory that a program reads, writes and makes on its way: all values of a graph, all buffers of a kernel."""
+  if program.op == "graph":
+    return sum(numel(u) * u.dtype.itemsize for u in toposort(*program.src) if u.op not in ("const", "expand"))
+  memories = [u for u in toposort(program) if u.op in ("param", "stage")]
+  return sum(prod(memory_shape(u)) * u.dtype.itemsize for u in memories)
+
+
+VERIFIERS: dict[str, Callable[[UOp], None]] = {
+  "graph": verify_graph,
+  "kernel": verify_kernel,
+  "uops": lambda program: verify_kernel(program.src[0]),
+  "source": lambda program: None,
+}
