@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import re
 
-from mini.ir.kernel import all_ranges, is_inline, load, stage_at, stores, written
+from mini.ir.kernel import all_ranges, carries_value, is_inline, load, stage_at, stores, written
 from mini.ir.uop import (UOp, add, closed, copy, div, least, mod, mul, range_, rkind, rname, rsize, substitute,
-                         toposort, uop)  # fmt: skip
+                         linear, toposort, uop)  # fmt: skip
 from mini.types import MiniError
 
 
@@ -100,6 +100,8 @@ class Tuning:
     rs = list(closed(owner))
     if b not in rs or rs.index(b) != rs.index(a) + 1 or owner.op == "stage":
       raise RecipeError(f"%{first} and %{second} are not next to each other in one owner")
+    if any(u.op == "scan" and u.src[1] in (a, b) for u in toposort(self.kernel)) or any(meets(s, r) for s in stores(self.kernel) for r in (a, b)):
+      raise RecipeError(f"the order of %{first} or %{second} matters: it stays a loop of its own")
     c = self.new_range(made, rsize(a) * rsize(b), "loop", first)
     self.rewrite({a: div(c, rsize(b)), b: mod(c, rsize(b))})
 
@@ -109,7 +111,7 @@ class Tuning:
       raise RecipeError(f"%{name} is no output range: only those run in parallel")
     if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
       raise RecipeError(f"%{name} carries a scan: it stays a loop")
-    if kind == "par" and any(s.arg is not None and not any(r in i.free for i in s.src[3:]) for s in stores(self.kernel)):
+    if any(meets(s, r) for s in stores(self.kernel)):
       raise RecipeError(f"stores of different %{name} may meet at one address: it stays a loop")
     self.rewrite({r: range_(name, rsize(r), kind)})
 
@@ -121,6 +123,10 @@ class Tuning:
       rs = closed(owner)
       listed = iter(sorted((r for r in rs if rname(r) in pos), key=lambda r: pos[rname(r)]))
       new = tuple(next(listed) if rname(r) in pos else r for r in rs)
+      if owner.op == "kernel":
+        fixed = [r for r in rs if any(meets(s, r) for s in stores(owner))]
+        if fixed != [r for r in new if r in fixed]:
+          raise RecipeError(f"the order of %{' and %'.join(map(rname, fixed))} matters: their stores may meet at one address")
       if new != rs:
         self.rewrite({owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)})
 
@@ -170,6 +176,14 @@ class Tuning:
         raise RecipeError("unknown step")
     except (RecipeError, TypeError, IndexError) as e:
       raise RecipeError(f"{line.strip()}: {e}") from None
+
+
+def meets(s: UOp, r: UOp) -> bool:
+  """May stores at different r write one address? Only where an index depends on data, or stores accumulate."""
+  index = s.src[3:]
+  if s.arg is None and not any(carries_value(i) for i in index):
+    return False
+  return not any(r in linear(i)[0] for i in index if not carries_value(i))
 
 
 def numbered(kernel: UOp) -> list[UOp]:

@@ -106,3 +106,11 @@ def is_contraction(u: UOp, k: UOp) -> bool:
 
 def contractions(k: UOp) -> list[UOp]:
   return [u for u in toposort(k) if is_contraction(u, k)]
+
+
+def carries_value(e: UOp) -> bool:
+  """Does an index expression or condition depend on data?"""
+  got = e.memo.get("data")
+  if got is None:
+    got = e.memo["data"] = e.op == "cast" or any(carries_value(s) for s in e.src)
+  return got

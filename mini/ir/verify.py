@@ -14,7 +14,7 @@ from math import prod
 from mini.codegen.linearize import is_loop, lanes, places
 from mini.ir import graph as build
 from mini.ir.graph import numel, shape
-from mini.ir.kernel import access, all_ranges, is_inline, memory_shape, stage_index, stores
+from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, stores
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
 from mini.ir.text import IDENTIFIER, Names, expr, value_names
 from mini.ir.uop import (
@@ -235,19 +235,24 @@ def _check_shared(kernel: UOp) -> None:
     if mine and (s.arg or not is_injective(index, memory_shape(target), ranges)):
       raise VerifyError(s, f"%{target.arg[0]} is read and written, but two iterations may share a cell")
     parallel = tuple(r for r in ranges if rkind(r) == "par")
-    if s.arg and parallel and not all(_splits(index, r) for r in parallel):
+    if s.arg and parallel and not all(_splits(index, memory_shape(target), r) for r in parallel):
       raise VerifyError(s, f"threads accumulate into the same cell of %{target.arg[0]}")
 
 
-def _splits(index: tuple[UOp, ...], r: UOp) -> bool:
-  """Do different values of r always give different cells, whatever the other ranges are?"""
-  for i in index:
-    c = linear(i)[0].get(r)
-    if c is not None:
-      lo, hi = bounds(add(i, mul(r, -c)))
-      if hi - lo < abs(c):
-        return True
-  return False
+def _splits(index: tuple[UOp, ...], s: tuple[int, ...], r: UOp) -> bool:
+  """Do different values of r always give different cells, whatever the other ranges and the data are?"""
+  plain = [(i, n) for i, n in zip(index, s) if not carries_value(i)]
+  flat = const(0)  # a range that reshape spread over several axes comes together again
+  for i, n in plain:
+    flat = add(mul(flat, n), i)
+  return any(_apart(i, r) for i in [flat, *(i for i, _ in plain)])
+
+
+def _apart(index: UOp, r: UOp) -> bool:
+  """Are the values of an index at two r different, whatever the other ranges are?"""
+  c = linear(index)[0].get(r, 0)
+  lo, hi = bounds(add(index, mul(r, -c)))
+  return hi - lo < abs(c)
 
 
 def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
@@ -281,8 +286,8 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
         raise VerifyError(u, f"threads share the memory of this stage in {u.arg.what}")
       if u.arg.what == "stack":
         stack += prod(u.arg.shape) * prod(rsize(r) for r in lanes(u)) * u.dtype.itemsize
-    elif u.op == "scan" and (u.src[1].op != "range" or not is_loop(u.src[1])):
-      raise VerifyError(u, "a scan runs along a range that is a loop")
+    elif u.op == "scan" and (u.src[1].op != "range" or rkind(u.src[1]) != "loop"):
+      raise VerifyError(u, "a scan runs along a range that is a plain loop")
     if u.dtype is not dtypes.index and not is_condition(u):
       if sum(rkind(r) == "vec" for r in lanes(u)) > 1:
         raise VerifyError(u, f"{u.op} depends on two vec ranges")

@@ -84,7 +84,7 @@ class C:
     if width == 1:
       return f"bf16_to_f32({p}[{i}])" if d is dtypes.bfloat16 and self.bf16(helpers) else f"{p}[{i}]"
     if d not in (dtypes.bool, dtypes.float16, dtypes.bfloat16):
-      return f"*(const {self.unaligned(d, helpers)}*)({p} + {i})"
+      return f"({self.vector(d, helpers)})*(const {self.unaligned(d, helpers)}*)({p} + {i})"
     t, name, one = self.vector(d, helpers), f"load_{d.short}x{self.width}", self.load("p", "i", d, 1, helpers)
     if name not in helpers:
       minus = "-" if d is dtypes.bool else ""
@@ -267,15 +267,19 @@ def unsigned(d: DType) -> DType:
 PRELUDE = "#define INLINE static inline __attribute__((always_inline, unused))\n"
 
 
+def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:
+  """One translation unit of kernels that were rendered apart: {name: (function, helper functions by name)}."""
+  helpers: dict[str, str] = {}
+  for _, called in kernels.values():
+    helpers.update({name: text for name, text in called.items() if name not in helpers})
+  return PRELUDE + "\n".join(helpers.values()) + "\n\n" + "\n".join(source for source, _ in kernels.values())
+
+
 def render(kernels: dict[str, UOp], width: int) -> str:
   """One translation unit with a function for each kernel, by name."""
   lang = C(width).language()
-  helpers: dict[str, str] = {}
-  parts = []
+  made = {}
   for name, k in kernels.items():
     r = Renderer(k, lang, name)
-    r.helpers = helpers
-    parts.append(r.source())
-  return PRELUDE + "\n".join(helpers.values()) + "\n\n" + "\n".join(parts)
-
-
+    made[name] = (r.source(), r.helpers)
+  return link(made)

@@ -14,7 +14,7 @@ from math import prod
 from typing import Callable, Mapping
 
 from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
-from mini.ir.kernel import access, is_inline, stage_index, written
+from mini.ir.kernel import access, carries_value, is_inline, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (TRUE, UOp, bounds, closed, conjuncts, const, linear, rkind, rname, rsize, substitute,
                          toposort)  # fmt: skip
@@ -69,14 +69,6 @@ def vector(ls: tuple[UOp, ...]) -> UOp | None:
 
 def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
   return [r for r in ls if rkind(r) == "unroll"]
-
-
-def carries_value(e: UOp) -> bool:
-  """Does an index expression or condition depend on data?"""
-  got = e.memo.get("data")
-  if got is None:
-    got = e.memo["data"] = e.op == "cast" or any(carries_value(s) for s in e.src)
-  return got
 
 
 class Renderer:

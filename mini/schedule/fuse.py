@@ -13,7 +13,7 @@ from math import prod
 from mini.ir.graph import numel, shape
 from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import VIEWS, is_elementwise
-from mini.ir.uop import FALSE, TRUE, UOp, add, bounds, both, conjuncts, const, free_in, mul, range_, rsize, substitute, toposort, uop
+from mini.ir.uop import FALSE, TRUE, UOp, add, bounds, both, conjuncts, const, copy, free_in, mul, range_, rsize, substitute, toposort, uop
 from mini.schedule.index import Index, stored_index, view_index
 from mini.types import dtypes
 
@@ -53,6 +53,7 @@ class Schedule:
     self.stages: dict[UOp, tuple[tuple[int, ...], Index]] = {}
     self.reduces: dict[tuple[UOp, Root, Index], dict[int, UOp]] = {}
     self.used: dict[tuple[Root, str], int] = {}
+    self.gates: dict[tuple[UOp, Root, Index], UOp] = {}
     self.scalars: dict[tuple[Root, UOp, Index, UOp], UOp] = {}
     self.memory: dict[UOp, UOp] = {}  # node -> param
     self.roots: list[Root] = []
@@ -300,7 +301,11 @@ class Schedule:
     if node.op == "reduce":
       rs = self.reduces[node, root, index]
       value = self.scalar(root, node.src[0], tuple(rs.get(a, i) for a, i in enumerate(index)), gate)
-      return reduce_over(node.arg[0], value, live(tuple(rs.values())))
+      mine = live(tuple(rs.values()))
+      if self.gates.setdefault((node, root, index), gate) is not gate:  # the same under another guard: ranges of its own
+        table = {r: self.fresh(root, "k", rsize(r)) for r in mine}
+        value, mine = copy(value, table, f".{self.used[root, 'k']}"), tuple(table.values())
+      return reduce_over(node.arg[0], value, mine)
     if node.op == "scan":
       value = self.scalar(root, node.src[0], index, gate)
       return scan_over(node.arg[0], value, index[node.arg[1]])

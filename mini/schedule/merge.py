@@ -3,7 +3,9 @@ on in a register, what both read is read once. Layer norm stores its statistics 
 in one pass."""
 from __future__ import annotations
 
-from mini.ir.kernel import access, contractions, kernel, stores, written
+from collections import Counter
+
+from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
 
 
@@ -16,7 +18,7 @@ class Group:
     self.loaded = {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
     self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
     self.contracts = bool(contractions(k))
-    self.fixed = any(s.arg is not None or s.src[2].free for s in stores(k)) or any(u.op == "scan" for u in order)
+    self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
 
 
 def merge_kernels(kernels: list[UOp]) -> list[UOp]:
@@ -25,6 +27,7 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
   writers: dict[UOp, list[int]] = {}  # param -> groups that write it
   readers: dict[UOp, list[int]] = {}
   home: list[int] = []  # a group that was merged -> where to
+  shared = {p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1}  # parts of a cat, a scatter
 
   def find(n: int) -> int:
     while home[n] != n:
@@ -33,6 +36,7 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
 
   for k in kernels:
     me = Group(k, 0)
+    me.fixed = me.fixed or any(p in shared for p in written(k))
     producers = {find(w) for p in me.loaded | set(written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
@@ -44,9 +48,13 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
       me.before |= 1 << g | groups[g].before  # type: ignore[union-attr]
     for g in near:
       other = groups[g]
-      if other is None or g == n or (merged := try_merge(other, me, g, groups)) is None:
+      if other is None or g == n:
         continue
-      merged.before = (me.before | other.before) & ~(1 << g)
+      after = other.before >> n & 1  # me has become part of what other reads
+      merged = try_merge(me, other, n, groups) if after else try_merge(other, me, g, groups)
+      if merged is None:
+        continue
+      merged.before = (me.before | other.before) & ~(1 << g | 1 << n)
       groups[g], home[g] = None, n
       for later in groups:
         if later is not None and later.before >> g & 1:
@@ -59,6 +67,11 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
   return in_order([g for g in groups if g is not None])
 
 
+def accumulates(k: UOp) -> bool:
+  """Is this the second kernel of a scatter, which works on what the first wrote?"""
+  return any(s.arg is not None or any(carries_value(i) for i in access(s)[1]) for s in stores(k))
+
+
 def in_order(groups: list[Group]) -> list[UOp]:
   """Writers before readers; a second writer of the same memory (scatter) after the first."""
   writers: dict[UOp, list[int]] = {}
@@ -67,9 +80,9 @@ def in_order(groups: list[Group]) -> list[UOp]:
       writers.setdefault(p, []).append(n)
   needs = []
   for n, g in enumerate(groups):
-    accumulates = any(s.arg is not None or s.src[2].free for s in stores(g.kernel))
+    second = accumulates(g.kernel)
     mine = {w for p in g.loaded for w in writers.get(p, ()) if w != n}
-    mine |= {w for p in written(g.kernel) for w in writers[p] if accumulates and w < n}
+    mine |= {w for p in written(g.kernel) for w in writers[p] if second and w < n}
     needs.append(mine)
   done: list[int] = []
   placed: set[int] = set()

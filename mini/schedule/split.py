@@ -1,0 +1,61 @@
+"""Reductions too long for one kernel are cut in two before scheduling: partial results, then their reduction.
+
+A sum of everything would run on one core; a matmul whose inner axis is a vocabulary would pack panels larger than the
+cache. The number of parts depends on sizes alone, so a result does not change with the number of threads.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from mini.ir.graph import alu, reduce, reshape, shape, shrink
+from mini.ir.uop import UOp, rebuild, toposort
+from mini.schedule.fuse import is_contraction
+
+LONG = 1 << 15  # elements per result from which a plain reduction is cut
+PARTS = 64  # the most that it is cut into
+INNER = 4096  # the longest inner axis of a contraction, and
+CHUNK = 3072  # what it is cut to
+
+
+def split_reductions(root: UOp) -> UOp:
+  memo: dict[UOp, UOp] = {}
+  for u in toposort(root):
+    new = rebuild(u, tuple(memo[s] for s in u.src))
+    if new.op == "reduce":
+      new = _split_contraction(new) if is_contraction(new) else _split_plain(new)
+    memo[u] = new
+  return memo[root]
+
+
+def _split_plain(u: UOp) -> UOp:
+  x, (kind, axes) = u.src[0], u.arg
+  s = shape(x)
+  length, results = prod(s[a] for a in axes), prod(shape(u))
+  if length < LONG or results > 8:
+    return u
+  axis = next((a for a in axes if s[a] >= 16), axes[0])
+  parts = next((p for p in range(min(PARTS, s[axis]), 1, -1) if s[axis] % p == 0), 1)
+  if parts < 4:
+    return u
+  cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
+  inner = reduce(cut, kind, tuple(a + (a >= axis) for a in axes))  # keeps the parts
+  return reshape(reduce(reshape(inner, (*shape(u)[:axis], parts, *shape(u)[axis + 1 :])), kind, (axis,)), shape(u))
+
+
+def _split_contraction(u: UOp) -> UOp:
+  x, (kind, axes) = u.src[0], u.arg
+  s = shape(x)
+  axis = max(axes, key=lambda a: s[a])
+  n = s[axis]
+  if n <= INNER or len(axes) != 1:
+    return u
+  parts, rest = divmod(n, CHUNK)
+  whole = tuple((0, m) for m in s)
+  main = shrink(x, (*whole[:axis], (0, parts * CHUNK), *whole[axis + 1 :]))
+  cut = reshape(main, (*s[:axis], parts, CHUNK, *s[axis + 1 :]))
+  partial = reduce(cut, kind, (axis + 1,))
+  total = reshape(reduce(reshape(partial, (*s[:axis], parts, *s[axis + 1 :])), kind, (axis,)), shape(u))
+  if not rest:
+    return total
+  tail = reduce(shrink(x, (*whole[:axis], (parts * CHUNK, n), *whole[axis + 1 :])), kind, (axis,))
+  return alu("add", total, tail)
