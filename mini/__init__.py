@@ -1,0 +1,27 @@
+"""mini: a small, fast tensor library whose every stage is text that can be read."""
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from mini.tensor import Tensor
+from mini.tensor.autograd import enable_grad, grad, no_grad, value_and_grad
+from mini.types import DTypeError, MiniError, ShapeError, dtypes
+
+__version__ = "0.1.0"
+
+_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), "stats": ("mini.stats", "stats"),
+          "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context")}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+  """What is imported when it is first asked for."""
+  if name not in _LATER:
+    raise AttributeError(f"mini has no {name!r}")
+  module, attribute = _LATER[name]
+  found = import_module(module)
+  globals()[name] = found if attribute is None else getattr(found, attribute)
+  return globals()[name]
+
+
+__all__ = ["Context", "DTypeError", "Device", "MiniError", "ShapeError", "Tensor", "TinyJit", "dtypes", "enable_grad", "grad", "jit", "nn", "no_grad", "stats", "value_and_grad"]

@@ -1,0 +1,108 @@
+"""Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build
+on each other: handle, elementwise, movement, reduce, creation, random, indexing, multiply, normalize, autograd.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from mini.ir import graph
+from mini.tensor.autograd import Autograd
+from mini.tensor.handle import Handle
+from mini.tensor.random import Generator, Random
+from mini.types import as_dtype, dtypes
+
+
+class _Training:
+  """`with Tensor.train():` - dropout acts, batch norm learns."""
+
+  def __init__(self, mode: bool = True):
+    self.mode = mode
+
+  def __enter__(self) -> None:
+    self.before, Tensor.training = Tensor.training, self.mode
+
+  def __exit__(self, *exception: object) -> None:
+    Tensor.training = self.before
+
+
+class Tensor(Autograd):
+  """Numbers of one type in an array of any number of axes; lazy, differentiable.
+
+  data: a number, (nested) lists, a NumPy array, bytes, or a tensor. dtype: bool, int64 or float32 by what the numbers
+  are, and that of an array, unless given. Nothing is computed until a value is asked for.
+
+  >>> (Tensor([[1, 2], [3, 4]]) * 10).sum(1)
+  Tensor([30, 70])
+  """
+
+  train = _Training
+
+  def cast(self, dtype: Any) -> Tensor:
+    """In another type: floats to integers round towards zero, to smaller integers wrap.
+
+    >>> Tensor([1.7, -1.7]).cast("int32").tolist()
+    [1, -1]
+    """
+    return self._new(graph.cast(self.uop, as_dtype(dtype)))
+
+  def type(self, dtype: Any) -> Tensor:
+    """Another name of `cast`."""
+    return self.cast(dtype)
+
+  def astype(self, dtype: Any) -> Tensor:
+    """NumPy's name of `cast`."""
+    return self.cast(dtype)
+
+  def type_as(self, other: Tensor) -> Tensor:
+    """In the type of another tensor."""
+    return self.cast(other.dtype)
+
+  def bitcast(self, dtype: Any) -> Tensor:
+    """The same bits, read as another type of the same size. DTypeError if the sizes differ.
+
+    >>> Tensor([1.0]).bitcast("int32").item() == 0x3F800000
+    True
+    """
+    return self._new(graph.bitcast(self.uop, as_dtype(dtype)))
+
+  def half(self) -> Tensor:
+    """In float16."""
+    return self.cast(dtypes.float16)
+
+  def bfloat16(self) -> Tensor:
+    """In bfloat16."""
+    return self.cast(dtypes.bfloat16)
+
+  def float(self) -> Tensor:
+    """In float32."""
+    return self.cast(dtypes.float32)
+
+  def double(self) -> Tensor:
+    """In float64."""
+    return self.cast(dtypes.float64)
+
+  def char(self) -> Tensor:
+    """In int8."""
+    return self.cast(dtypes.int8)
+
+  def short(self) -> Tensor:
+    """In int16."""
+    return self.cast(dtypes.int16)
+
+  def int(self) -> Tensor:
+    """In int32."""
+    return self.cast(dtypes.int32)
+
+  def long(self) -> Tensor:
+    """In int64."""
+    return self.cast(dtypes.int64)
+
+  def bool(self) -> Tensor:
+    """As booleans: true where it is not zero."""
+    return self.cast(dtypes.bool)
+
+
+Handle._final = Tensor
+Random.generator = Generator()
+
+__all__ = ["Tensor"]

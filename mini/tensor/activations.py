@@ -1,0 +1,105 @@
+"""Activations: element by element, what stands between the layers of a network."""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from mini.ir import graph
+from mini.ir.uop import const
+from mini.tensor.elementwise import Elementwise, add, negated
+from mini.tensor.handle import fail
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+class Activations(Elementwise):
+  """relu and its like; of integers, where it is no relu, in float32."""
+
+  def relu(self) -> Tensor:
+    """max(a, 0).
+
+    >>> Tensor([-1.0, 2.0]).relu()
+    Tensor([0., 2.])
+    """
+    return self._alu("max", self.uop, const(0, self.dtype))
+
+  def relu6(self) -> Tensor:
+    """a between 0 and 6."""
+    return self.clamp(0, 6)
+
+  def leaky_relu(self, negative_slope: float = 0.01) -> Tensor:
+    """a, or negative_slope * a where a is negative."""
+    return (self > 0).where(self, self * negative_slope)
+
+  def sigmoid(self) -> Tensor:
+    """1 / (1 + exp(-a)); without overflow for every a.
+
+    >>> Tensor([0.0]).sigmoid()
+    Tensor([0.5])
+    """
+    x = self._float()
+    one = const(1, x.dtype)
+    return self._alu("div", one, add(one, graph.alu("exp", negated(x))))
+
+  def silu(self) -> Tensor:
+    """a * sigmoid(a)."""
+    x = self._float()
+    return self._alu("div", x, add(const(1, x.dtype), graph.alu("exp", negated(x))))
+
+  def swish(self) -> Tensor:
+    """Another name of `silu`."""
+    return self.silu()
+
+  def gelu(self, approximate: str = "none") -> Tensor:
+    """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
+    if approximate == "tanh":
+      return 0.5 * self * (1 + (math.sqrt(2 / math.pi) * (self + 0.044715 * self * self * self)).tanh())
+    if approximate != "none":
+      fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
+    return 0.5 * self * (1 + (self * math.sqrt(0.5)).erf())
+
+  def quick_gelu(self) -> Tensor:
+    """a * sigmoid(1.702 * a)."""
+    return self * (self * 1.702).sigmoid()
+
+  def elu(self, alpha: float = 1.0) -> Tensor:
+    """a, or alpha * (exp(a) - 1) where a is negative."""
+    return (self > 0).where(self, alpha * self.minimum(0).expm1())
+
+  def celu(self, alpha: float = 1.0) -> Tensor:
+    """a, or alpha * (exp(a / alpha) - 1) where a is negative."""
+    return (self > 0).where(self, alpha * (self.minimum(0) / alpha).expm1())
+
+  def selu(self) -> Tensor:
+    """The self-normalizing elu. https://arxiv.org/abs/1706.02515"""
+    return 1.0507009873554805 * self.elu(1.6732632423543772)
+
+  def softplus(self, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * a)) / beta; a itself where beta * a > threshold."""
+    x = self * beta
+    return (x > threshold).where(self, x.minimum(threshold).exp().log1p() / beta)
+
+  def logsigmoid(self) -> Tensor:
+    """log(sigmoid(a)), without overflow."""
+    return self.minimum(0) - (-self.abs()).exp().log1p()
+
+  def mish(self) -> Tensor:
+    """a * tanh(softplus(a))."""
+    return self * self.softplus().tanh()
+
+  def softsign(self) -> Tensor:
+    """a / (1 + |a|)."""
+    return self / (1 + self.abs())
+
+  def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """a between min_val and max_val."""
+    return self.clamp(min_val, max_val)
+
+  def hardsigmoid(self) -> Tensor:
+    """(a + 3) / 6 between 0 and 1."""
+    return (self + 3).clamp(0, 6) / 6
+
+  def hardswish(self) -> Tensor:
+    """a * hardsigmoid(a)."""
+    return self * self.hardsigmoid()

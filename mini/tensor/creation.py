@@ -1,0 +1,178 @@
+"""Creation: constants, ranges, grids, and tensors from the data of other libraries.
+
+All take `dtype=`, `device=` and `requires_grad=`. What is constant needs no memory until it is asked for.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.handle import Handle, default_device, fail, scalar_dtype, sizes_of
+from mini.tensor.reduce import Reduce
+from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+def placed(u: UOp, device: str | None, requires_grad: bool) -> Tensor:
+  """A new tensor on a device."""
+  if device is not None and device != default_device():
+    u = graph.uop("copy", u.dtype, (u,), device)
+  t = Handle._new(u)
+  return t.requires_grad_() if requires_grad else t
+
+
+def checked_sizes(what: str, sizes: tuple[Any, ...]) -> tuple[int, ...]:
+  s = sizes_of(sizes)
+  if min(s, default=0) < 0:
+    fail(ShapeError, f"{what}: a size is negative: {s}")
+  return s
+
+
+class Creation(Reduce):
+  """Static methods that make tensors."""
+
+  @staticmethod
+  def full(size: Any, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """One value everywhere.
+
+    >>> Tensor.full((2, 2), 7)
+    Tensor([[7, 7],
+            [7, 7]])
+    """
+    kind = as_dtype(dtype) if dtype is not None else scalar_dtype(fill_value)
+    s = checked_sizes("full", (size,))
+    return placed(graph.full(s, fill_value, kind), device, requires_grad)
+
+  @staticmethod
+  def zeros(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros; float32 unless dtype says otherwise.
+
+    >>> Tensor.zeros(2, 2, dtype=dtypes.int64)
+    Tensor([[0, 0],
+            [0, 0]])
+    """
+    return Creation.full(checked_sizes("zeros", size), 0, dtype or dtypes.default_float, device, requires_grad)
+
+  @staticmethod
+  def ones(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones; float32 unless dtype says otherwise."""
+    return Creation.full(checked_sizes("ones", size), 1, dtype or dtypes.default_float, device, requires_grad)
+
+  @staticmethod
+  def empty(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Values that nothing is promised of (here zeros)."""
+    return Creation.full(checked_sizes("empty", size), 0, dtype or dtypes.default_float, device, requires_grad)
+
+  def full_like(self, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """One value everywhere, in this shape and type."""
+    return Creation.full(self.shape, fill_value, dtype or self.dtype, device or self.device, requires_grad)
+
+  def zeros_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros, in this shape and type."""
+    return self.full_like(0, dtype, device, requires_grad)
+
+  def ones_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones, in this shape and type."""
+    return self.full_like(1, dtype, device, requires_grad)
+
+  def empty_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Values that nothing is promised of, in this shape and type."""
+    return self.full_like(0, dtype, device, requires_grad)
+
+  @staticmethod
+  def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """start, start + step, ... up to, but without, end. With one number: from 0 up to it. int64 of ints, else float32.
+
+    >>> Tensor.arange(2, 8, 2)
+    Tensor([2, 4, 6])
+    """
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0:
+      fail(ValueError, "arange: step is 0")
+    whole = all(isinstance(x, (int, np.integer)) for x in (start, end, step))
+    kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
+    n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
+    return placed(_line(n, start, step, kind, dtypes.int64 if whole else dtypes.float64), device, requires_grad)
+
+  @staticmethod
+  def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from start to end, both included, equally far apart.
+
+    >>> Tensor.linspace(0, 1, 5)
+    Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    kind = as_dtype(dtype) if dtype is not None else dtypes.default_float
+    if steps < 0:
+      fail(ShapeError, f"linspace: {steps} numbers")
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    line = _line(steps, start, step, dtypes.float64, dtypes.float64)
+    back = _line(steps, end - (steps - 1) * step if steps > 1 else start, step, dtypes.float64, dtypes.float64)
+    first = graph.alu("lt", graph.iota(steps), const((steps + 1) // 2, dtypes.int32))
+    return placed(graph.cast(graph.alu("where", first, line, back), kind), device, requires_grad)
+
+  @staticmethod
+  def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal of an n x m matrix, zeros elsewhere.
+
+    >>> Tensor.eye(2)
+    Tensor([[1., 0.],
+            [0., 1.]])
+    """
+    s = checked_sizes("eye", (n, n if m is None else m))
+    on = Creation._new(graph.expand_to(_column(s[0]), s)) == Creation._new(graph.expand_to(graph.iota(s[1]), s))
+    return placed(graph.cast(on.uop, as_dtype(dtype or dtypes.default_float)), device, requires_grad)
+
+  @staticmethod
+  def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones on and below the k-th diagonal of an n x m matrix, zeros above it."""
+    return Creation.ones(n, n if m is None else m, dtype=dtype, device=device).tril(k).requires_grad_(requires_grad)
+
+  @staticmethod
+  def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor with a copy of an array's elements, of its type."""
+    if not isinstance(array, np.ndarray):
+      fail(DTypeError, f"from_numpy: {type(array).__name__} is no numpy.ndarray; Tensor(...) takes lists and numbers")
+    return Handle._final(array)
+
+  @staticmethod
+  def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """`Tensor(data, ...)`, as PyTorch spells it."""
+    return Handle._final(data, dtype, device, requires_grad)
+
+  def one_hot(self, num_classes: int = -1) -> Tensor:
+    """A new last axis of 0 and 1, with the 1 at the place that the integer says; int64.
+
+    num_classes -1: one more than the largest value, which has to be computed for it.
+
+    >>> Tensor([2, 0]).one_hot(3)
+    Tensor([[0, 0, 1],
+            [1, 0, 0]])
+    """
+    if self.dtype.kind not in "iu":
+      fail(DTypeError, f"one_hot: places are integers, not {self.dtype.name}", x=self)
+    n = num_classes if num_classes >= 0 else int(self.max().item()) + 1 if self.numel() else 0
+    return (self.unsqueeze(-1) == self._new(graph.iota(n, self.dtype))).to(dtypes.int64)
+
+
+def _column(n: int) -> UOp:
+  return graph.reshape(graph.iota(n), (n, 1))
+
+
+def _line(n: int, start: Any, step: Any, kind: DType, held: DType) -> UOp:
+  """start + i * step, computed in the type `held`."""
+  if isinstance(start, float) and isinstance(step, float) and start.is_integer() and step.is_integer() and held is dtypes.float64:
+    held, start, step = dtypes.int64, int(start), int(step)
+  u = graph.iota(n, kind if held is dtypes.int64 and kind.kind in "iu" else held)
+  u = graph.alu("mul", u, const(step, u.dtype)) if step != 1 else u
+  return graph.cast(graph.alu("add", u, const(start, u.dtype)) if start != 0 else u, kind)
+
+
+def shape_args(size: Sequence[Any]) -> tuple[int, ...]:
+  return checked_sizes("size", tuple(size))

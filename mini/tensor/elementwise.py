@@ -1,0 +1,754 @@
+"""Element by element: arithmetic, comparisons, logic, mathematics.
+
+Operands promote as in PyTorch (`result_type`): Python numbers adapt to tensors. Shapes broadcast as in NumPy.
+Integers wrap. Integer `//` and `%` round towards minus infinity, as in Python; by 0 they give 0.
+Every comparison with NaN is false, but for `!=`.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.handle import Handle, Number, broadcast, fail, nodes, result_type
+from mini.types import DType, DTypeError, dtypes
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+Operand = Any  # a Tensor, a number or an array
+
+
+def negated(u: UOp) -> UOp:
+  """-u: times -1, because 0 - 0.0 is not -0.0."""
+  return graph.alu("mul", u, const(-1, u.dtype))
+
+
+def inverted(u: UOp) -> UOp:
+  """~u: of booleans, or of the bits."""
+  return graph.alu("xor", u, const(True if u.dtype is dtypes.bool else -1, u.dtype))
+
+
+def least(a: UOp, b: UOp) -> UOp:
+  """The smaller one; NaN wins."""
+  return graph.alu("and", a, b) if a.dtype is dtypes.bool else graph.alu("min", a, b)
+
+
+def equals(a: UOp, b: UOp) -> UOp:
+  return inverted(graph.alu("ne", a, b))
+
+
+class Elementwise(Handle):
+  """Operations that give an element for an element."""
+
+  # ---------------------------------------------------------------- how they are built
+
+  def _binary(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, swap: bool = False, dtype: DType | None = None) -> Tensor:
+    """Promote, broadcast, build. NotImplemented, for Python to say so, if `other` is no operand."""
+    other = self._coerced(other)
+    if other is NotImplemented:
+      return other
+    a, b = nodes(what, (other, self) if swap else (self, other), dtype)
+    return self._new(build(a, b))
+
+  def _named(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, dtype: DType | None = None) -> Tensor:
+    out = self._binary(what, build, other, dtype=dtype)
+    if out is NotImplemented:
+      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+    return out
+
+  def _float(self, what: str = "") -> UOp:
+    """The node, as a float if it is none."""
+    return graph.cast(self.uop, self.dtype if self.dtype.kind == "f" else dtypes.default_float)
+
+  def _math(self, op: str) -> Tensor:
+    return self._alu(op, self._float())
+
+  def _common(self, other: Operand) -> DType:
+    """The float type in which a quotient is taken."""
+    found = result_type(self, other)
+    return found if found.kind == "f" else dtypes.default_float
+
+  def _integers(self, what: str, *operands: Operand) -> None:
+    for x in (self, *operands):
+      if isinstance(x, float) or (isinstance(x, Handle) and x.dtype.kind == "f"):
+        fail(DTypeError, f"{what}: bits of float numbers are not operated on; cast to an integer type", a=self)
+
+  # ---------------------------------------------------------------- arithmetic
+
+  def add(self, other: Operand, alpha: Operand = 1) -> Tensor:
+    """a + b; with alpha, a + alpha * b.
+
+    >>> Tensor([1, 2]) + 0.5
+    Tensor([1.5, 2.5])
+    """
+    return self._named("a + b", add, other if isinstance(alpha, int) and alpha == 1 else alpha * other)
+
+  def sub(self, other: Operand, alpha: Operand = 1) -> Tensor:
+    """a - b; with alpha, a - alpha * b."""
+    return self._named("a - b", _sub, other if isinstance(alpha, int) and alpha == 1 else alpha * other)
+
+  def mul(self, other: Operand) -> Tensor:
+    """a * b. Of booleans: and."""
+    return self._named("a * b", _mul, other)
+
+  def div(self, other: Operand, rounding_mode: str | None = None) -> Tensor:
+    """a / b: of integers a float. rounding_mode: None, "floor" (as //) or "trunc" (towards zero).
+
+    >>> Tensor([7, -7]).div(2, rounding_mode="trunc")
+    Tensor([ 3, -3])
+    """
+    if rounding_mode == "floor":
+      return self.floor_divide(other)
+    if rounding_mode == "trunc":
+      kind = result_type(self, other)
+      return self._named("div", _trunc_div, other) if kind.kind != "f" else self._named("a / b", _div, other).trunc()
+    if rounding_mode is not None:
+      fail(ValueError, f'div: rounding_mode is None, "floor" or "trunc", not {rounding_mode!r}')
+    return self._named("a / b", _div, other, dtype=self._common(self._coerced(other)) if isinstance(other, (Handle, *Number)) else None)
+
+  def floor_divide(self, other: Operand) -> Tensor:
+    """a // b, rounded towards minus infinity. Integers divided by 0 give 0.
+
+    >>> Tensor([7, -7]) // 2
+    Tensor([ 3, -4])
+    """
+    return self._named("a // b", _floor_div, other)
+
+  def remainder(self, other: Operand) -> Tensor:
+    """a % b, with the sign of b, as in Python. Of integers by 0: 0.
+
+    >>> Tensor([7, -7]) % 3
+    Tensor([1, 2])
+    """
+    return self._named("a % b", _mod, other)
+
+  def fmod(self, other: Operand) -> Tensor:
+    """The remainder with the sign of a, as in C."""
+    return self._named("fmod", _fmod, other)
+
+  def pow(self, exponent: Operand) -> Tensor:
+    """a ** b. Integers to integers stay integers (and wrap).
+
+    >>> Tensor([1, 2, 3]) ** 2
+    Tensor([1, 4, 9])
+    """
+    if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
+      kind = result_type(self, exponent)
+      simple = _power(graph.cast(self.uop, kind), exponent)
+      if simple is not None:
+        return self._new(simple)
+      if kind.kind != "f" and exponent < 0:
+        fail(ValueError, "a ** b: integers to negative integer powers are not integers; cast a to a float type", a=self)
+    return self._named("a ** b", _pow, exponent)
+
+  def neg(self) -> Tensor:
+    """-a. DTypeError on booleans."""
+    if self.dtype is dtypes.bool:
+      fail(DTypeError, "-a: booleans have no negative; ~a inverts them", a=self)
+    return self._new(negated(self.uop))
+
+  def abs(self) -> Tensor:
+    """The magnitude; of the least integer that integer itself."""
+    return self._new(self.uop) if self.dtype.kind in "bu" else self._alu("abs", self.uop)
+
+  def sign(self) -> Tensor:
+    """-1, 0 or 1; NaN where it is NaN."""
+    x, zero = self.uop, const(0, self.dtype)
+    below = graph.alu("where", graph.alu("lt", x, zero), const(-1, x.dtype), x if x.dtype.kind == "f" else zero)
+    return self._alu("where", graph.alu("lt", zero, x), const(1, x.dtype), below)
+
+  def reciprocal(self) -> Tensor:
+    """1 / a."""
+    x = self._float()
+    return self._alu("div", const(1, x.dtype), x)
+
+  def lerp(self, end: Operand, weight: Operand) -> Tensor:
+    """a + weight * (end - a)."""
+    return self + weight * (end - self)
+
+  def __add__(self, other: Operand) -> Tensor:
+    return self._binary("a + b", add, other)
+
+  def __radd__(self, other: Operand) -> Tensor:
+    return self._binary("a + b", add, other, True)
+
+  def __sub__(self, other: Operand) -> Tensor:
+    return self._binary("a - b", _sub, other)
+
+  def __rsub__(self, other: Operand) -> Tensor:
+    return self._binary("a - b", _sub, other, True)
+
+  def __mul__(self, other: Operand) -> Tensor:
+    return self._binary("a * b", _mul, other)
+
+  def __rmul__(self, other: Operand) -> Tensor:
+    return self._binary("a * b", _mul, other, True)
+
+  def __truediv__(self, other: Operand) -> Tensor:
+    other = self._coerced(other)
+    return other if other is NotImplemented else self._binary("a / b", _div, other, dtype=self._common(other))
+
+  def __rtruediv__(self, other: Operand) -> Tensor:
+    other = self._coerced(other)
+    return other if other is NotImplemented else self._binary("a / b", _div, other, True, dtype=self._common(other))
+
+  def __floordiv__(self, other: Operand) -> Tensor:
+    return self._binary("a // b", _floor_div, other)
+
+  def __rfloordiv__(self, other: Operand) -> Tensor:
+    return self._binary("a // b", _floor_div, other, True)
+
+  def __mod__(self, other: Operand) -> Tensor:
+    return self._binary("a % b", _mod, other)
+
+  def __rmod__(self, other: Operand) -> Tensor:
+    return self._binary("a % b", _mod, other, True)
+
+  def __pow__(self, other: Operand) -> Tensor:
+    return self.pow(other) if self._coerced(other) is not NotImplemented else NotImplemented
+
+  def __rpow__(self, other: Operand) -> Tensor:
+    return self._binary("a ** b", _pow, other, True)
+
+  def __neg__(self) -> Tensor:
+    return self.neg()
+
+  def __pos__(self) -> Tensor:
+    return self._new(self.uop)
+
+  def __abs__(self) -> Tensor:
+    return self.abs()
+
+  def __iadd__(self, other: Operand) -> Tensor:
+    return self._update(self + other, "a += b")
+
+  def __isub__(self, other: Operand) -> Tensor:
+    return self._update(self - other, "a -= b")
+
+  def __imul__(self, other: Operand) -> Tensor:
+    return self._update(self * other, "a *= b")
+
+  def __itruediv__(self, other: Operand) -> Tensor:
+    return self._update(self / other, "a /= b")
+
+  def __ifloordiv__(self, other: Operand) -> Tensor:
+    return self._update(self // other, "a //= b")
+
+  def __imod__(self, other: Operand) -> Tensor:
+    return self._update(self % other, "a %= b")
+
+  def __ipow__(self, other: Operand) -> Tensor:
+    return self._update(self**other, "a **= b")
+
+  # ---------------------------------------------------------------- comparisons
+
+  def lt(self, other: Operand) -> Tensor:
+    """a < b, as booleans.
+
+    >>> Tensor([1.0, 2.0, float("nan")]) < 2
+    Tensor([ True, False, False])
+    """
+    return self._named("a < b", _lt, other)
+
+  def gt(self, other: Operand) -> Tensor:
+    """a > b, as booleans."""
+    return self._named("a > b", _gt, other)
+
+  def le(self, other: Operand) -> Tensor:
+    """a <= b, as booleans."""
+    return self._named("a <= b", _le, other)
+
+  def ge(self, other: Operand) -> Tensor:
+    """a >= b, as booleans."""
+    return self._named("a >= b", _ge, other)
+
+  def eq(self, other: Operand) -> Tensor:
+    """a == b, as booleans."""
+    return self._named("a == b", equals, other)
+
+  def ne(self, other: Operand) -> Tensor:
+    """a != b, as booleans; true where either is NaN."""
+    return self._named("a != b", _ne, other)
+
+  def __lt__(self, other: Operand) -> Tensor:
+    return self._binary("a < b", _lt, other)
+
+  def __gt__(self, other: Operand) -> Tensor:
+    return self._binary("a > b", _gt, other)
+
+  def __le__(self, other: Operand) -> Tensor:
+    return self._binary("a <= b", _le, other)
+
+  def __ge__(self, other: Operand) -> Tensor:
+    return self._binary("a >= b", _ge, other)
+
+  def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]
+    return self._binary("a == b", equals, other)
+
+  def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]
+    return self._binary("a != b", _ne, other)
+
+  __hash__ = Handle.__hash__
+
+  def isnan(self) -> Tensor:
+    """Where it is not a number."""
+    return self._new(graph.alu("ne", self.uop, self.uop)) if self.dtype.kind == "f" else self._filled(False)
+
+  def isinf(self) -> Tensor:
+    """Where it is plus or minus infinity."""
+    return self.abs() == math.inf if self.dtype.kind == "f" else self._filled(False)
+
+  def isfinite(self) -> Tensor:
+    """Where it is neither infinite nor NaN."""
+    return self.abs() < math.inf if self.dtype.kind == "f" else self._filled(True)
+
+  def _filled(self, value: Any, dtype: DType = dtypes.bool) -> Tensor:
+    return self._new(graph.full(self.shape, value, dtype))
+
+  def isclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where |a - b| <= atol + rtol * |b|, or both are equal."""
+    other = other if isinstance(other, Elementwise) else Handle._final(other)
+    close = (self == other) | (((self - other).abs() <= atol + rtol * other.abs()) & other.isfinite())
+    return close | (self.isnan() & other.isnan()) if equal_nan else close
+
+  def allclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Is |a - b| <= atol + rtol * |b| everywhere? A Python boolean.
+
+    >>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))
+    True
+    """
+    return bool(self.isclose(other, rtol, atol, equal_nan).numpy().all())
+
+  def equal(self, other: Tensor) -> bool:
+    """Are shapes and values equal? A Python boolean."""
+    return self.shape == other.shape and bool((self == other).numpy().all())
+
+  # ---------------------------------------------------------------- logic and bits
+
+  def logical_not(self) -> Tensor:
+    """Where it is zero."""
+    return self._new(equals(self.uop, const(0, self.dtype)))
+
+  def logical_and(self, other: Operand) -> Tensor:
+    """Where both are not zero."""
+    return self._named("logical_and", _on_truth("and"), other)
+
+  def logical_or(self, other: Operand) -> Tensor:
+    """Where either is not zero."""
+    return self._named("logical_or", _on_truth("or"), other)
+
+  def logical_xor(self, other: Operand) -> Tensor:
+    """Where exactly one is not zero."""
+    return self._named("logical_xor", _on_truth("xor"), other)
+
+  def bitwise_not(self) -> Tensor:
+    """~a: of booleans not, of integers every bit. DTypeError on floats."""
+    self._integers("~a")
+    return self._new(inverted(self.uop))
+
+  def bitwise_and(self, other: Operand) -> Tensor:
+    """a & b. DTypeError on floats.
+
+    >>> Tensor([6, 5]) & 3
+    Tensor([2, 1])
+    """
+    return self._bits("a & b", _and, other)
+
+  def bitwise_or(self, other: Operand) -> Tensor:
+    """a | b. DTypeError on floats."""
+    return self._bits("a | b", _or, other)
+
+  def bitwise_xor(self, other: Operand) -> Tensor:
+    """a ^ b. DTypeError on floats."""
+    return self._bits("a ^ b", _xor, other)
+
+  def lshift(self, n: int | Tensor) -> Tensor:
+    """a << n: times 2**n."""
+    return self._bits("a << b", _shift_left, n)
+
+  def rshift(self, n: int | Tensor) -> Tensor:
+    """a >> n: divided by 2**n, rounded towards minus infinity."""
+    return self._bits("a >> b", _shift_right, n)
+
+  def _bits(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, swap: bool = False) -> Tensor:
+    self._integers(what, other)
+    return self._binary(what, build, other, swap)
+
+  def __invert__(self) -> Tensor:
+    return self.bitwise_not()
+
+  def __and__(self, other: Operand) -> Tensor:
+    return self._bits("a & b", _and, other)
+
+  def __rand__(self, other: Operand) -> Tensor:
+    return self._bits("a & b", _and, other, True)
+
+  def __or__(self, other: Operand) -> Tensor:
+    return self._bits("a | b", _or, other)
+
+  def __ror__(self, other: Operand) -> Tensor:
+    return self._bits("a | b", _or, other, True)
+
+  def __xor__(self, other: Operand) -> Tensor:
+    return self._bits("a ^ b", _xor, other)
+
+  def __rxor__(self, other: Operand) -> Tensor:
+    return self._bits("a ^ b", _xor, other, True)
+
+  def __lshift__(self, other: Operand) -> Tensor:
+    return self._bits("a << b", _shift_left, other)
+
+  def __rlshift__(self, other: Operand) -> Tensor:
+    return self._bits("a << b", _shift_left, other, True)
+
+  def __rshift__(self, other: Operand) -> Tensor:
+    return self._bits("a >> b", _shift_right, other)
+
+  def __rrshift__(self, other: Operand) -> Tensor:
+    return self._bits("a >> b", _shift_right, other, True)
+
+  def __iand__(self, other: Operand) -> Tensor:
+    return self._update(self & other, "a &= b")
+
+  def __ior__(self, other: Operand) -> Tensor:
+    return self._update(self | other, "a |= b")
+
+  def __ixor__(self, other: Operand) -> Tensor:
+    return self._update(self ^ other, "a ^= b")
+
+  def __ilshift__(self, other: Operand) -> Tensor:
+    return self._update(self << other, "a <<= b")
+
+  def __irshift__(self, other: Operand) -> Tensor:
+    return self._update(self >> other, "a >>= b")
+
+  # ---------------------------------------------------------------- choosing
+
+  def maximum(self, other: Operand) -> Tensor:
+    """The larger one; NaN where either is NaN."""
+    return self._named("maximum", _max, other)
+
+  def minimum(self, other: Operand) -> Tensor:
+    """The smaller one; NaN where either is NaN."""
+    return self._named("minimum", least, other)
+
+  def clamp(self, min: Operand = None, max: Operand = None) -> Tensor:
+    """At least `min` and at most `max`; where min > max it is max.
+
+    >>> Tensor([-2, 0, 2]).clamp(-1, 1)
+    Tensor([-1,  0,  1])
+    """
+    if min is None and max is None:
+      fail(ValueError, "clamp: give min, max or both", x=self)
+    out: Any = self if min is None else self.maximum(min)
+    return out if max is None else out.minimum(max)
+
+  def clip(self, min: Operand = None, max: Operand = None) -> Tensor:
+    """NumPy's name of `clamp`."""
+    return self.clamp(min, max)
+
+  def where(self, a: Operand, b: Operand) -> Tensor:
+    """a where self is true, b where it is false. DTypeError if self is not boolean.
+
+    >>> Tensor([True, False]).where(1, Tensor([5, 6]))
+    Tensor([1, 6])
+    """
+    if self.dtype is not dtypes.bool:
+      fail(DTypeError, f"where: the condition is {self.dtype.name}, not bool", condition=self)
+    a, b = self._coerced(a), self._coerced(b)
+    found = broadcast("where", [self.uop, *nodes("where", (a, b))], (self, a, b))
+    return self._alu("where", *found)
+
+  def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
+    """value where mask is true, self elsewhere, in self's type.
+
+    >>> Tensor([1, 2, 3]).masked_fill(Tensor([True, False, True]), 0)
+    Tensor([0, 2, 0])
+    """
+    if mask.dtype is not dtypes.bool:
+      fail(DTypeError, f"masked_fill: the mask is {mask.dtype.name}, not bool", x=self, mask=mask)
+    picked, kept = nodes("masked_fill", (value, self), self.dtype)
+    return self._alu("where", *broadcast("masked_fill", [mask.uop, picked, kept], (mask, value, self)))
+
+  def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """NaN and the infinities replaced: by 0, the largest and the least number, if not told otherwise."""
+    if self.dtype.kind != "f":
+      return self._new(self.uop)
+    top = 3.3895313892515355e38 if self.dtype is dtypes.bfloat16 else float(np.finfo(self.dtype.np).max)
+    out = self.isnan().where(nan, self)  # type: ignore[arg-type]
+    out = (out == math.inf).where(top if posinf is None else posinf, out)
+    return (out == -math.inf).where(-top if neginf is None else neginf, out)
+
+  # ---------------------------------------------------------------- mathematics: of integers, in float32
+
+  def sqrt(self) -> Tensor:
+    """The square root; NaN of negative numbers.
+
+    >>> Tensor([4, 9]).sqrt()
+    Tensor([2., 3.])
+    """
+    return self._math("sqrt")
+
+  def rsqrt(self) -> Tensor:
+    """1 / sqrt(a)."""
+    return self._math("rsqrt")
+
+  def square(self) -> Tensor:
+    """a * a."""
+    return self._alu("mul", self.uop, self.uop)
+
+  def exp(self) -> Tensor:
+    """e to the power of a."""
+    return self._math("exp")
+
+  def exp2(self) -> Tensor:
+    """2 to the power of a."""
+    return self._math("exp2")
+
+  def expm1(self) -> Tensor:
+    """exp(a) - 1, accurate near 0."""
+    x = self._new(self._float())
+    small = x.abs() < 1
+    t = small.where(x * 0.5, 0).tanh()
+    return small.where(2 * t / (1 - t), x.exp() - 1)
+
+  def log(self) -> Tensor:
+    """The natural logarithm; -inf of 0, NaN of negative numbers."""
+    return self._math("log")
+
+  def log2(self) -> Tensor:
+    """The logarithm to the base 2."""
+    return self._math("log2")
+
+  def log10(self) -> Tensor:
+    """The logarithm to the base 10."""
+    return self.log2() * math.log10(2)
+
+  def log1p(self) -> Tensor:
+    """log(1 + a), accurate near 0 (W. Kahan's way: log(u) * a / (u - 1) with u = 1 + a)."""
+    x = self._new(self._float())
+    u = 1 + x
+    lost = u == 1
+    with_lost = lost | (u == x)  # tiny: log(1 + x) is x; huge: it is log(x)
+    ratio = with_lost.where(1, x.detach() / with_lost.where(1, u - 1).detach())  # makes up for the bits that 1 + x lost
+    return lost.where(x, u.log() * ratio.detach())
+
+  def sin(self) -> Tensor:
+    """The sine of radians."""
+    return self._math("sin")
+
+  def cos(self) -> Tensor:
+    """The cosine of radians."""
+    return self._math("cos")
+
+  def tan(self) -> Tensor:
+    """The tangent of radians."""
+    return self.sin() / self.cos()
+
+  def asin(self) -> Tensor:
+    """The inverse sine, in radians."""
+    return (self / ((1 - self) * (1 + self)).sqrt()).atan()
+
+  def acos(self) -> Tensor:
+    """The inverse cosine, in radians."""
+    return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+
+  def atan(self) -> Tensor:
+    """The inverse tangent, in radians."""
+    return self._math("atan")
+
+  def sinh(self) -> Tensor:
+    """The hyperbolic sine."""
+    e = self.clamp(-1, 1).expm1()
+    return (self.abs() < 1).where((e + e / (e + 1)) * 0.5, (self.exp() - (-self).exp()) * 0.5)
+
+  def cosh(self) -> Tensor:
+    """The hyperbolic cosine."""
+    return (self.exp() + (-self).exp()) * 0.5
+
+  def tanh(self) -> Tensor:
+    """The hyperbolic tangent."""
+    return self._math("tanh")
+
+  def asinh(self) -> Tensor:
+    """The inverse hyperbolic sine."""
+    x = self.abs()
+    near = x < 1e6
+    small = near.where(x, 1)
+    out = near.where((small + small.square() / (1 + (small.square() + 1).sqrt())).log1p(), x.maximum(1).log() + math.log(2))
+    return (self < 0).where(-out, out)
+
+  def acosh(self) -> Tensor:
+    """The inverse hyperbolic cosine."""
+    t = self - 1
+    near = t < 1e6
+    small = near.where(t, 1)
+    return near.where((small + (small * (small + 2)).sqrt()).log1p(), self.maximum(1).log() + math.log(2))
+
+  def atanh(self) -> Tensor:
+    """The inverse hyperbolic tangent."""
+    return 0.5 * (2 * self / (1 - self)).log1p()
+
+  def erf(self) -> Tensor:
+    """The error function."""
+    return self._math("erf")
+
+  def floor(self) -> Tensor:
+    """The largest integer not above a, as a float; integers stay."""
+    return self._rounded("floor")
+
+  def ceil(self) -> Tensor:
+    """The least integer not below a, as a float; integers stay."""
+    return self._rounded("ceil")
+
+  def trunc(self) -> Tensor:
+    """Without the fraction: rounded towards zero."""
+    return self._rounded("trunc")
+
+  def round(self, decimals: int = 0) -> Tensor:
+    """The nearest integer, halves to the even one; with decimals, so many digits behind the point.
+
+    >>> Tensor([0.5, 1.5, 2.5]).round()
+    Tensor([0., 2., 2.])
+    """
+    if decimals == 0 or self.dtype.kind != "f":
+      return self._rounded("round")
+    scale = 10.0 ** abs(decimals)
+    return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
+
+  def frac(self) -> Tensor:
+    """What trunc takes away."""
+    return self - self.trunc()
+
+  def _rounded(self, op: str) -> Tensor:
+    return self._alu(op, self.uop) if self.dtype.kind == "f" else self._new(self.uop)
+
+
+# ---------------------------------------------------------------- the operations, on nodes of one type and shape
+
+
+def add(a: UOp, b: UOp) -> UOp:
+  return graph.alu("add", a, b)
+
+
+def _sub(a: UOp, b: UOp) -> UOp:
+  return graph.alu("xor", a, b) if a.dtype is dtypes.bool else graph.alu("add", a, negated(b))
+
+
+def _mul(a: UOp, b: UOp) -> UOp:
+  return graph.alu("mul", a, b)
+
+
+def _div(a: UOp, b: UOp) -> UOp:
+  return graph.alu("div", a, b)
+
+
+def _mod(a: UOp, b: UOp) -> UOp:
+  return graph.alu("mod", a, b)
+
+
+def _max(a: UOp, b: UOp) -> UOp:
+  return graph.alu("max", a, b)
+
+
+def _lt(a: UOp, b: UOp) -> UOp:
+  return graph.alu("lt", a, b)
+
+
+def _gt(a: UOp, b: UOp) -> UOp:
+  return graph.alu("lt", b, a)
+
+
+def _le(a: UOp, b: UOp) -> UOp:
+  return graph.alu("or", graph.alu("lt", a, b), equals(a, b))  # not (b < a): false for NaN
+
+
+def _ge(a: UOp, b: UOp) -> UOp:
+  return _le(b, a)
+
+
+def _ne(a: UOp, b: UOp) -> UOp:
+  return graph.alu("ne", a, b)
+
+
+def _and(a: UOp, b: UOp) -> UOp:
+  return graph.alu("and", a, b)
+
+
+def _or(a: UOp, b: UOp) -> UOp:
+  return graph.alu("or", a, b)
+
+
+def _xor(a: UOp, b: UOp) -> UOp:
+  return graph.alu("xor", a, b)
+
+
+def _on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
+  """The operation on what each input is as a boolean."""
+  return lambda a, b: graph.alu(op, graph.alu("ne", a, const(0, a.dtype)), graph.alu("ne", b, const(0, b.dtype)))
+
+
+def _floor_div(a: UOp, b: UOp) -> UOp:
+  if a.dtype.kind != "f":
+    return graph.alu("div", a, b)
+  quotient = graph.alu("round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b))  # a whole number, but for rounding
+  return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
+
+
+def _magnitude(u: UOp) -> UOp:
+  return graph.alu("abs", u)
+
+
+def _with_sign_of(a: UOp, u: UOp) -> UOp:
+  return graph.alu("where", graph.alu("lt", a, const(0, a.dtype)), negated(u), u)
+
+
+def _fmod(a: UOp, b: UOp) -> UOp:
+  return graph.alu("mod", a, b) if a.dtype.kind == "u" else _with_sign_of(a, graph.alu("mod", _magnitude(a), _magnitude(b)))
+
+
+def _trunc_div(a: UOp, b: UOp) -> UOp:
+  """Of integers."""
+  if a.dtype.kind == "u":
+    return graph.alu("div", a, b)
+  return _with_sign_of(b, _with_sign_of(a, graph.alu("div", _magnitude(a), _magnitude(b))))
+
+
+def _power(x: UOp, n: float) -> UOp | None:
+  """x ** n by multiplications, where that is as good as pow; else None."""
+  if n == 0:
+    return graph.full(graph.shape(x), 1, x.dtype)
+  if x.dtype.kind == "f" and n == 0.5:
+    return graph.alu("sqrt", x)
+  if x.dtype.kind == "f" and n == -1:
+    return graph.alu("div", const(1, x.dtype), x)
+  if n != int(n) or n < 0 or (x.dtype.kind == "f" and n > 4):
+    return None
+  n, square, out = int(n), x, None
+  while n:
+    if n & 1:
+      out = square if out is None else _mul(out, square)
+    n >>= 1
+    square = _mul(square, square) if n else square
+  return out
+
+
+def _pow(a: UOp, b: UOp) -> UOp:
+  return graph.alu("pow", a, b)
+
+
+def _shift_left(a: UOp, b: UOp) -> UOp:
+  return _mul(a, _two_to(b))
+
+
+def _shift_right(a: UOp, b: UOp) -> UOp:
+  return graph.alu("div", a, _two_to(b))
+
+
+def _two_to(n: UOp) -> UOp:
+  return const(1 << n.arg, n.dtype) if n.op == "const" else _pow(const(2, n.dtype), n)

@@ -1,0 +1,594 @@
+"""The handle of a tensor: a graph node, where it was made, and how its values are had.
+
+A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
+views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
+The operations are in the other files of this package, a family each; every family is a class that builds on the one
+before: Handle < Elementwise < Movement < Reduce < Creation < Random < Indexing < Multiply < Normalize < Autograd < Tensor.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+import mini.ir.composites  # noqa: F401  (its rows join OPS)
+from mini.engine.buffer import Buffer
+from mini.engine.realize import realize
+from mini.ir import graph
+from mini.ir.ops import OPS
+from mini.ir.uop import UOp, const, toposort
+from mini.tensor.trace import local
+from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+Number = (bool, int, float, np.generic)
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+# ---------------------------------------------------------------- where things were made, and errors that say so
+
+
+def user_line() -> tuple[str, int]:
+  """(file, line) of the first caller that is not part of mini."""
+  frame = sys._getframe(2)
+  while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
+    frame = frame.f_back
+  return frame.f_code.co_filename, frame.f_lineno
+
+
+def described(name: str, x: Any) -> str:
+  """A line of an error: an input's name, type, shape and where it was made."""
+  if not isinstance(x, Handle):
+    return f"  {name}: {x!r}"
+  return f"  {name}: {spelled(x)}   made at {x.made}"
+
+
+def spelled(x: Handle) -> str:
+  """f32[3,4]"""
+  return f"{x.dtype.short}[{','.join(map(str, x.shape))}]"
+
+
+def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> NoReturn:
+  """Raise `error`: the message, one line for each input, and what would fit."""
+  lines = [message, *(described(name, x) for name, x in inputs.items())]
+  raise error("\n".join(lines + ([f"  {hint}"] if hint else [])))
+
+
+# ---------------------------------------------------------------- types and shapes of operands
+
+
+def scalar_dtype(x: Any) -> DType:
+  """The type of a Python number by itself."""
+  if isinstance(x, (bool, np.bool_)):
+    return dtypes.bool
+  return dtypes.default_int if isinstance(x, (int, np.integer)) else dtypes.default_float
+
+
+def _promoted(a: DType | None, b: DType) -> DType:
+  return b if a is None else promote_types(a, b)
+
+
+def _outranked(strong: DType | None, weak: DType | None) -> DType | None:
+  """`weak` counts only where it is of a higher category: bool < integer < float."""
+  if strong is None or weak is None:
+    return strong or weak
+  return promote_types(strong, weak) if _CATEGORY[weak.kind] > _CATEGORY[strong.kind] else strong
+
+
+def result_type(*operands: Any) -> DType:
+  """The type that operands promote to, as PyTorch's `result_type`: tensors with axes, then 0-d tensors, then numbers."""
+  full: DType | None = None
+  scalar: DType | None = None
+  number: DType | None = None
+  for x in operands:
+    if not isinstance(x, Handle):
+      number = _promoted(number, scalar_dtype(x))
+    elif graph.shape(x._uop):
+      full = _promoted(full, x._uop.dtype)
+    else:
+      scalar = _promoted(scalar, x._uop.dtype)
+  found = _outranked(_outranked(full, scalar), number)
+  assert found is not None
+  return found
+
+
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...] | None:
+  """The shape that all of them repeat to, or None."""
+  out = []
+  for axis in range(-max(map(len, shapes), default=0), 0):
+    sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+    if len(sizes) > 1:
+      return None
+    out.append(sizes.pop() if sizes else 1)
+  return tuple(out)
+
+
+def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+  """Sizes given as one sequence or as several ints."""
+  if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+    sizes = tuple(sizes[0])
+  try:
+    return tuple(int(n.__index__()) for n in sizes)
+  except AttributeError:
+    raise DTypeError(f"sizes are integers, not {', '.join(map(repr, sizes))}") from None
+
+
+def needs(u: UOp) -> bool:
+  """Does a gradient pass from this node to some tag?"""
+  got = u.memo.get("needs")
+  if got is None:
+    for n in [u] if all("needs" in s.memo for s in u.src) else toposort(u):
+      if "needs" not in n.memo:
+        n.memo["needs"] = n.dtype.kind == "f" and n.op != "detach" and (n.op == "tag" or any(s.memo["needs"] for s in n.src))
+    got = u.memo["needs"]
+  return got
+
+
+def untagged(u: UOp) -> UOp:
+  while u.op == "tag":
+    u = u.src[0]
+  return u
+
+
+# ---------------------------------------------------------------- data
+
+
+def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+  """What a user hands in, as an array and the type that it gets."""
+  if isinstance(data, (bytes, bytearray, memoryview)):
+    data = np.frombuffer(data, np.uint8)
+  typed = isinstance(data, (np.ndarray, np.generic))
+  if not typed and not isinstance(data, (bool, int, float, list, tuple, range)) and not hasattr(data, "__array__"):
+    raise DTypeError(f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array")
+  try:
+    array = np.asarray(data)
+  except ValueError:
+    raise ShapeError("Tensor: the nested lists do not all have the same length") from None
+  if array.dtype == object and not typed:
+    raise DTypeError("Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors")
+  if array.size == 0 and not typed:
+    return array, dtype or dtypes.default_float
+  if dtype is not None:
+    return array, dtype
+  if typed or array.dtype.kind in "u":
+    if array.dtype.newbyteorder("=") not in BY_NUMPY:
+      raise DTypeError(f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}")
+    return array, BY_NUMPY[array.dtype.newbyteorder("=")]
+  return array, {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float}[array.dtype.kind]
+
+
+def default_device() -> str:
+  """The device on which new tensors are made."""
+  return "INTERP"
+
+
+def device_of(u: UOp) -> str:
+  """The device of a node: that of its memory or of its copy; of a node without memory, the default."""
+  got = u.memo.get("device")
+  if got is None:
+    for n in toposort(u):
+      if "device" not in n.memo:
+        own = n.arg[0].device if n.op == "buffer" and isinstance(n.arg[0], Buffer) else n.arg if n.op == "copy" else ""
+        n.memo["device"] = own or next((d for s in n.src if (d := s.memo["device"])), "")
+    got = u.memo["device"]
+  return got or default_device()
+
+
+class Handle:
+  """What every tensor has: a node, a type, a shape, values. Users see it as `Tensor`."""
+
+  __array_priority__ = 1000  # so that array + tensor is a tensor
+  _final: type[Tensor]  # the Tensor class, set where that is defined
+  _uop: UOp
+  grad: Tensor | None  # what backward() has accumulated
+  _where: tuple[str, int]
+  _losses: tuple[weakref.ref, ...]  # of a gradient: the losses that it came from
+  _spent: bool  # backward() has been called: a realize may drop the graph
+
+  def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
+    kind = as_dtype(dtype) if dtype is not None else None
+    if isinstance(data, Handle):
+      node = graph.cast(data.uop, kind or data.dtype)
+    elif isinstance(data, UOp):
+      node = data
+    else:
+      array, kind = _array(data, kind)
+      node = graph.buffer(Buffer.of(array, kind, device or default_device()), array.shape, kind)
+    if device is not None and device_of(node) != device:
+      node = graph.uop("copy", node.dtype, (node,), device)
+    self._settle(node, user_line())
+    if requires_grad:
+      self.requires_grad_()
+
+  def _settle(self, node: UOp, where: tuple[str, int]) -> None:
+    self._uop, self._where, self.grad, self._losses, self._spent = node, where, None, (), False
+
+  @staticmethod
+  def _new(node: UOp) -> Tensor:
+    """A handle of a node: what every operation returns."""
+    t = object.__new__(Handle._final)
+    if not local.gradients and needs(node):
+      node = graph.detach(node)
+    t._settle(node, user_line())
+    return t
+
+  # ---------------------------------------------------------------- the node
+
+  @property
+  def uop(self) -> UOp:
+    """The graph node (mini/ir/graph.py)."""
+    if local.current is not None:
+      local.current.read(self)
+    return self._uop
+
+  @uop.setter
+  def uop(self, node: UOp) -> None:
+    if local.current is not None:
+      local.current.rebind(self)
+    self._uop = node
+
+  @property
+  def made(self) -> str:
+    """The user's line that made this tensor: "train.py:12"."""
+    file, line = self._where
+    near = os.path.relpath(file) if os.path.isabs(file) and file.startswith(os.getcwd() + os.sep) else file
+    return f"{near}:{line}"
+
+  # ---------------------------------------------------------------- what it is
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    """The sizes of its axes.
+
+    >>> Tensor([[1, 2, 3]]).shape
+    (1, 3)
+    """
+    return graph.shape(self._uop)
+
+  @property
+  def dtype(self) -> DType:
+    """The type of its elements."""
+    return self._uop.dtype
+
+  @property
+  def device(self) -> str:
+    """The name of the device that it is on."""
+    return device_of(self._uop)
+
+  @property
+  def ndim(self) -> int:
+    """The number of axes; `dim()` is the same."""
+    return len(self.shape)
+
+  @property
+  def nbytes(self) -> int:
+    """The size of its elements in memory."""
+    return self.numel() * self.dtype.itemsize
+
+  def dim(self) -> int:
+    """The number of axes."""
+    return len(self.shape)
+
+  def numel(self) -> int:
+    """The number of elements.
+
+    >>> Tensor.zeros(2, 3).numel()
+    6
+    """
+    return prod(self.shape)
+
+  def element_size(self) -> int:
+    """Bytes of an element."""
+    return self.dtype.itemsize
+
+  def size(self, dim: int | None = None) -> Any:
+    """The shape, or one of its sizes.
+
+    >>> Tensor.zeros(2, 3).size(-1)
+    3
+    """
+    return self.shape if dim is None else self.shape[self._axis(dim, "size")]
+
+  def is_floating_point(self) -> bool:
+    """Is the type one of the float types?"""
+    return self.dtype.kind == "f"
+
+  def __len__(self) -> int:
+    if not self.shape:
+      fail(ShapeError, "len(x): a 0-d tensor has no length", x=self)
+    return self.shape[0]
+
+  def _axis(self, axis: Any, what: str, ndim: int | None = None) -> int:
+    """A non-negative axis from one that may count from the end."""
+    n = self.ndim if ndim is None else ndim
+    if not hasattr(axis, "__index__") or isinstance(axis, bool):
+      fail(DTypeError, f"{what}: an axis is an integer, not {axis!r}", x=self)
+    if not -max(n, 1) <= axis < max(n, 1):
+      fail(ShapeError, f"{what}: there is no axis {axis}: x has {n} axes", x=self)
+    return int(axis) % max(n, 1)
+
+  def _axes(self, axis: Any, what: str) -> tuple[int, ...]:
+    """Axes from None (all), one or several."""
+    if axis is None:
+      return tuple(range(self.ndim))
+    axes = tuple(self._axis(a, what) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+      fail(ShapeError, f"{what}: an axis appears twice in {axis}", x=self)
+    return axes if self.ndim else ()
+
+  # ---------------------------------------------------------------- values
+
+  def realize(self, *others: Handle) -> Tensor:
+    """Compute this tensor, and `others` with it, now and together.
+
+    The gradients of a loss keep it in mind: where a parameter is realized, so is the loss of its gradient.
+    """
+    tensors: list[Handle] = [self, *others]
+    if local.current is not None:
+      local.current.realize(tensors)
+      return self  # type: ignore[return-value]
+    losses = [loss for t in tensors if t.grad is not None for ref in t.grad._losses if (loss := ref()) is not None]
+    pending = [t for t in dict.fromkeys(tensors + losses) if not t.is_realized]
+    nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
+    if nodes:
+      try:
+        for node, leaf in zip(nodes, realize(nodes)):
+          node.memo["leaf"] = leaf
+      except IndexError as e:
+        raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
+    for t in pending:
+      t._keep_leaf()
+    return self  # type: ignore[return-value]
+
+  def _leaf(self) -> UOp | None:
+    node = untagged(self._uop)
+    return node if node.op == "buffer" else node.memo.get("leaf")
+
+  @property
+  def is_realized(self) -> bool:
+    """Are the values in memory?"""
+    return self._leaf() is not None
+
+  def _keep_leaf(self) -> None:
+    """Forget the graph, unless gradients will pass through it."""
+    leaf = self._leaf()
+    assert leaf is not None
+    if self._is_own_tag():
+      self._tag(leaf)
+    elif self._spent or not needs(self._uop):
+      self._uop = leaf
+
+  def numpy(self) -> np.ndarray:
+    """The values as a NumPy array of its own; bfloat16 as float32.
+
+    >>> Tensor([1, 2]).numpy()
+    array([1, 2])
+    """
+    if local.current is not None:
+      local.current.value(self, "numpy()")
+    self.realize()
+    leaf = self._leaf()
+    assert leaf is not None
+    return leaf.arg[0].numpy().reshape(self.shape)
+
+  def item(self) -> Any:
+    """The value of a tensor of one element, as a Python number.
+
+    >>> Tensor([[3.5]]).item()
+    3.5
+    """
+    if self.numel() != 1:
+      fail(ShapeError, f"x.item(): x has {self.numel()} elements, not one", x=self)
+    return self.numpy().item()
+
+  def tolist(self) -> Any:
+    """The values as nested lists; a number where there are no axes.
+
+    >>> Tensor([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return self.numpy().tolist()
+
+  def data(self) -> memoryview:
+    """The values as a memoryview of a copy."""
+    return memoryview(np.ascontiguousarray(self.numpy()))
+
+  def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    array = self.numpy()
+    return array if dtype is None else array.astype(dtype)
+
+  def __repr__(self) -> str:
+    about = "" if self.dtype in (dtypes.default_float, dtypes.default_int, dtypes.bool) else f", dtype={self.dtype.name}"
+    about += ", requires_grad=True" if self.requires_grad else ""
+    if local.current is not None:
+      return f"Tensor({spelled(self)} being traced)"
+    text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+    if not self.numel():
+      about = f", shape={self.shape}" + about
+    return f"Tensor({text}{about})"
+
+  def __format__(self, spec: str) -> str:
+    return format(self.item(), spec) if spec else repr(self)
+
+  def _number(self, what: str) -> Any:
+    if self.numel() != 1:
+      fail(ShapeError, f"{what}: x has {self.numel()} elements, not one; any() or all() make one of them", x=self)
+    if local.current is not None:
+      local.current.value(self, what)
+    return self.item()
+
+  def __bool__(self) -> bool:
+    return bool(self._number("bool(x)"))
+
+  def __int__(self) -> int:
+    return int(self._number("int(x)"))
+
+  def __float__(self) -> float:
+    return float(self._number("float(x)"))
+
+  def __index__(self) -> int:
+    if self.dtype.kind not in "iu":
+      fail(DTypeError, f"a {self.dtype.name} tensor is no index", x=self)
+    return int(self._number("index(x)"))
+
+  __hash__ = object.__hash__
+
+  def __iter__(self) -> Iterator[Tensor]:
+    if not self.shape:
+      fail(ShapeError, "iter(x): a 0-d tensor has no elements to go through", x=self)
+    return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+
+  # ---------------------------------------------------------------- rebinding
+
+  def assign(self, x: Any) -> Tensor:
+    """Give this handle the value of x, which has the same shape; x is cast to this type.
+
+    A leaf that requires a gradient stays one: no gradient passes to x.
+
+    >>> t = Tensor([1.0, 2.0])
+    >>> t.assign(t * 2).tolist()
+    [2.0, 4.0]
+    """
+    value = x if isinstance(x, Handle) else Handle._final(x, dtype=self.dtype, device=self.device)
+    if value.shape != self.shape:
+      fail(ShapeError, f"a.assign(b): a has shape {self.shape}, b has {value.shape}", a=self, b=value)
+    node = graph.cast(value.uop, self.dtype)
+    if self._is_own_tag():
+      self._tag(graph.detach(node) if needs(node) else node)
+    else:
+      self.uop = node
+    return self  # type: ignore[return-value]
+
+  def replace(self, x: Tensor) -> Tensor:
+    """Give this handle the value of x, whatever its shape and type."""
+    self.uop = x.uop
+    return self  # type: ignore[return-value]
+
+  def _update(self, value: Any, what: str) -> Tensor:
+    """The in-place operators: the handle is bound to the new value, of the same shape and type."""
+    if value is NotImplemented:
+      return value
+    if self._is_own_tag() and local.gradients:
+      fail(MiniError, f"{what}: a is a leaf that requires a gradient; do it under no_grad(), or with a.assign(...)", a=self)
+    if value.shape != self.shape:
+      fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
+    if _CATEGORY[value.dtype.kind] > _CATEGORY[self.dtype.kind]:
+      fail(DTypeError, f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}", a=self)
+    return self.assign(value) if self._is_own_tag() else self.replace(Handle._new(graph.cast(value.uop, self.dtype)))
+
+  # ---------------------------------------------------------------- gradients: what a handle knows of them
+
+  def _is_own_tag(self) -> bool:
+    owner = self._uop.memo.get("owner") if self._uop.op == "tag" else None
+    return owner is not None and owner() is self
+
+  def _tag(self, node: UOp) -> None:
+    """Make this handle a leaf that gradients are taken of."""
+    self.uop = graph.tag(node)
+    self._uop.memo["owner"] = weakref.ref(self)
+
+  @property
+  def requires_grad(self) -> bool:
+    """Is a gradient passed to this tensor? True for a leaf that asked for it, and for what depends on one."""
+    return needs(self._uop)
+
+  @requires_grad.setter
+  def requires_grad(self, on: bool) -> None:
+    self.requires_grad_(on)
+
+  @property
+  def is_leaf(self) -> bool:
+    """Does it stand at the beginning of a graph, as far as gradients are concerned?"""
+    return self._is_own_tag() or not needs(self._uop)
+
+  def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    """Make this a leaf whose gradient backward() accumulates in `.grad`; or no longer.
+
+    DTypeError if it is not of a float type.
+
+    >>> x = Tensor([1.0, 2.0]).requires_grad_()
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    Tensor([2., 4.])
+    """
+    if requires_grad and self.dtype.kind != "f":
+      fail(DTypeError, f"requires_grad: only float tensors have gradients, this one is {self.dtype.name}", x=self)
+    if requires_grad and not needs(self._uop):
+      self._tag(self._uop)
+    elif not requires_grad and self._is_own_tag():
+      self.uop = untagged(self._uop)
+    elif not requires_grad and needs(self._uop):
+      fail(MiniError, "requires_grad_(False): x depends on a tensor that requires a gradient; use x.detach()", x=self)
+    return self  # type: ignore[return-value]
+
+  def detach(self) -> Tensor:
+    """The same values, to which no gradient is passed.
+
+    >>> Tensor([1.0], requires_grad=True).detach().requires_grad
+    False
+    """
+    return self._new(graph.detach(self.uop) if needs(self._uop) else self.uop)
+
+  # ---------------------------------------------------------------- nodes from operands
+
+  def _alu(self, op: str, *src: UOp) -> Tensor:
+    return self._new(graph.alu(op, *src))
+
+  def _coerced(self, x: Any) -> Any:
+    """x as an operand: a tensor or a number; NotImplemented if it is neither."""
+    if isinstance(x, (Handle, *Number)):
+      return x
+    return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented
+
+
+def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **names: Any) -> list[UOp]:
+  """The operands of an elementwise operation as nodes of one type and one shape; () stays () and is repeated."""
+  if dtype is None:
+    try:
+      dtype = result_type(*operands)
+    except DTypeError as e:
+      fail(DTypeError, f"{what}: {e}", **dict(zip("abcd", operands)))
+  found = [graph.cast(x.uop, dtype) if isinstance(x, Handle) else const(x, dtype) for x in operands]
+  return broadcast(what, found, operands)
+
+
+def broadcast(what: str, found: list[UOp], operands: Sequence[Any]) -> list[UOp]:
+  """Nodes repeated to their common shape; () stays ()."""
+  shapes = {s for u in found if (s := graph.shape(u))}
+  if len(shapes) < 2:
+    return found
+  common = broadcast_shape(*shapes)
+  if common is None:
+    tensors = {n: x for n, x in zip("abcd", operands) if isinstance(x, Handle)}
+    fail(ShapeError, f"{what}: the shapes {' and '.join(str(x.shape) for x in tensors.values())} do not repeat to a common one",
+         hint=fitting(list(tensors.values())), **tensors)
+  return [graph.expand_to(u, common) if graph.shape(u) else u for u in found]
+
+
+def fitting(tensors: list[Handle]) -> str:
+  """What would make two shapes repeat to a common one, if something simple does."""
+  if len(tensors) != 2:
+    return ""
+  a, b = (x.shape for x in tensors)
+  for name, s, other in (("b", b, a), ("a", a, b)):
+    if len(s) == 2 and broadcast_shape(s[::-1], other) is not None:
+      return f"{name}.T would fit"
+    if s and broadcast_shape((*s, 1), other) is not None:
+      return f"{name}.unsqueeze(-1) would fit"
+  return ""
+
+
+def wide(x: DType) -> DType:
+  """The type in which sums of this type are taken."""
+  return dtypes.float32 if x in (dtypes.float16, dtypes.bfloat16) else x
+
+
+assert "tag" in OPS

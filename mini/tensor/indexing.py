@@ -1,0 +1,506 @@
+"""Indexing: t[...] to get and to set, gather and scatter.
+
+Ints, slices with any step, None, Ellipsis, boolean masks and integer tensors, as NumPy and PyTorch have them. What is
+basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter. A mask asks how many are true, so it is
+computed at once - but for `t[mask] = number`, which is a select. Setting rebinds the handle: nothing else changes.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.handle import Handle, Number, broadcast_shape, fail, wide
+from mini.tensor.movement import around, span, spread, strided
+from mini.tensor.random import Random
+from mini.types import DTypeError, ShapeError, dtypes, prod
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+class Cut(NamedTuple):
+  """What a slice or an int takes of one axis: elements start, start+step, ... (`count` of them), in reverse if flipped."""
+
+  size: int
+  start: int
+  step: int
+  count: int
+  flipped: bool
+
+
+class Plan(NamedTuple):
+  """An index, taken apart: first cuts, then a reshape to `shape`, then integer tensors at `axes`."""
+
+  cuts: tuple[Cut, ...]
+  shape: tuple[int, ...]
+  axes: tuple[int, ...]
+  indices: tuple[Handle, ...]
+  host: tuple[np.ndarray | None, ...]  # of each index its values, where they came as Python or NumPy data
+
+
+def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
+  """The elements that the cuts take."""
+  for a, c in enumerate(cuts):
+    if c.count == c.size and not c.flipped:
+      continue
+    stop = c.start + (c.count - 1) * c.step + 1 if c.count else c.start
+    u = span(u, a, c.start, stop)
+    u = strided(u, a, c.step) if c.step > 1 and c.count else u
+    u = graph.flip(u, (a,)) if c.flipped else u
+  return u
+
+
+def uncut(u: UOp, cuts: Sequence[Cut]) -> UOp:
+  """The inverse of `cut`: zeros where nothing was taken."""
+  for a, c in enumerate(cuts):
+    if c.count == c.size and not c.flipped:
+      continue
+    u = graph.flip(u, (a,)) if c.flipped else u
+    length = (c.count - 1) * c.step + 1 if c.count else 0
+    u = spread(u, a, c.step, length) if c.step > 1 and c.count else u
+    u = graph.pad(u, around(graph.shape(u), a, c.start, c.size - c.start - length))
+  return u
+
+
+class Indexing(Random):
+  """`t[...]`, `t[...] = v`, and the named forms."""
+
+  # ---------------------------------------------------------------- t[index]
+
+  def __getitem__(self, index: Any) -> Tensor:
+    plan = self._plan(index)
+    u = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
+    return self._new(_take(u, plan.axes, self._flat_index(plan), plan.indices) if plan.axes else u)
+
+  def __setitem__(self, index: Any, value: Any) -> None:
+    if self._is_own_tag() and _recording():
+      from mini.types import MiniError
+
+      fail(MiniError, "x[i] = v: x is a leaf that requires a gradient; do it under no_grad()", x=self)
+    value = value if isinstance(value, (Handle, *Number)) else Handle._final(value, device=self.device)
+    if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
+      node = self._masked(index, value)
+    else:
+      node = self._replaced(self._plan(index), value)
+    if self._is_own_tag():
+      self.assign(self._new(node))
+    else:
+      self.uop = node
+
+  def _masked(self, mask: Handle, value: Any) -> UOp:
+    if mask.shape != self.shape[: mask.ndim]:
+      fail(IndexError, f"x[mask]: the mask has shape {mask.shape}, the axes that it covers {self.shape[: mask.ndim]}", x=self, mask=mask)
+    number = graph.reshape(graph.cast(value.uop, self.dtype), ()) if isinstance(value, Handle) else const(value, self.dtype)
+    wide_mask = graph.expand(graph.reshape(mask.uop, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape)
+    return graph.alu("where", wide_mask, number, self.uop)
+
+  def _replaced(self, plan: Plan, value: Any) -> UOp:
+    """self's node with value where the plan points."""
+    taken = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
+    flat = self._flat_index(plan) if plan.axes else None
+    room = _taken_shape(graph.shape(taken), plan.axes, plan.indices) if plan.axes else graph.shape(taken)
+    new = self._fitted(value, room)
+    if plan.axes:
+      assert flat is not None
+      new = _put(taken, plan.axes, flat, new, "set", plan.indices)
+    new = graph.reshape(new, tuple(c.count for c in plan.cuts))
+    if all(c.count == c.size and not c.flipped for c in plan.cuts):
+      return new
+    here = uncut(graph.full(graph.shape(new), True, dtypes.bool), plan.cuts)
+    return graph.alu("where", here, uncut(new, plan.cuts), self.uop)
+
+  def _fitted(self, value: Any, room: tuple[int, ...]) -> UOp:
+    """A value cast and repeated to where it is put."""
+    if not isinstance(value, Handle):
+      return graph.full(room, value, self.dtype)
+    s = value.shape
+    while len(s) > len(room) and s[0] == 1:
+      s = s[1:]
+    if len(s) > len(room) or broadcast_shape(s, room) != room:
+      fail(ShapeError, f"x[i] = v: v has shape {value.shape}, what x[i] takes has {room}", x=self, v=value)
+    return graph.expand_to(graph.reshape(graph.cast(value.uop, self.dtype), s), room)
+
+  # ---------------------------------------------------------------- taking an index apart
+
+  def _plan(self, index: Any) -> Plan:
+    items = self._items(index)
+    cuts: list[Cut] = []
+    shape: list[int] = []
+    axes: list[int] = []
+    indices: list[Handle] = []
+    host: list[np.ndarray | None] = []
+    for item in items:
+      if item is None:
+        shape.append(1)
+        continue
+      n = self.shape[len(cuts)]
+      if isinstance(item, slice):
+        cuts.append(self._slice(item, n))
+        shape.append(cuts[-1].count)
+      elif isinstance(item, int):
+        cuts.append(self._int(item, n, len(cuts)))
+      else:
+        cuts.append(Cut(n, 0, 1, n, False))
+        axes.append(len(shape))
+        shape.append(n)
+        values = item if isinstance(item, np.ndarray) else None
+        host.append(None if values is None else self._bounded(values, n, len(cuts) - 1))
+        indices.append(item if isinstance(item, Handle) else Handle._final(host[-1], device=self.device))
+    if len(indices) > 1 and broadcast_shape(*(i.shape for i in indices)) is None:
+      fail(ShapeError, f"x[{', '.join('i' * len(indices))}]: the shapes of the integer tensors do not repeat to a common one",
+           **dict(zip("ijklmnop", indices)))
+    return Plan(tuple(cuts), tuple(shape), tuple(axes), tuple(indices), tuple(host))
+
+  def _items(self, index: Any) -> list[Any]:
+    """The index as one entry per axis of self and per new axis: None, int, slice, integer tensor or integer array."""
+    given = list(index) if isinstance(index, tuple) else [index]
+    items: list[Any] = []
+    for x in given:
+      items.extend(self._item(x))
+    used = sum(1 for x in items if x is not None and x is not Ellipsis)
+    if used > self.ndim:
+      fail(IndexError, f"x[...]: {used} indices for the {self.ndim} axes of x", x=self)
+    dots = [i for i, x in enumerate(items) if x is Ellipsis]
+    if len(dots) > 1:
+      fail(IndexError, "x[...]: only one ... can stand in an index", x=self)
+    at = dots[0] if dots else len(items)
+    items[at : at + len(dots)] = [slice(None)] * (self.ndim - used)
+    return self._masks(items)
+
+  def _item(self, x: Any) -> list[Any]:
+    if x is None or x is Ellipsis or isinstance(x, slice):
+      return [x]
+    if isinstance(x, (bool, np.bool_)):
+      return [_Flag()]
+    if isinstance(x, (int, np.integer)):
+      return [int(x)]
+    if isinstance(x, (list, tuple, range)):
+      x = np.asarray(x) if len(x) else np.zeros(0, np.int64)
+    if isinstance(x, np.ndarray):
+      x = x if x.dtype.kind in "iub" else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
+      return [Handle._final(x)] if x.dtype.kind == "b" else [x.astype(np.int64)]
+    if isinstance(x, Handle):
+      if x.dtype.kind == "f":
+        fail(IndexError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
+      return [x]
+    if hasattr(x, "__index__"):
+      return [x.__index__()]
+    fail(IndexError, f"x[i]: {x!r} is no index: ints, slices, None, ..., masks and integer tensors are", x=self)
+
+  def _masks(self, items: list[Any]) -> list[Any]:
+    """With masks as the places where they are true, one integer array per axis that a mask covers."""
+    if not any(isinstance(x, Handle) and x.dtype is dtypes.bool or isinstance(x, _Flag) for x in items):
+      return items
+    covered = sum(x.ndim if isinstance(x, Handle) and x.dtype is dtypes.bool else 0 if isinstance(x, _Flag) else 1 for x in items if x is not None)
+    extra = covered - self.ndim
+    out: list[Any] = []
+    for x in items:
+      if isinstance(x, _Flag):
+        fail(IndexError, "x[True]: a Python boolean is no index here; x[None] adds an axis", x=self)
+      if not (isinstance(x, Handle) and x.dtype is dtypes.bool):
+        out.append(x)
+        continue
+      axis = sum(1 for y in out if y is not None)
+      if x.shape != self.shape[axis : axis + x.ndim]:
+        fail(IndexError, f"x[mask]: the mask has shape {x.shape}, the axes that it covers {self.shape[axis : axis + x.ndim]}", x=self, mask=x)
+      out.extend(places.astype(np.int64) for places in np.nonzero(x.numpy()))
+    while extra > 0 and out and out[-1] == slice(None) and not isinstance(out[-1], np.ndarray):
+      out.pop()
+      extra -= 1
+    return out
+
+  def _slice(self, s: slice, n: int) -> Cut:
+    try:
+      start, stop, step = s.indices(n)
+    except TypeError:
+      fail(IndexError, f"x[{s.start}:{s.stop}:{s.step}]: the bounds of a slice are Python integers", x=self)
+    count = len(range(start, stop, step))
+    if step > 0 or not count:
+      return Cut(n, start if count else 0, abs(step), count, False)
+    return Cut(n, start + (count - 1) * step, -step, count, True)
+
+  def _int(self, i: int, n: int, axis: int) -> Cut:
+    if not -n <= i < n:
+      fail(IndexError, f"x[{i}]: index {i} is out of bounds for axis {axis}, which has size {n}", x=self)
+    return Cut(n, i % n, 1, 1, False)
+
+  def _bounded(self, i: np.ndarray, n: int, axis: int) -> np.ndarray:
+    """Indices that are known: checked now, counted from the front."""
+    if i.size and (i.min() < -n or i.max() >= n):
+      bad = i.min() if i.min() < -n else i.max()
+      fail(IndexError, f"x[i]: index {bad} is out of bounds for axis {axis}, which has size {n}", x=self)
+    return np.where(i < 0, i + n, i)
+
+  def _flat_index(self, plan: Plan) -> UOp:
+    """The integer tensors as one, into the axes that they index taken together; out of bounds if one of them is."""
+    common = broadcast_shape(*(i.shape for i in plan.indices))
+    assert common is not None
+    sizes = [plan.shape[a] for a in plan.axes]
+    flat: UOp | None = None
+    valid: UOp | None = None
+    for i, n, known in zip(plan.indices, sizes, plan.host):
+      u = i.uop
+      if len(sizes) > 1:
+        u = graph.cast(u, dtypes.int64)
+      u = _from_front(u, n) if known is None else u
+      if known is None and len(sizes) > 1:
+        inside = graph.alu("and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, const(n, u.dtype)))
+        inside = graph.expand_to(inside, common)
+        valid = inside if valid is None else graph.alu("and", valid, inside)
+      u = graph.expand_to(u, common)
+      flat = u if flat is None else graph.alu("add", graph.alu("mul", flat, const(n, u.dtype)), u)
+    assert flat is not None
+    return flat if valid is None else graph.alu("where", valid, flat, const(prod(sizes), flat.dtype))
+
+  # ---------------------------------------------------------------- gather and scatter, as PyTorch names them
+
+  def gather(self, dim: int, index: Tensor) -> Tensor:
+    """out[i][j] = self[index[i][j]][j] for dim 0, and so on; index has as many axes as self.
+
+    IndexError, when it is computed, where an index is out of bounds.
+
+    >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0], [1]]))
+    Tensor([[1],
+            [4]])
+    """
+    a = self._along("gather", dim, index)
+    u = graph.shrink(self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape))))
+    return self._new(graph.gather(u, index.uop, a) if self.ndim else self.uop)
+
+  def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather` whose other axes repeat; negative indices count from the end. Without dim: of the flattened tensor.
+
+    >>> Tensor([[3, 1], [2, 9]]).take_along_dim(Tensor([[-1]]), 1)
+    Tensor([[1],
+            [9]])
+    """
+    if dim is None:
+      return self.reshape(-1).take_along_dim(indices.reshape(-1), 0)
+    a = self._axis(dim, "take_along_dim")
+    if indices.ndim != self.ndim:
+      fail(ShapeError, f"take_along_dim: indices have {indices.ndim} axes, x has {self.ndim}", x=self, indices=indices)
+    rest = broadcast_shape(*((*s[:a], 1, *s[a + 1 :]) for s in (self.shape, indices.shape)))
+    if rest is None:
+      fail(ShapeError, "take_along_dim: the other axes do not repeat to a common shape", x=self, indices=indices)
+    x = graph.expand(self.uop, (*rest[:a], self.shape[a], *rest[a + 1 :]))
+    i = graph.expand(_from_front(indices.uop, self.shape[a]), (*rest[:a], indices.shape[a], *rest[a + 1 :]))
+    return self._new(graph.gather(x, i, a))
+
+  def take(self, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in index's shape."""
+    return self.reshape(-1)[index]
+
+  def index_select(self, dim: int, index: Tensor) -> Tensor:
+    """The elements along dim that a vector of integers names.
+
+    >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1, 1]))
+    Tensor([[2, 2],
+            [4, 4]])
+    """
+    if index.ndim > 1:
+      fail(ShapeError, "index_select: the index is no vector", x=self, index=index)
+    return self[(slice(None),) * self._axis(dim, "index_select") + (index.reshape(-1),)]
+
+  def scatter(self, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
+    """self with out[index[i][j]][j] = src[i][j] for dim 0, and so on; of several the last one wins.
+
+    src: a tensor that covers index, or a number. reduce: None, "add" or "multiply".
+
+    >>> Tensor.zeros(3, dtype="int64").scatter(0, Tensor([2, 0]), Tensor([5, 6]))
+    Tensor([6, 0, 5])
+    """
+    kinds = {None: "set", "add": "add", "multiply": "mul"}
+    if reduce not in kinds:
+      fail(ValueError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)
+    return self._new(self._scattered("scatter", dim, index, src, kinds[reduce]))
+
+  def scatter_add(self, dim: int, index: Tensor, src: Any) -> Tensor:
+    """self with out[index[i][j]][j] += src[i][j] for dim 0, and so on.
+
+    >>> Tensor.zeros(2, dtype="int64").scatter_add(0, Tensor([1, 1]), Tensor([5, 6]))
+    Tensor([ 0, 11])
+    """
+    return self._new(self._scattered("scatter_add", dim, index, src, "add"))
+
+  def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+    """As scatter_add, with reduce = "sum", "prod", "mean", "amax" or "amin"; self takes part if include_self."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+      fail(ValueError, f'scatter_reduce: reduce is "sum", "prod", "mean", "amax" or "amin", not {reduce!r}', x=self)
+    x: Any = self
+    if not include_self:
+      start = {"sum": 0, "mean": 0, "prod": 1}.get(reduce)
+      touched = Handle._new(Indexing.full(self.shape, False, dtypes.bool)._scattered("scatter_reduce", dim, index, True, "set"))
+      x = touched.where(_worst(self, reduce) if start is None else start, self).to(self.dtype)
+    if reduce == "amin":
+      turned, back = (x.neg(), src.neg()) if self.dtype.kind == "f" else (~x, ~src)
+      out = Handle._new(turned._scattered("scatter_reduce", dim, index, back, "max"))
+      return out.neg() if self.dtype.kind == "f" else ~out
+    out = Handle._new(x._scattered("scatter_reduce", dim, index, src, {"sum": "add", "mean": "add", "prod": "mul", "amax": "max"}[reduce]))
+    if reduce != "mean":
+      return out
+    count = x.full_like(1 if include_self else 0).scatter_add(dim, index, src.full_like(1)).maximum(1)
+    return out / count if self.dtype.kind == "f" else out.div(count, rounding_mode="floor")
+
+  def _scattered(self, what: str, dim: int, index: Any, src: Any, kind: str) -> UOp:
+    a = self._along(what, dim, index)
+    if isinstance(src, Handle):
+      if src.ndim != index.ndim or any(n > m for n, m in zip(index.shape, src.shape)):
+        fail(ShapeError, f"{what}: src does not cover the index", x=self, index=index, src=src)
+      if src.dtype is not self.dtype:
+        fail(DTypeError, f"{what}: src is {src.dtype.name}, x is {self.dtype.name}; src.to(x.dtype) would fit", x=self, src=src)
+      value = graph.shrink(src.uop, tuple((0, n) for n in index.shape))
+    else:
+      value = graph.full(index.shape, src, self.dtype)
+    if not self.ndim:
+      return graph.reshape(graph.scatter(*(graph.reshape(u, (1,)) for u in (self.uop, index.uop, value)), kind, 0), ())
+    cuts = [Cut(n, 0, 1, n if b == a else m, False) for b, (n, m) in enumerate(zip(self.shape, index.shape))]
+    base = cut(self.uop, cuts)
+    wider = wide(self.dtype) if kind in ("add", "mul") else self.dtype
+    new = graph.cast(graph.scatter(graph.cast(base, wider), index.uop, graph.cast(value, wider), kind, a), self.dtype)
+    if all(c.count == c.size for c in cuts):
+      return new
+    here = uncut(graph.full(graph.shape(new), True, dtypes.bool), cuts)
+    return graph.alu("where", here, uncut(new, cuts), self.uop)
+
+  def _along(self, what: str, dim: int, index: Any) -> int:
+    a = self._axis(dim, what)
+    if not isinstance(index, Handle) or index.dtype.kind not in "iu":
+      fail(DTypeError, f"{what}: the index is no integer tensor", x=self, index=index)
+    if index.ndim != self.ndim or any(n > m for b, (n, m) in enumerate(zip(index.shape, self.shape)) if b != a):
+      fail(ShapeError, f"{what}: the index has more axes than x or is larger along another axis than {a}", x=self, index=index)
+    return a
+
+  def index_add(self, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
+    """self with the elements of source added at the places along dim that a vector names."""
+    return self._at_places("index_add", dim, index, source if alpha == 1 else source * alpha, "add")
+
+  def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """self with the elements of source put at the places along dim that a vector names."""
+    return self._at_places("index_copy", dim, index, source, "set")
+
+  def _at_places(self, what: str, dim: int, index: Any, source: Any, kind: str) -> Tensor:
+    a = self._axis(dim, what)
+    if index.ndim > 1 or source.shape != (*self.shape[:a], index.numel(), *self.shape[a + 1 :]):
+      fail(ShapeError, f"{what}: source does not have x's shape with {index.numel()} along axis {a}", x=self, index=index, source=source)
+    ones = (1,) * (self.ndim - 1 - a)
+    i = graph.expand_to(graph.reshape(index.uop, (index.numel(), *ones)), source.shape)
+    return self._new(graph.scatter(self.uop, i, graph.cast(source.uop, self.dtype), kind, a))
+
+  def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Tensor:
+    """self with self[indices] = values, or += values of every index if accumulate."""
+    if not accumulate:
+      out = self.clone()
+      out[tuple(indices)] = values
+      return out
+    plan = self._plan(tuple(indices))
+    base = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
+    value = self._fitted(values, _taken_shape(plan.shape, plan.axes, plan.indices))
+    return self._new(graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add", plan.indices), self.shape))
+
+  # ---------------------------------------------------------------- masks
+
+  def nonzero(self, as_tuple: bool = False) -> Any:
+    """The places of what is not zero, a row each; as_tuple: a vector for each axis. Computed at once.
+
+    >>> Tensor([[0, 1], [2, 0]]).nonzero()
+    Tensor([[0, 1],
+            [1, 0]])
+    """
+    places = [p.astype(np.int64) for p in np.nonzero(self.numpy())]
+    if as_tuple:
+      return tuple(Handle._final(p) for p in places)
+    return Handle._final(np.stack(places, 1) if places else np.zeros((int(self.numpy() != 0), 0), np.int64))
+
+  def masked_select(self, mask: Tensor) -> Tensor:
+    """The elements where mask is true, as a vector. Computed at once.
+
+    >>> Tensor([1, 2, 3]).masked_select(Tensor([True, False, True]))
+    Tensor([1, 3])
+    """
+    s = broadcast_shape(self.shape, mask.shape)
+    if s is None:
+      fail(ShapeError, "masked_select: the shapes do not repeat to a common one", x=self, mask=mask)
+    return self.expand(s)[mask.expand(s)]
+
+
+class _Flag:
+  """A Python boolean that stands in an index."""
+
+
+
+def _recording() -> bool:
+  from mini.tensor.trace import local
+
+  return local.gradients
+
+
+def _single(value: Any) -> bool:
+  return not isinstance(value, Handle) or value.numel() == 1
+
+
+def _worst(x: Handle, reduce: str) -> Any:
+  """What every other value wins over."""
+  if x.dtype.kind == "f":
+    return float("-inf") if reduce == "amax" else float("inf")
+  if x.dtype is dtypes.bool:
+    return reduce == "amin"
+  info = np.iinfo(x.dtype.np)
+  return int(info.min if reduce == "amax" else info.max)
+
+
+def _from_front(u: UOp, n: int) -> UOp:
+  """Indices with the negative ones counted from the end."""
+  if u.dtype.kind != "i":
+    return u
+  if n > np.iinfo(u.dtype.np).max:
+    u = graph.cast(u, dtypes.int64)
+  return graph.alu("where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, const(n, u.dtype)), u)
+
+
+def _front(s: Sequence[int], axes: Sequence[int]) -> tuple[tuple[int, ...], int]:
+  """The order that brings axes to the front, and where their result goes: in place if they stand together, else in front."""
+  together = axes == tuple(range(axes[0], axes[0] + len(axes)))
+  return (*axes, *(a for a in range(len(s)) if a not in axes)), axes[0] if together else 0
+
+
+def _taken_shape(s: Sequence[int], axes: Sequence[int], indices: Sequence[Handle]) -> tuple[int, ...]:
+  order, at = _front(s, tuple(axes))
+  rest = tuple(s[a] for a in order[len(axes) :])
+  common = broadcast_shape(*(i.shape for i in indices))
+  assert common is not None
+  return (*rest[:at], *common, *rest[at:])
+
+
+def _take(u: UOp, axes: tuple[int, ...], flat: UOp, indices: Sequence[Handle]) -> UOp:
+  """u at integer tensors along axes: those axes as one, then a gather along it."""
+  s = graph.shape(u)
+  order, at = _front(s, axes)
+  sizes, rest = [s[a] for a in axes], tuple(s[a] for a in order[len(axes) :])
+  rows = graph.reshape(graph.permute(u, order), (prod(sizes), *rest))
+  common = graph.shape(flat)
+  m = prod(common)
+  index = graph.expand(graph.reshape(flat, (m, *(1,) * len(rest))), (m, *rest))
+  out = graph.reshape(graph.gather(rows, index, 0), (*common, *rest))
+  k = len(common)
+  return graph.permute(out, (*range(k, k + at), *range(k), *range(k + at, k + len(rest))))
+
+
+def _put(u: UOp, axes: tuple[int, ...], flat: UOp, value: UOp, kind: str, indices: Sequence[Handle]) -> UOp:
+  """u with value at integer tensors along axes: the inverse of `_take`."""
+  s = graph.shape(u)
+  order, at = _front(s, axes)
+  moved = tuple(s[a] for a in order)
+  sizes, rest = moved[: len(axes)], moved[len(axes) :]
+  common = graph.shape(flat)
+  k, m = len(common), prod(common)
+  value = graph.permute(value, (*range(at, at + k), *range(at), *range(at + k, k + len(rest))))
+  value = graph.reshape(value, (m, *rest))
+  index = graph.expand(graph.reshape(flat, (m, *(1,) * len(rest))), (m, *rest))
+  rows = graph.reshape(graph.permute(u, order), (prod(sizes), *rest))
+  out = graph.reshape(graph.scatter(rows, index, value, kind, 0), moved)
+  back = tuple(order.index(a) for a in range(len(s)))
+  return graph.permute(out, back)

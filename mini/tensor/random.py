@@ -1,0 +1,244 @@
+"""Random numbers: counter-based, so the same seed gives the same numbers on every device, in any order of execution.
+
+The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3,
+SC 2011). Its state is two 0-d tensors, a key and the number of calls so far: element i of call c is made from the block
+threefry(key, (i, c)). Each call rebinds the count, so a jitted step draws new numbers each time, and a mask that is
+needed again in the backward pass is computed again instead of kept.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.creation import Creation, checked_sizes, placed
+from mini.tensor.handle import Handle, fail
+from mini.types import DTypeError, as_dtype, dtypes, prod
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+def _low(u: UOp) -> UOp:
+  return graph.cast(u, dtypes.uint32)
+
+
+def _high(u: UOp) -> UOp:
+  return graph.cast(graph.alu("div", u, const(1 << 32, dtypes.uint64)), dtypes.uint32)
+
+
+def _joined(low: UOp, high: UOp) -> UOp:
+  upper = graph.alu("mul", graph.cast(high, dtypes.uint64), const(1 << 32, dtypes.uint64))
+  return graph.alu("or", upper, graph.cast(low, dtypes.uint64))
+
+
+class Generator:
+  """A seed, and how many calls have drawn from it."""
+
+  def __init__(self, seed: int = 0):
+    self.key: Tensor
+    self.calls: Tensor
+    self.seed(seed)
+
+  def seed(self, seed: int) -> None:
+    """Begin anew; the low 64 bits of `seed` count."""
+    key = Handle._final(0, dtype="uint64") if not hasattr(self, "key") else self.key
+    calls = Handle._final(0, dtype="uint64") if not hasattr(self, "calls") else self.calls
+    self.key = key.assign(Handle._final([seed & (2**64 - 1)], dtype="uint64").reshape())
+    self.calls = calls.assign(Handle._final([0], dtype="uint64").reshape())
+
+  def blocks(self, shape: tuple[int, ...]) -> UOp:
+    """A uint64 with 64 random bits for each element; advances the count."""
+    calls = self.calls.uop
+    counter = graph.alu("add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64)))
+    self.calls.uop = _plus(calls, 1)
+    return graph.reshape(graph.alu("threefry", counter, self.key.uop), shape)
+
+  def get_state(self) -> tuple[int, int]:
+    """(key, calls): what `set_state` takes."""
+    return self.key.item(), self.calls.item()
+
+  def set_state(self, state: tuple[int, int]) -> None:
+    """Go on from where `get_state` was called."""
+    for t, value in zip((self.key, self.calls), state):
+      t.assign(Handle._final([value], dtype="uint64").reshape())
+
+
+def _plus(u: UOp, n: int) -> UOp:
+  """u + n, a sum of one constant however often it is called."""
+  if u.op == "add" and u.src[1].op == "const":
+    return _plus(u.src[0], u.src[1].arg + n)
+  return graph.alu("add", u, const(n, u.dtype))
+
+
+def unit(blocks: UOp) -> UOp:
+  """Uniform float32 in [0, 1): the upper 24 bits of the first word."""
+  return graph.alu("mul", graph.cast(graph.alu("div", _low(blocks), const(1 << 8, dtypes.uint32)), dtypes.float32), const(2.0**-24, dtypes.float32))
+
+
+def unit64(blocks: UOp) -> UOp:
+  """Uniform float64 in [0, 1): the upper 53 bits of both words."""
+  bits = graph.cast(graph.alu("div", blocks, const(1 << 11, dtypes.uint64)), dtypes.int64)
+  return graph.alu("mul", graph.cast(bits, dtypes.float64), const(2.0**-53, dtypes.float64))
+
+
+class Random(Creation):
+  """Tensors of random numbers. `Tensor.manual_seed(n)` makes them repeat."""
+
+  generator: Generator
+
+  @staticmethod
+  def manual_seed(seed: int = 0) -> None:
+    """Begin anew: after the same seed come the same numbers, on every device.
+
+    >>> Tensor.manual_seed(1); a = Tensor.rand(3).tolist()
+    >>> Tensor.manual_seed(1); a == Tensor.rand(3).tolist()
+    True
+    """
+    Random.generator.seed(seed)
+
+  @staticmethod
+  def rand(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Uniform in [0, 1): multiples of 2**-24, in float64 of 2**-53.
+
+    >>> bool((Tensor.rand(100) < 1).all())
+    True
+    """
+    s, kind = checked_sizes("rand", size), _float_dtype("rand", dtype)
+    blocks = Random.generator.blocks(s)
+    if kind.itemsize == 2:  # rounded down to its own 11 or 8 bits, or 1.0 would be among them
+      bits = 11 if kind is dtypes.float16 else 8
+      word = graph.alu("div", _low(blocks), const(1 << (32 - bits), dtypes.uint32))
+      u = graph.alu("mul", graph.cast(word, kind), const(2.0**-bits, kind))
+    else:
+      u = unit64(blocks) if kind is dtypes.float64 else unit(blocks)
+    return placed(u, device, requires_grad)
+
+  @staticmethod
+  def randn(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """From the normal distribution: mean 0, variance 1.
+
+    Box-Muller: sqrt(-2 log u) * cos(2 pi v), u in (0, 1] and v from the two words of one block. In float32 no value is
+    beyond 5.77.
+
+    >>> Tensor.randn(2, 3).shape
+    (2, 3)
+    """
+    kind = _float_dtype("randn", dtype)
+    blocks = Random.generator.blocks(checked_sizes("randn", size))
+    flipped = graph.alu("mul", unit(blocks), const(-1.0, dtypes.float32))
+    u = Handle._new(graph.alu("add", flipped, const(1.0, dtypes.float32)))
+    v = Handle._new(unit(_joined(_high(blocks), _high(blocks))))
+    if kind is dtypes.float64:
+      u, v = u.to(kind), v.to(kind)
+    normal = (-2 * u.log()).sqrt() * (2 * math.pi * v).cos()
+    return placed(graph.cast(normal.uop, kind), device, requires_grad)
+
+  @staticmethod
+  def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Integers in low..high-1, as PyTorch: `randint(high, size)` or `randint(low, high, size)`; int64.
+
+    >>> Tensor.randint(3, 5, (100,)).min().item() >= 3
+    True
+    """
+    if size is None or isinstance(high, (tuple, list)):
+      low, high, size = 0, low, high if size is None else size
+    s = checked_sizes("randint", (size,) if isinstance(size, (tuple, list)) else (size,) if size is not None else ((),))
+    kind = as_dtype(dtype) if dtype is not None else dtypes.default_int
+    span = int(high) - int(low)
+    if span < 1 or span > 2**64:
+      fail(ValueError, f"randint: there are no integers from {low} up to, but without, {high}")
+    blocks = Random.generator.blocks(s)
+    if span <= 2**32:  # the upper word of the product: no bias beyond 2**-32
+      product = graph.alu("mul", graph.cast(_low(blocks), dtypes.uint64), const(span, dtypes.uint64))
+      value = graph.alu("div", product, const(1 << 32, dtypes.uint64))
+    else:
+      value = blocks if span == 2**64 else graph.alu("mod", blocks, const(span, dtypes.uint64))
+    shifted = graph.alu("add", graph.cast(value, dtypes.int64), const(int(low), dtypes.int64))
+    return placed(graph.cast(shifted, kind), device, False)
+
+  @staticmethod
+  def uniform(*size: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Uniform in [low, high)."""
+    t = Random.rand(*size, dtype=dtype, device=device) * (high - low) + low
+    return t.requires_grad_() if requires_grad else t
+
+  @staticmethod
+  def normal(*size: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """From the normal distribution with this mean and standard deviation."""
+    t = Random.randn(*size, dtype=dtype, device=device) * std + mean
+    return t.requires_grad_() if requires_grad else t
+
+  @staticmethod
+  def scaled_uniform(*size: Any, **kwargs: Any) -> Tensor:
+    """Uniform in [-1, 1), over the square root of the number of elements."""
+    s = checked_sizes("scaled_uniform", size)
+    return Random.uniform(*s, low=-1.0, high=1.0, **kwargs) * max(prod(s), 1) ** -0.5
+
+  @staticmethod
+  def glorot_uniform(*size: Any, **kwargs: Any) -> Tensor:
+    """Uniform within sqrt(6 / (fan in + fan out)) of 0; size is (out, in, ...). Glorot and Bengio, AISTATS 2010."""
+    s = checked_sizes("glorot_uniform", size)
+    bound = math.sqrt(6 / (s[0] + prod(s[1:])))
+    return Random.uniform(*s, low=-bound, high=bound, **kwargs)
+
+  @staticmethod
+  def kaiming_uniform(*size: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    """Uniform within sqrt(6 / ((1 + a**2) fan in)) of 0; size is (out, in, ...). https://arxiv.org/abs/1502.01852"""
+    s = checked_sizes("kaiming_uniform", size)
+    bound = math.sqrt(6 / ((1 + a * a) * prod(s[1:])))
+    return Random.uniform(*s, low=-bound, high=bound, **kwargs)
+
+  @staticmethod
+  def kaiming_normal(*size: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    """Normal with the standard deviation sqrt(2 / ((1 + a**2) fan in)); size is (out, in, ...)."""
+    s = checked_sizes("kaiming_normal", size)
+    return Random.normal(*s, std=math.sqrt(2 / ((1 + a * a) * prod(s[1:]))), **kwargs)
+
+  @staticmethod
+  def randperm(n: int, dtype: Any = None, device: str | None = None) -> Tensor:
+    """The integers 0..n-1 in a random order, as int64. Costs n**2: ranks by comparison.
+
+    >>> sorted(Tensor.randperm(5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    keys = Handle._new(Random.generator.blocks((n,)))
+    a, b = keys.unsqueeze(1), keys.unsqueeze(0)
+    first = Handle._new(graph.iota(n)).unsqueeze(0) < Handle._new(graph.iota(n)).unsqueeze(1)
+    rank = ((b < a) | ((b == a) & first)).sum(1)
+    return placed(graph.cast(rank.uop, as_dtype(dtype or dtypes.default_int)), device, False)
+
+  def bernoulli(self) -> Tensor:
+    """1 with the probability that the element is, else 0; in self's type."""
+    return (Random.rand(*self.shape) < self).to(self.dtype)
+
+  def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
+    """Places drawn with probabilities proportional to the last axis's elements, as int64.   T[.., n] -> int64[.., num_samples]
+
+    Without replacement by the largest of log(weight) + Gumbel noise, one after another.
+    """
+    if self.dtype.kind != "f":
+      fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
+    weights, drawn = self.log(), []
+    for _ in range(num_samples):
+      noise = -(-(1 - Random.rand(*self.shape)).log()).log()
+      at = (weights + noise).argmax(-1, True)
+      drawn.append(at)
+      if not replacement:
+        weights = weights.masked_fill(at == Handle._new(graph.iota(self.shape[-1], dtypes.int64)), -math.inf)
+    return Handle._final.cat(drawn, dim=-1)
+
+  def rand_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Uniform in [0, 1), in this shape and type."""
+    return Random.rand(*self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+  def randn_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """From the normal distribution, in this shape and type."""
+    return Random.randn(*self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def _float_dtype(what: str, dtype: Any) -> Any:
+  kind = as_dtype(dtype) if dtype is not None else dtypes.default_float
+  if kind.kind != "f":
+    fail(DTypeError, f"{what}: random numbers in [0, 1) are no {kind.name}; randint makes integers")
+  return kind

@@ -1,0 +1,302 @@
+"""Reductions: fewer elements than there were, along one axis, several or all; and their running forms.
+
+`axis` (PyTorch's dim) is None for all axes, an int, or a tuple of them; `keepdim` leaves the axes with size 1.
+Sums of float16 and bfloat16 are taken in float32 and rounded once, at the end.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.elementwise import equals, inverted, negated
+from mini.tensor.handle import fail, wide
+from mini.tensor.movement import Movement
+from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+Axes = Any  # None, an int or several
+
+
+class Reduce(Movement):
+  """Sums, products, extremes, statistics, norms, softmax."""
+
+  def _reduced(self, what: str, kind: str, u: UOp, axis: Axes, keepdim: bool) -> UOp:
+    axes = self._axes(axis, what)
+    out = graph.reduce(u, kind, axes)
+    return out if keepdim else graph.reshape(out, tuple(n for a, n in enumerate(self.shape) if a not in axes))
+
+  def _total(self, what: str, kind: str, axis: Axes, keepdim: bool, dtype: Any) -> Tensor:
+    """A sum or product: of integers and booleans in int64, of halves in float32."""
+    result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
+    u = graph.cast(self.uop, wide(result))
+    return self._new(graph.cast(self._reduced(what, kind, u, axis, keepdim), result))
+
+  def sum(self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None) -> Tensor:
+    """The sum over axes; of integers and booleans an int64. Over no elements: 0.
+
+    >>> Tensor([[1, 2], [3, 4]]).sum(0)
+    Tensor([4, 6])
+    """
+    return self._total("sum", "add", axis if dim is None else dim, keepdim, dtype)
+
+  def prod(self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None) -> Tensor:
+    """The product over axes. Over no elements: 1.
+
+    >>> Tensor([2, 3, 4]).prod()
+    Tensor(24)
+    """
+    return self._total("prod", "mul", axis if dim is None else dim, keepdim, dtype)
+
+  def max(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """The largest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmax`.
+
+    >>> Tensor([[1, 5], [3, 4]]).max(1)
+    Tensor([5, 4])
+    """
+    axis = axis if dim is None else dim
+    self._some("max", axis)
+    return self._new(self._reduced("max", "max", self.uop, axis, keepdim))
+
+  def min(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """The smallest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmin`."""
+    axis = axis if dim is None else dim
+    self._some("min", axis)
+    turned = negated if self.dtype.kind == "f" else inverted
+    return self._new(turned(self._reduced("min", "max", turned(self.uop), axis, keepdim)))
+
+  def amax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """Another name of `max`."""
+    return self.max(axis if dim is None else dim, keepdim)
+
+  def amin(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """Another name of `min`."""
+    return self.min(axis if dim is None else dim, keepdim)
+
+  def aminmax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest value along axes."""
+    axis = axis if dim is None else dim
+    return self.min(axis, keepdim), self.max(axis, keepdim)
+
+  def _some(self, what: str, axis: Axes) -> None:
+    if any(self.shape[a] == 0 for a in self._axes(axis, what)):
+      fail(ShapeError, f"{what}: there is no {what} over an axis without elements", x=self)
+
+  def any(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """Is some element not zero?"""
+    return self._new(self._reduced("any", "max", self._truth(), axis if dim is None else dim, keepdim))
+
+  def all(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """Is no element zero?
+
+    >>> Tensor([[True, False], [True, True]]).all(1)
+    Tensor([False,  True])
+    """
+    return self._new(self._reduced("all", "mul", self._truth(), axis if dim is None else dim, keepdim))
+
+  def _truth(self) -> UOp:
+    return self.uop if self.dtype is dtypes.bool else graph.alu("ne", self.uop, const(0, self.dtype))
+
+  def count_nonzero(self, axis: Axes = None, *, dim: Axes = None) -> Tensor:
+    """How many elements are not zero, as int64."""
+    return self._new(self._truth()).sum(axis if dim is None else dim)
+
+  def argmax(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Tensor:
+    """The position of the largest value, the first of several, as int64; of the first NaN if there is one.
+
+    Without axis: in the flattened tensor.
+
+    >>> Tensor([[1, 5], [7, 4]]).argmax(1)
+    Tensor([1, 0])
+    """
+    return self._position("argmax", "max", axis if dim is None else dim, keepdim)
+
+  def argmin(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Tensor:
+    """The position of the smallest value, the first of several, as int64; of the first NaN if there is one."""
+    return self._position("argmin", "min", axis if dim is None else dim, keepdim)
+
+  def _position(self, what: str, kind: str, axis: int | None, keepdim: bool) -> Tensor:
+    if axis is None:
+      flat = self.reshape(-1)._position(what, kind, 0, False)
+      return flat.reshape((1,) * self.ndim) if keepdim else flat
+    a = self._axis(axis, what)
+    if not self.ndim:
+      return self._new(const(0, dtypes.int64))
+    self._some(what, a)
+    best = self.max(a, True) if kind == "max" else self.min(a, True)
+    x = self.uop
+    found = equals(x, graph.expand(best.uop, self.shape))
+    if x.dtype.kind == "f":
+      found = graph.alu("or", found, graph.alu("ne", x, x))
+    n = self.shape[a]
+    left = graph.reshape(graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a))  # n, n-1, ..., 1, 0
+    left = graph.expand_to(graph.shrink(left, ((0, n), *((0, 1),) * (self.ndim - 1 - a))), self.shape)
+    most = graph.reduce(graph.alu("where", found, left, const(0, left.dtype)), "max", (a,))
+    at = graph.cast(graph.alu("add", const(n, left.dtype), negated(most)), dtypes.int64)
+    return self._new(at if keepdim else graph.reshape(at, (*self.shape[:a], *self.shape[a + 1 :])))
+
+  # ---------------------------------------------------------------- statistics
+
+  def mean(self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None) -> Tensor:
+    """The average over axes. DTypeError on integers without dtype=; NaN over no elements.
+
+    >>> Tensor([1.0, 2.0, 6.0]).mean()
+    Tensor(3.)
+    """
+    axis = axis if dim is None else dim
+    kind = as_dtype(dtype) if dtype is not None else self.dtype
+    if kind.kind != "f":
+      fail(DTypeError, f"mean: the average of {kind.name} is no integer; x.float().mean() would fit", x=self)
+    total = self._reduced("mean", "add", graph.cast(self.uop, wide(kind)), axis, keepdim)
+    count = self._count(axis)
+    return self._new(graph.cast(graph.alu("div", total, const(count, total.dtype)), kind))
+
+  def _count(self, axis: Axes) -> int:
+    return prod(self.shape[a] for a in self._axes(axis, "mean"))
+
+  def var(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None, unbiased: bool | None = None) -> Tensor:
+    """The variance over axes: the squared distances from the mean, summed, over n - correction.
+
+    >>> Tensor([1.0, 2.0, 6.0]).var()
+    Tensor(7.)
+    """
+    axis = axis if dim is None else dim
+    correction = correction if unbiased is None else int(unbiased)
+    if self.dtype.kind != "f":
+      fail(DTypeError, f"var: of {self.dtype.name}; x.float().var() would fit", x=self)
+    x = self._wide()
+    squares = (x - x.mean(axis, True)).square()
+    left = max(self._count(axis) - correction, 0)
+    total = squares._reduced("var", "add", squares.uop, axis, keepdim)
+    return self._new(graph.cast(graph.alu("div", total, const(left, total.dtype)), self.dtype))
+
+  def std(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None, unbiased: bool | None = None) -> Tensor:
+    """The square root of `var`."""
+    return self.var(axis if dim is None else dim, correction, keepdim, unbiased=unbiased).sqrt()
+
+  def var_mean(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+    """`var` and `mean`."""
+    axis = axis if dim is None else dim
+    return self.var(axis, correction, keepdim), self.mean(axis, keepdim)
+
+  def std_mean(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+    """`std` and `mean`."""
+    axis = axis if dim is None else dim
+    return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
+
+  def norm(self, p: Any = 2, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """The p-norm of the elements along axes: (sum |a|**p) ** (1/p); p may be inf, -inf or 0.
+
+    >>> Tensor([3.0, 4.0]).norm()
+    Tensor(5.)
+    """
+    axis = axis if dim is None else dim
+    x = self._new(self._float())
+    if p in (math.inf, -math.inf):
+      return x.abs().max(axis, keepdim) if p > 0 else x.abs().min(axis, keepdim)
+    if p == 0:
+      return (x != 0).sum(axis, keepdim, dtype=x.dtype)
+    if p in (2, "fro"):
+      return x._wide().square().sum(axis, keepdim).sqrt().to(x.dtype)
+    return (x._wide().abs() ** p).sum(axis, keepdim).pow(1 / p).to(x.dtype)
+
+  def _wide(self) -> Tensor:
+    """In the type in which sums are taken."""
+    return self._new(graph.cast(self.uop, wide(self.dtype)))
+
+  # ---------------------------------------------------------------- exponential sums
+
+  def logsumexp(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """log(sum(exp(a))) along axes, without overflow.
+
+    >>> Tensor([1000.0, 1000.0]).logsumexp(0)
+    Tensor(1000.6932)
+    """
+    axis = axis if dim is None else dim
+    x = self._new(graph.cast(self._float(), wide(self._float().dtype)))
+    if any(self.shape[a] == 0 for a in self._axes(axis, "logsumexp")):
+      return x.exp().sum(axis, keepdim).log()
+    top = x._peak(axis)
+    out = (x - top).exp().sum(axis, keepdim).log()
+    flat = top if keepdim else top.reshape(out.shape)
+    return (out + flat).to(self._float().dtype)
+
+  def _peak(self, axis: Axes) -> Tensor:
+    """The maximum along axes, 0 where that is infinite: what is subtracted before exp. No gradient: it cancels."""
+    top = self.detach().max(axis, True)
+    return top.isfinite().where(top, 0)
+
+  def softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+    """exp(a) / sum(exp(a)) along an axis: positive numbers that sum to 1. Halves are computed in float32.
+
+    >>> Tensor([0.0, 0.0]).softmax()
+    Tensor([0.5, 0.5])
+    """
+    x, axis, result = self._shifted(axis if dim is None else dim, dtype)
+    e = x.exp()
+    return (e / e.sum(axis, True)).to(result)
+
+  def log_softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+    """log(softmax(a)) along an axis, without overflow."""
+    x, axis, result = self._shifted(axis if dim is None else dim, dtype)
+    return (x - x.exp().sum(axis, True).log()).to(result)
+
+  def softmin(self, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """softmax(-a)."""
+    return self.neg().softmax(axis if dim is None else dim)
+
+  def _shifted(self, axis: Any, dtype: Any) -> tuple[Tensor, Any, DType]:
+    """The input minus its maximum, in the type of the computation; the axis; the type of the result."""
+    x = self if dtype is None else self.to(as_dtype(dtype))
+    axes = self._axes(axis, "softmax")
+    wider = x._new(graph.cast(x._float(), wide(x._float().dtype)))
+    top = wider if any(self.shape[a] == 0 for a in axes) else wider - wider.detach().max(axes, True)
+    return top, axes, x._float().dtype
+
+  # ---------------------------------------------------------------- running forms
+
+  def cumsum(self, axis: int = 0, dtype: Any = None, *, dim: int | None = None) -> Tensor:
+    """The running sum along an axis; of integers and booleans in int64.
+
+    >>> Tensor([1, 2, 3]).cumsum(0)
+    Tensor([1, 3, 6])
+    """
+    return self._running("cumsum", "add", axis if dim is None else dim, dtype)
+
+  def cumprod(self, axis: int = 0, dtype: Any = None, *, dim: int | None = None) -> Tensor:
+    """The running product along an axis; of integers and booleans in int64."""
+    return self._running("cumprod", "mul", axis if dim is None else dim, dtype)
+
+  def _running(self, what: str, kind: str, axis: int, dtype: Any) -> Tensor:
+    result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
+    a = self._axis(axis, what)
+    u = graph.cast(self.uop, wide(result))
+    return self._new(graph.cast(graph.scan(u, kind, a) if self.ndim else u, result))
+
+  def cummax(self, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+    """The running maximum along an axis, and where it stands (the last of equals), as int64."""
+    a = self._axis(axis if dim is None else dim, "cummax")
+    values = self._new(graph.scan(self.uop, "max", a) if self.ndim else self.uop)
+    return values, self._latest(values, a)
+
+  def cummin(self, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+    """The running minimum along an axis, and where it stands (the last of equals), as int64."""
+    a = self._axis(axis if dim is None else dim, "cummin")
+    turned = negated if self.dtype.kind == "f" else inverted
+    values = self._new(turned(graph.scan(turned(self.uop), "max", a)) if self.ndim else self.uop)
+    return values, self._latest(values, a)
+
+  def _latest(self, values: Tensor, a: int) -> Tensor:
+    """Where a running extreme was last taken."""
+    if not self.ndim:
+      return self._new(const(0, dtypes.int64))
+    here = (values == self) | (values.isnan() & self.isnan())
+    at = graph.expand_to(graph.reshape(graph.iota(self.shape[a], dtypes.int64), (self.shape[a],) + (1,) * (self.ndim - 1 - a)), self.shape)
+    return self._new(graph.scan(graph.alu("where", here.uop, at, const(0, dtypes.int64)), "max", a))
+
+
+def _sum_dtype(d: DType) -> DType:
+  return d if d.kind == "f" or d is dtypes.uint64 else dtypes.int64
