@@ -246,8 +246,10 @@ class _Slice:
     if not index:  # one cell
       array = array.reshape(1)
     where = [self.val[i] for i in index] or [np.zeros(self.ones, np.int64)]
-    cells = np.broadcast_arrays(*where, value, gate)
-    *at, value, gate = (x[np.broadcast_to(cells[-1], x.shape)] for x in cells)
+    if u.arg:  # every iteration accumulates, also along a range that nothing here depends on
+      gate = np.broadcast_to(gate, [self.val[r].size if r in closed(self.kernel) else 1 for r in self.ranges])
+    *at, value, gate = np.broadcast_arrays(*where, value, gate)
+    at, value = [i[gate] for i in at], value[gate]
     if u.arg is None:
       array[tuple(at)] = value
     else:

@@ -287,6 +287,8 @@ class Reader(Tokens):
       e = self.sum()
       self.take(")")
       return e
+    if self.next == "idx" and self.tokens[self.at + 2] in BY_SHORT:
+      return self.number_as_index()
     if self.accept("min") or self.accept("idx"):
       smallest = self.tokens[self.at - 1] == "min"
       self.take("(")
@@ -304,6 +306,17 @@ class Reader(Tokens):
         self.fail(f"an index is an integer, not {u.dtype.short}", at)
       return uop("cast", dtypes.index, (u,))
     return const(self._factor())
+
+  def number_as_index(self) -> UOp:
+    """idx(i32(3)): a number of the program that is cast to an index, other than the index 3."""
+    self.take("idx")
+    self.take("(")
+    at, u = self.at, self.operand()
+    self.take(")")
+    if isinstance(u, Literal) or u.dtype.kind not in "biu":
+      self.fail("an index is an integer", at)
+    assert isinstance(u, UOp)
+    return uop("cast", dtypes.index, (u,))
 
   def term(self) -> UOp:
     e = self.atom()

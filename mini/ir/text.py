@@ -130,6 +130,8 @@ class Names:
     self.names = names
 
   def __call__(self, u: UOp) -> str:
+    if u.op == "const":  # a number that is cast to an index
+      return f"idx({u.dtype.short}({number(u.arg, u.dtype)}))"
     return self.names[u] if u in self.names else f"%{rname(u)}"
 
   def operand(self, s: UOp, dtype: DType | None) -> str:
@@ -255,7 +257,7 @@ def value_text(u: UOp, show: Names) -> str:
   if u.op == "reduce":
     return f"reduce.{u.arg.what} {show.operand(u.src[0], u.dtype)} over {over(closed(u))}"
   if u.op == "scan":
-    return f"scan.{u.arg} {show.operand(u.src[0], u.dtype)} along %{rname(u.src[1])}"
+    return f"scan.{u.arg} {show.operand(u.src[0], u.dtype)} along {expr(u.src[1], show)}"
   if u.op == "stage":
     return f"stage {show.operand(u.src[0], u.dtype)} at {show.at(stage_index(u))} over {over(closed(u))} {u.arg.what}"
   return f"{u.op} {show.operands(u)}"
@@ -298,7 +300,7 @@ def line_text(line: Line, show: Names) -> tuple[str, str]:
     return store_text(u, show), ""
   value = show.operand(u.src[0], u.dtype) if u.src else ""
   if op == "accum" and u.op == "scan":
-    return f"{show(u)} = accum.{u.arg} {show(u)}.acc, {value} along %{rname(u.src[1])}", lane_text(u)
+    return f"{show(u)} = accum.{u.arg} {show(u)}.acc, {value} along {expr(u.src[1], show)}", lane_text(u)
   if op == "accum":
     return f"accum.{u.arg.what} {show(u)}.acc, {value}", ""
   if op == "fold":

@@ -1,0 +1,185 @@
+"""Every rewrite rule, on every type that it applies to: both sides compute the same bits."""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+from mini.ir import graph as G
+from mini.ir.interp import evaluate
+from mini.ir.rewrite import Match, Pattern, RewriteError, Rule, Rules, construct, rule
+from mini.ir.rules import RULES, simplify
+from mini.ir.uop import const, toposort
+from mini.types import dtypes, to_bfloat16
+
+PATTERNS = [r for r in RULES if isinstance(r, Rule)]
+CONSTANTS = {
+  "f": [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 2.0**20, math.inf, -math.inf, math.nan],
+  "b": [False, True],
+  "i": [0, 1, -1, 3, 100],
+  "u": [0, 1, 3, 100],
+}
+
+
+def edge_values(dtype, rng):
+  """The values at which arithmetic goes wrong, and some random ones."""
+  if dtype.kind == "b":
+    return np.array([False, True])
+  if dtype.kind == "f":
+    info = np.finfo(np.float32 if dtype is dtypes.bfloat16 else dtype.np)
+    edges = [
+      0.0,
+      -0.0,
+      1.0,
+      -1.0,
+      1.5,
+      np.inf,
+      -np.inf,
+      np.nan,
+      info.max,
+      -info.max,
+      info.tiny,
+      info.tiny / 2,
+    ]
+    values = np.concatenate([np.array(edges, dtype.np), (rng.standard_normal(6) * 100).astype(dtype.np)])
+    return to_bfloat16(values) if dtype is dtypes.bfloat16 else values
+  info = np.iinfo(dtype.np)
+  edges = np.array([0, 1, 2, info.max, info.min, info.max - 1], dtype.np)
+  return np.concatenate(
+    [edges, edges[1:] * dtype.np.type(3), rng.integers(info.min, info.max, 6, dtype=dtype.np)]
+  )
+
+
+def bits(x, dtype):
+  """Bytes to compare: all NaNs are one."""
+  x = np.where(np.isnan(x), np.nan, x) if dtype.kind == "f" else x
+  return np.ascontiguousarray(x.astype(dtype.np)).view(f"u{dtype.np.itemsize}")
+
+
+def leaves(p: Pattern, kind: str) -> list[str]:
+  own = [p.name] if p.op == kind else []
+  return list(dict.fromkeys(own + [n for s in p.src for n in leaves(s, kind)]))
+
+
+def conditions(p: Pattern) -> set[str]:
+  """The names of where's conditions, which are booleans whatever the rest is."""
+  own = set(leaves(p.src[0], "value")) if p.op == "where" else set()
+  return own.union(*map(conditions, p.src))
+
+
+def applications(r, dtype, rng):
+  """(both sides, the values of the buffers) for choices of constants and types that the rule's condition lets pass."""
+  left, right = r.patterns
+  names, chosen = leaves(left, "value"), conditions(left)
+  types = [dtypes.bool if n in chosen else dtype for n in names]
+  grid = np.meshgrid(*(edge_values(d, rng) for d in types), indexing="ij") if names else []
+  data = {n: g.reshape(-1) for n, g in zip(names, grid)}
+  inputs = {n: G.buffer(n, data[n].shape, d) for n, d in zip(names, types)}
+  consts, casts = leaves(left, "const"), leaves(left, "type")
+  numbers = sorted(set(CONSTANTS[dtype.kind]) | {edge_values(dtype, rng)[-1].item()}, key=repr)
+  for values in itertools.product(numbers, repeat=len(consts)):
+    for targets in itertools.product(dtypes.all, repeat=len(casts)):
+      m = Match(
+        {**inputs, **dict(zip(casts, targets)), **{n: const(v, dtype) for n, v in zip(consts, values)}}
+      )
+      if left.op == "bitcast" and any(d.itemsize != dtype.itemsize for d in targets):
+        continue
+      m.root = construct(left, m, dtype)
+      fits = Match()
+      if r.fits(m.root, fits):
+        fits.root = m.root
+        if r.when is None or r.when(fits):
+          yield m.root, construct(right, m, m.root.dtype), data
+
+
+def values_of(us, data):
+  return evaluate(us, lambda b: data[b.arg[0]])
+
+
+def applies(r, dtype):
+  ops = _ops(r.patterns[0])
+  return not (ops & {"and", "or", "xor"} and dtype.kind == "f" or ops & {"div", "mod"} and dtype.kind == "b")
+
+
+def _ops(p):
+  return {p.op}.union(*map(_ops, p.src))
+
+
+@pytest.mark.parametrize("r", PATTERNS, ids=lambda r: r.name)
+def test_both_sides_are_equal(r):
+  rng, tried = np.random.default_rng(0), 0
+  for dtype in filter(lambda d: applies(r, d), dtypes.all):
+    for left, right, data in applications(r, dtype, rng):
+      tried += 1
+      assert left.dtype is right.dtype, r.name
+      want, got = (np.broadcast_to(x, G.shape(left)) for x in values_of([left, right], data))
+      wrong = bits(want, left.dtype) != bits(got, left.dtype)
+      where = np.flatnonzero(wrong)[:1]
+      assert not wrong.any(), (
+        f"{dtype.name} {[(n, v[where]) for n, v in data.items()]}: {want[where]} became {got[where]} in {left}"
+      )
+  assert tried, "applies to nothing"
+
+
+def test_a_wrong_rule_is_found():
+  with pytest.raises(AssertionError, match="became"):
+    test_both_sides_are_equal(rule("wrong", "x + 0", "x"))
+
+
+def test_rules_have_names_of_their_own():
+  assert len({r.name for r in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("op", ["add", "mul", "max", "lt", "div"])
+def test_fold_is_what_the_interpreter_computes(op):
+  for dtype in (dtypes.float32, dtypes.bfloat16, dtypes.int8, dtypes.uint64):
+    values = edge_values(dtype, np.random.default_rng(1))
+    for a, b in itertools.product(values.tolist(), repeat=2):
+      u = G.alu(op, const(a, dtype), const(b, dtype))
+      (folded,) = simplify([u])
+      want, got = evaluate([u, folded], lambda b: None)
+      assert folded.op == "const" and (bits(want, u.dtype) == bits(got, u.dtype)).all(), (op, a, b)
+
+
+def test_a_cycle_is_stopped_and_named():
+  flip = Rules([rule("there", "x + y", "y * x"), rule("back", "x * y", "x + y"), rule("other", "x / 1", "x")])
+  with pytest.raises(RewriteError, match=r"there, back|back, there"):
+    flip([G.alu("add", G.buffer("a", (2,), dtypes.float32), G.buffer("b", (2,), dtypes.float32))])
+
+
+def test_shapes_and_marks_stay():
+  x = G.buffer("x", (4,), dtypes.float32)
+  p = G.buffer("p", (4,), dtypes.bool)
+  (u,) = simplify([G.alu("where", p, const(1.0, dtypes.float32), const(1.0, dtypes.float32))])
+  assert G.shape(u) == (4,)
+  marked = G.stage(G.detach(G.alu("mul", x, const(1.0, dtypes.float32))))
+  (u,) = simplify([marked])
+  assert [v.op for v in toposort(u)] == ["buffer", "detach", "stage"]
+
+
+def test_views_join_when_what_is_between_goes():
+  x = G.buffer("x", (2, 6), dtypes.float32)
+  u = G.reshape(G.alu("mul", G.reshape(x, (3, 4)), const(1.0, dtypes.float32)), (12,))
+  assert simplify([u]) == [G.reshape(x, (12,))]
+
+
+def test_a_rule_that_cannot_be_read_says_so():
+  for left, right in [("x +", "x"), ("x ? y", "x"), ("x + y", "z"), ("foo(x)", "x"), ("x", "x + 0")]:
+    with pytest.raises(RewriteError):
+      rule("bad", left, right)
+
+
+def test_cost_is_linear_and_repeats_are_free():
+  u = G.buffer("x", (8,), dtypes.float32)
+  one = G.full((8,), 1.0, dtypes.float32)
+  for n in range(5000):
+    u = G.alu("add", G.alu("mul", G.alu("max", u, const(float(n), dtypes.float32)), one), G.alu("exp2", u))
+  start = time.perf_counter()
+  (v,) = simplify([u])
+  first = time.perf_counter() - start
+  start = time.perf_counter()
+  assert simplify([u]) == [v] == simplify([v])
+  assert time.perf_counter() - start < 0.01
+  assert len(toposort(v)) < len(toposort(u)) and first < 2, first
