@@ -1,0 +1,176 @@
+"""The host's C compiler: which one, what it compiles for, and running it. cpu.py loads what comes out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+from dataclasses import dataclass, field
+
+from runtime import host
+from runtime.base import Cache, DeviceError
+
+# Never -ffast-math: loading a library that gcc linked with it sets flush-to-zero for the whole thread.
+BASE_FLAGS = ["-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread"]
+MATH_FLAGS = ["-fno-math-errno", "-ffp-contract=fast", "-fno-strict-aliasing"]
+GCC_FLAGS = ["-Wno-psabi"]
+GCC_X86_FLAGS = ["-mtune=haswell"]  # newer tunings fold loads into each FMA of a matmul: 70 for 98 GFLOP/s
+CLANG_FLAGS = ["-fno-unroll-loops"]  # unrolling a matmul's K loop spills accumulators: 42 for 98 GFLOP/s
+NATIVE = "-mcpu=native" if os.uname().machine in ("arm64", "aarch64") else "-march=native"
+
+NOT_FOUND = """the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found
+  apt install gcc, or pip install ziglang, or run with DEV=INTERP (slow, needs nothing)"""
+
+
+@dataclass(frozen=True)
+class Compiler:
+  """A command and the macros that it defines for this machine, which say what it is and what it compiles for."""
+
+  command: list[str]
+  macros: dict[str, str] = field(repr=False)
+
+  @property
+  def name(self) -> str:
+    """For a reader: "gcc 12.2.0"."""
+    version = self.macros.get("__VERSION__", "").strip('"')
+    return version if self.is_clang else f"gcc {version}"
+
+  @property
+  def is_clang(self) -> bool:
+    """Whether it takes clang's flags; the ziglang wheel does."""
+    return "__clang__" in self.macros
+
+  @property
+  def flags(self) -> list[str]:
+    """Everything between the command and the files."""
+    flags = [*BASE_FLAGS, *MATH_FLAGS, NATIVE]
+    if self.is_clang:
+      return [*flags, *CLANG_FLAGS]
+    return [*flags, *GCC_FLAGS, *(GCC_X86_FLAGS if "__x86_64__" in self.macros else [])]
+
+  def start(self, source: str) -> Build:
+    """Begins to compile C source into a shared library."""
+    return Build([*self.command, *self.flags, "-x", "c", "-", "-lm"], source)
+
+  def key(self, source: str) -> str:
+    """What decides the bytes that come out: equal keys mean equal code."""
+    target = [f"{name} {value}" for name, value in sorted(self.macros.items())]
+    return "\n".join(["code", *target, " ".join([*self.command, *self.flags]), source])
+
+  def vectors(self) -> tuple[str, int, int]:
+    """The widest vectors of the target: their name, float32 lanes of one, number of registers."""
+    # fmt: off
+    rows = [("__AVX512F__", "avx512", 16, 32),
+            ("__AVX2__",    "avx2",    8, 16),
+            ("__SSE2__",    "sse2",    4, 16),
+            ("__ARM_NEON",  "neon",    4, 32)]
+    # fmt: on
+    return next((row[1:] for row in rows if row[0] in self.macros), ("scalar", 4, 16))
+
+
+def find(cc: str = "", cache: Cache | None = None) -> Compiler:
+  """The compiler of the command `cc`, or where it is "" the first of cc, gcc, clang and the ziglang wheel that works."""
+  if cc:
+    found = _ask(shlex.split(cc), cache)
+    if not found:
+      raise DeviceError(f"CC={cc}: there is no such C compiler, or it cannot compile for this machine")
+    return found
+  for command in (["cc"], ["gcc"], ["clang"], _ziglang()):
+    found = _ask(command, cache)
+    if found:
+      return found
+  raise DeviceError(NOT_FOUND)
+
+
+def _ziglang() -> list[str]:
+  from importlib.util import find_spec
+
+  spec = find_spec("ziglang")
+  return [os.path.join(os.path.dirname(spec.origin), "zig"), "cc"] if spec and spec.origin else []
+
+
+def which(program: str) -> str:
+  """The absolute path of a program, "" where there is none. (shutil.which costs 5 ms of imports.)"""
+  folders = [""] if os.path.dirname(program) else os.environ.get("PATH", os.defpath).split(os.pathsep)
+  paths = (os.path.abspath(os.path.join(folder, program)) for folder in folders)
+  return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
+
+
+def _ask(command: list[str], cache: Cache | None) -> Compiler | None:
+  """The compiler, if there is one. Its answer is kept: a home folder may be shared by machines, so per processor too."""
+  path = which(command[0]) if command else ""
+  if not path:
+    return None
+  command = [path, *command[1:]]
+  programs = [os.path.realpath(p) for p in map(which, command) if p]  # "ccache gcc" is two
+  stamps = [f"{p} {os.stat(p).st_mtime_ns} {os.stat(p).st_size}" for p in programs]
+  key = "\n".join(["macros", *command, *stamps, host.processor()])
+  kept = cache.get(key) if cache else None
+  text = host.read(kept) if kept else ""
+  if not text:
+    try:
+      data = Build([*command, NATIVE, "-dM", "-E", "-x", "c", "-"], "").finish()
+    except DeviceError:
+      return None
+    text = data.decode(errors="replace")
+    if cache:
+      cache.put(key, data)
+  return Compiler(command, dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE)))
+
+
+class Build:
+  """One run of a compiler from its standard input to a file, in a folder of its own; begun when it is made."""
+
+  def __init__(self, command: list[str], source: str):
+    import tempfile  # this, shutil in `close` and subprocess, which posix_spawn replaces, cost 15 ms that a warm start saves
+
+    self.command, self.source, self.owner, self.pid = command, source, os.getpid(), 0
+    self.folder = tempfile.mkdtemp(prefix="mini-")
+    self.output, self.errors = os.path.join(self.folder, "output"), os.path.join(self.folder, "errors")
+    path = os.path.join(self.folder, "source.c")
+    try:
+      with open(path, "w") as f:
+        f.write(source)
+      actions = [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0),
+                 (os.POSIX_SPAWN_OPEN, 1, self.errors, os.O_WRONLY | os.O_CREAT, 0o600),
+                 (os.POSIX_SPAWN_DUP2, 1, 2)]  # fmt: skip
+      self.pid = os.posix_spawn(command[0], [*command, "-o", self.output], os.environ, file_actions=actions)
+    except OSError as e:
+      self.close()
+      raise DeviceError(f"{command[0]} could not be started: {e}") from None
+
+  def finish(self) -> bytes:
+    """Waits for the compiler and returns what it wrote; DeviceError with its words when it failed."""
+    if os.getpid() != self.owner:  # forked since then: it is not our child
+      return Build(self.command, self.source).finish()
+    try:
+      try:
+        status = os.waitpid(self.pid, 0)[1]
+      except ChildProcessError:  # a process that ignores SIGCHLD is not told
+        status = 0
+      self.pid = 0
+      if status == 0 and os.path.exists(self.output):
+        with open(self.output, "rb") as f:
+          return f.read()
+      words = [line for line in host.read(self.errors).splitlines() if line.strip()] or [f"status {status}"]
+      words = [line for line in words if "error" in line] or words
+      lines = [f"the C compiler failed: {' '.join(self.command)}", *("  " + w for w in words[:8])]
+      raise DeviceError("\n".join(lines))
+    finally:
+      self.close()
+
+  def close(self) -> None:
+    """Ends the compiler where it still runs, and removes its files."""
+    import shutil
+
+    if os.getpid() != self.owner:
+      return
+    pid, self.pid = self.pid, 0
+    if pid:
+      try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+      except (ProcessLookupError, ChildProcessError):
+        pass
+    shutil.rmtree(self.folder, ignore_errors=True)

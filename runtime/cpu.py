@@ -1,0 +1,348 @@
+"""The CPU: C source becomes functions that run on a pool of threads. pool.c is the native half, compiler.py the way to it.
+
+Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays loaded
+until the process ends. Nothing is asynchronous: when `run` returns, the results are in memory. No compiler, or a source that
+does not compile, is a DeviceError; no memory is a MemoryError with the size that was asked for; what a kernel itself found
+to be wrong is the error word that `run` returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import struct
+import threading
+from array import array
+from collections import deque
+from collections.abc import Sequence as Many
+from ctypes import c_char_p, c_long, c_longlong, c_size_t, c_void_p
+from typing import Any, ClassVar
+
+import numpy as np
+
+from runtime import compiler as compilers
+from runtime import host
+from runtime.base import Cache, Call, Info
+from runtime.compiler import Build, Compiler
+
+PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0.2 us, waking a thread 50
+SHARE_NS = 1000  # of work, at least, for each thread
+STACK_BYTES = 512 << 10  # of the 8 MB that a thread has
+SLACK_BYTES = (
+  64 << 20
+)  # that the free list may hold beyond the peak of what was in use, or an eighth of the peak
+DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
+COUNTERS = "kernels compiles disk_hits bytes_allocated bytes_live bytes_peak bytes_uploaded bytes_downloaded"
+
+
+Counters = dict[str, int]
+
+
+def open(cc: str = "", threads: int = 0, cache: Cache | None = None, counters: Counters | None = None) -> CPU:
+  """The CPU as a device.
+
+  cc: the compiler's command; "" for the first of cc, gcc, clang and the ziglang wheel. threads: 0 for as many as this
+  process may use. cache: keeps compiled code between processes. counters: a dict to count up, with the keys in COUNTERS.
+  """
+  return CPU(compilers.find(cc, cache), threads or host.available_threads(), cache, counters)
+
+
+class CPU:
+  """An open CPU. `info` says what it is."""
+
+  def __init__(self, compiler: Compiler, threads: int, cache: Cache | None, counters: Counters | None):
+    self.compiler, self.cache = compiler, cache
+    self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
+    vectors, lanes, registers = compiler.vectors()
+    self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
+                     *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()))  # fmt: skip
+    self.libraries: dict[str, Library] = {}
+    self.heap = Heap(self)
+
+  # ---------------------------------------------------------------- memory
+
+  def alloc(self, nbytes: int) -> Memory:
+    """A block of memory, aligned to 64 bytes, its contents arbitrary. MemoryError names the size."""
+    return self.heap.take(nbytes)
+
+  def upload(self, handle: Memory, data: Any) -> None:
+    """Copies a contiguous bytes-like object or array to the beginning of the block."""
+    source = np.frombuffer(data, np.uint8)
+    np.asarray(handle)[: source.size] = source
+    self.counters["bytes_uploaded"] += source.size
+
+  def download(self, handle: Memory, nbytes: int) -> np.ndarray:
+    """A copy of the first `nbytes` bytes, as uint8."""
+    self.counters["bytes_downloaded"] += nbytes
+    return np.asarray(handle)[:nbytes].copy()
+
+  def free(self, handle: Memory) -> None:
+    """Gives the block back now. The same happens when the handle dies."""
+    handle.close()
+
+  # ---------------------------------------------------------------- code
+
+  def compile(self, source: str) -> Library:
+    """C source -> its functions, `void NAME(void **args, long lo, long hi)`. DeviceError with the compiler's words."""
+    return self.compile_all([source])[0]
+
+  def compile_all(self, sources: Many[str]) -> list[Library]:
+    """The same for several sources, with as many compilers at work as there are threads."""
+    todo = [s for s in dict.fromkeys(sources) if s not in self.libraries and not self._from_cache(s)]
+    running: deque[tuple[str, Build]] = deque()
+    try:
+      while todo or running:
+        while todo and len(running) < self.info.threads:
+          source = todo.pop(0)
+          running.append((source, self.compiler.start(source)))
+        source, build = running.popleft()
+        self.libraries[source] = self._keep(source, build.finish())
+    finally:
+      for _, build in running:
+        build.close()
+    return [self.libraries[s] for s in sources]
+
+  def _from_cache(self, source: str) -> bool:
+    path = self.cache.get(self.compiler.key(source)) if self.cache else None
+    if path:
+      try:
+        self.libraries[source] = Library(path)
+        self.counters["disk_hits"] += 1
+      except OSError:  # another process has just cleared the cache
+        path = None
+    return path is not None
+
+  def _keep(self, source: str, data: bytes) -> Library:
+    self.counters["compiles"] += 1
+    path = self.cache.put(self.compiler.key(source), data) if self.cache else None
+    if path:
+      try:
+        return Library(path)
+      except OSError:  # as above; or the folder is on a file system that executes nothing
+        pass
+    return Library.of(data)
+
+  # ---------------------------------------------------------------- running
+
+  def sequence(self, calls: Many[Call]) -> Sequence:
+    """Calls `(function, [(slot, byte offset), ...], extent, work)` that one native call will run in order.
+
+    function: `library[name]`. extent: of the parallel range, 1 where there is none. work: an estimate in ns, which decides
+    on how many threads. Slot -1 is a pointer to the error word, an int64 that is 0 unless a kernel stores to it.
+    """
+    return Sequence(self, calls)
+
+  def wait(self) -> None:
+    """Returns at once: nothing is asynchronous here."""
+
+
+class Memory:
+  """A block of a CPU's memory. `numpy.asarray(block)` is its bytes without a copy, and keeps it alive."""
+
+  __slots__ = ("__weakref__", "address", "heap", "nbytes")
+
+  def __init__(self, heap: Heap, address: int, nbytes: int):
+    self.heap, self.address, self.nbytes = heap, address, nbytes
+
+  @property
+  def __array_interface__(self) -> dict[str, Any]:
+    return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False)}
+
+  def close(self) -> None:
+    """Gives the block back; to use it afterwards is an AttributeError."""
+    self.heap.give(self.address, self.nbytes)
+    del self.address
+
+  def __del__(self) -> None:
+    if hasattr(self, "address"):
+      self.close()
+
+
+class Heap:
+  """The free list: idle blocks by size, so that a loop which asks for the same sizes again asks the system for nothing.
+
+  A size is rounded up to one of eight classes between two powers of two; the tail of a big block is never touched, so it
+  costs no memory. Where the process would hold more than the peak of what was in use and some slack, the size classes that
+  were idle for longest go back to the system.
+  """
+
+  def __init__(self, device: CPU):
+    self.counters, self.limit = device.counters, device.info.memory_bytes
+    self.live = self.peak = self.held = (
+      0  # bytes: in use, the most that ever were, what we have from the system
+    )
+    self.idle: dict[int, list[int]] = {}  # capacity -> addresses; the capacity idle for longest comes first
+    self.given: deque[tuple[int, int]] = (
+      deque()
+    )  # blocks that died: a finalizer runs anywhere, so takes no lock
+    self.lock = threading.RLock()
+
+  @staticmethod
+  def capacity(nbytes: int) -> int:
+    """The size of the block for a request: at most an eighth more."""
+    step = 64 if nbytes <= 512 else 1 << (nbytes - 1).bit_length() - 4
+    return -(-max(nbytes, 1) // step) * step
+
+  def take(self, nbytes: int) -> Memory:
+    """A block for `nbytes`."""
+    capacity = self.capacity(nbytes)
+    with self.lock:
+      self.sort()
+      blocks = self.idle.get(capacity)
+      address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
+      self.live += capacity
+      self.peak = max(self.peak, self.live)
+    self.counters["bytes_live"] += nbytes
+    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_live"])
+    return Memory(self, address, nbytes)
+
+  def give(self, address: int, nbytes: int) -> None:
+    """Takes a block back."""
+    self.given.append((address, nbytes))
+    self.counters["bytes_live"] -= nbytes
+
+  def sort(self) -> None:
+    """Moves what was given into `idle`."""
+    while self.given:
+      address, nbytes = self.given.popleft()
+      capacity = self.capacity(nbytes)
+      blocks = self.idle.pop(capacity, [])
+      blocks.append(address)
+      self.idle[capacity] = blocks
+      self.live -= capacity
+
+  def fresh(self, nbytes: int, capacity: int) -> int:
+    """A block from the system."""
+    peak = max(self.peak, self.live + capacity)
+    self.trim(peak + max(SLACK_BYTES, peak // 8) - capacity)
+    fits = self.live + nbytes <= self.limit  # the system may promise what it does not have
+    address = system_alloc(capacity) if fits else 0
+    if not address and fits:
+      self.trim()
+      address = system_alloc(capacity)
+    if not address:
+      used = f"{self.live:,} of {self.limit:,} are in use"
+      raise MemoryError(f"the CPU cannot allocate {nbytes:,} bytes: {used}")
+    self.held += capacity
+    self.counters["bytes_allocated"] += nbytes
+    return address
+
+  def trim(self, nbytes: int = 0) -> None:
+    """Gives idle blocks back to the system until at most `nbytes` are held, or none is idle."""
+    with self.lock:
+      self.sort()
+      while self.held > nbytes and self.idle:
+        capacity, blocks = next(iter(self.idle.items()))
+        if blocks:
+          LIBC.free(blocks.pop(0))
+          self.held -= capacity
+        else:
+          del self.idle[capacity]
+
+
+class Library:
+  """Loaded code: `library[name]` is the address of a function."""
+
+  def __init__(self, path: str):
+    self.code = ctypes.CDLL(path)
+    self.addresses: dict[str, int] = {}
+
+  @staticmethod
+  def of(data: bytes) -> Library:
+    """From the bytes of a shared library, which needs no file once it is loaded."""
+    import tempfile  # 3 ms that a start with a warm cache saves
+
+    with tempfile.NamedTemporaryFile(prefix="mini-", suffix=".so") as f:
+      f.write(data)
+      f.flush()
+      return Library(f.name)
+
+  def __getitem__(self, name: str) -> int:
+    if name not in self.addresses:
+      address = ctypes.cast(getattr(self.code, name), c_void_p).value
+      assert address is not None
+      self.addresses[name] = address
+    return self.addresses[name]
+
+
+class Native:
+  """pool.c. A process has one pool, however often the CPU is opened in it."""
+
+  loaded: ClassVar[dict[str, Native]] = {}  # by compiler key
+  lock = threading.Lock()
+
+  def __init__(self, library: Library):
+    self.library = library
+    # fmt: off
+    self.create  = self.function("mini_sequence",      c_void_p, c_long, c_char_p, c_long, c_long, c_char_p, c_char_p)
+    self.run     = self.function("mini_run",           c_longlong, c_void_p, c_char_p, c_void_p)
+    self.destroy = self.function("mini_sequence_free", None, c_void_p)
+    # fmt: on
+
+  def function(self, name: str, result: Any, *args: Any) -> Any:
+    f = getattr(self.library.code, name)
+    f.restype, f.argtypes = result, args
+    return f
+
+  @staticmethod
+  def of(device: CPU) -> Native:
+    key = device.compiler.key(POOL)
+    with Native.lock:
+      if key not in Native.loaded:
+        Native.loaded[key] = Native(device.compile(POOL))
+      return Native.loaded[key]
+
+
+class Sequence:
+  """Calls in order, in one native structure. Two threads may run one; the second waits."""
+
+  def __init__(self, device: CPU, calls: Many[Call]):
+    self.native, self.counters, self.ncalls = Native.of(device), device.counters, len(calls)
+    self.nslots = 1 + max((slot for _, args, _, _ in calls for slot, _ in args), default=-1)
+    # Of each slot the positions that it fills, each with its offset; last those of the error word.
+    patches: list[list[int]] = [[] for _ in range(self.nslots + 1)]
+    records: list[int] = []
+    nargs = 0
+    for function, args, extent, work in calls:
+      shares = min(device.info.threads, extent, int(work) // SHARE_NS) if work >= PARALLEL_NS else 1
+      records += (function, nargs, extent, shares)
+      for position, (slot, offset) in enumerate(args, nargs):
+        patches[slot] += (position, offset)
+      nargs += len(args)
+    first = [0, *itertools.accumulate(len(p) // 2 for p in patches)]
+    flat = array("q", [x for p in patches for x in p])
+    self.pack = struct.Struct(f"{self.nslots}P").pack
+    self.address = self.native.create(self.ncalls, array("q", records).tobytes(), nargs, self.nslots,
+                                      array("q", first).tobytes(), flat.tobytes())  # fmt: skip
+    if not self.address:
+      raise MemoryError(f"the CPU cannot allocate a sequence of {self.ncalls:,} calls")
+
+  def run(self, handles: Many[Memory]) -> int:
+    """Runs everything with `handles[i]` in slot i; returns the error word, 0 when all went well."""
+    self.counters["kernels"] += self.ncalls
+    return self.native.run(self.address, self.pack(*[h.address for h in handles]), None)
+
+  def profile(self, handles: Many[Memory]) -> list[float]:
+    """The same; the seconds that each call took."""
+    seconds = array("d", bytes(8 * self.ncalls))
+    self.counters["kernels"] += self.ncalls
+    self.native.run(self.address, self.pack(*[h.address for h in handles]), seconds.buffer_info()[0])
+    return seconds.tolist()
+
+  def __del__(self) -> None:
+    if getattr(self, "address", None):
+      self.native.destroy(self.address)
+
+
+LIBC = ctypes.CDLL(None)
+LIBC.free.argtypes = [c_void_p]
+LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
+POOL = host.read(os.path.join(os.path.dirname(__file__), "pool.c"))
+
+
+def system_alloc(nbytes: int) -> int:
+  """The address of a new block, aligned to 64 bytes; 0 when the system has none."""
+  address = c_void_p()
+  failed = LIBC.posix_memalign(ctypes.byref(address), 64, nbytes)
+  return 0 if failed else address.value or 0
