@@ -10,7 +10,7 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
 
-_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), "stats": ("mini.stats", "stats"),
+_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), "stats": ("mini.stats", None),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context")}  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
+from mini.grad import gradient as node_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, fail, needs
@@ -85,12 +86,6 @@ def depends_on_more(u: UOp, own: set[UOp]) -> bool:
   return any(n not in own for n in tags_of(u))
 
 
-def _gradient(out: UOp, seed: UOp, wrt: list[UOp]) -> list[UOp | None]:
-  from mini.grad import gradient
-
-  return gradient(out, seed, wrt)
-
-
 class Autograd(Normalize):
   """Backward."""
 
@@ -117,7 +112,7 @@ class Autograd(Normalize):
       fail(ShapeError, "x.backward(gradient): the gradient does not have x's shape", x=self, gradient=gradient)
     seed = graph.full(self.shape, 1, self.dtype) if gradient is None else graph.cast(gradient.uop, self.dtype)
     found = leaves(self.uop)
-    for (_, leaf), g in zip(found, _gradient(self.uop, seed, [tag for tag, _ in found])):
+    for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
         self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g))
     self._spent = not (retain_graph or create_graph)
@@ -144,7 +139,7 @@ class Autograd(Normalize):
     for t in wrt:
       if not needs(t._uop):
         fail(MiniError, "x.gradient(w): w does not require a gradient", x=self, w=t)
-    found = _gradient(self.uop, seed, [t.uop for t in wrt])
+    found = node_gradient(self.uop, seed, [t.uop for t in wrt])
     return [t.zeros_like() if g is None else self._new(g) for t, g in zip(wrt, found)]
 
 
@@ -190,7 +185,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
       if not isinstance(value, Handle) or value.numel() != 1 or value.dtype.kind != "f":
         fail(ShapeError, "grad: the function must return a float tensor of one element; its sum() or mean() would fit", value=value)
       seed = graph.full(value.shape, 1, value.dtype)
-      found = iter(zip(tags, _gradient(value.uop, seed, [t._uop for t in tags])))
+      found = iter(zip(tags, node_gradient(value.uop, seed, [t._uop for t in tags])))
       open_ended = depends_on_more(value.uop, {t._uop for t in tags})
 
       def settled(u: UOp) -> Handle:

@@ -157,9 +157,9 @@ class Elementwise(Handle):
     return self._new(self.uop) if self.dtype.kind in "bu" else self._alu("abs", self.uop)
 
   def sign(self) -> Tensor:
-    """-1, 0 or 1; NaN where it is NaN."""
+    """-1, 0 or 1; 0 where it is NaN, as in PyTorch."""
     x, zero = self.uop, const(0, self.dtype)
-    below = graph.alu("where", graph.alu("lt", x, zero), const(-1, x.dtype), x if x.dtype.kind == "f" else zero)
+    below = graph.alu("where", graph.alu("lt", x, zero), const(-1, x.dtype), zero)
     return self._alu("where", graph.alu("lt", zero, x), const(1, x.dtype), below)
 
   def reciprocal(self) -> Tensor:

@@ -344,7 +344,7 @@ class Handle:
           node.memo["leaf"] = leaf
       except IndexError as e:
         raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
-    for t in pending:
+    for t in dict.fromkeys(tensors + losses):
       t._keep_leaf()
     return self  # type: ignore[return-value]
 
@@ -362,8 +362,9 @@ class Handle:
     leaf = self._leaf()
     assert leaf is not None
     if self._is_own_tag():
-      self._tag(leaf)
-    elif self._spent or not needs(self._uop):
+      if self._uop.src[0] is not leaf:
+        self._tag(leaf)
+    elif self._uop is not leaf and (self._spent or not needs(self._uop)):
       self._uop = leaf
 
   def numpy(self) -> np.ndarray:
