@@ -10,7 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from mini.ir.graph import shape
-from mini.ir.kernel import access, all_ranges, memory_shape, stage_index
+from mini.ir.kernel import access, all_ranges, directions, memory_shape, stage_index
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
 from mini.ir.uop import UOp, closed, is_condition, rsize, toposort
 from mini.types import DType, dtypes, to_bfloat16
@@ -167,6 +167,17 @@ def run_kernel(kernel: UOp, data: dict[str, np.ndarray]) -> None:
     _Slice(kernel, data, ranges, at).run()
 
 
+def run_schedule(program: UOp, data: dict[str, np.ndarray]) -> None:
+  """Run the kernels of a schedule in order, on arrays by the names of its arguments; outputs are made if missing."""
+  plan = program.arg
+  memory = {m.name: data.get(m.name, unwritten(m.shape, m.dtype)) for m in plan.memory}
+  for run in plan.runs:
+    kernel = program.src[run.kernel]
+    params = [p.arg[0] for p in directions(kernel)]
+    run_kernel(kernel, {p: memory[n] for p, n in zip(params, run.names)})
+  data.update({m.name: memory[m.name].reshape(m.shape) for m in plan.memory if isinstance(m.where, str)})
+
+
 class _Slice:
   """One pass over the kernel, with its first ranges fixed at `at`."""
 
@@ -242,16 +253,16 @@ class _Slice:
 
   def store(self, u: UOp) -> None:
     target, index, gate = access(u)
-    array, value, gate = self.data[target.arg[0]], self.val[u.src[1]], self.val[gate]
+    array, on = self.data[target.arg[0]], self.val[gate]
     if not index:  # one cell
       array = array.reshape(1)
     where = [self.val[i] for i in index] or [np.zeros(self.ones, np.int64)]
     if u.arg:  # every iteration accumulates, also along a range that nothing here depends on
-      gate = np.broadcast_to(gate, [self.val[r].size if r in closed(self.kernel) else 1 for r in self.ranges])
-    *at, value, gate = np.broadcast_arrays(*where, value, gate)
-    at, value = [i[gate] for i in at], value[gate]
+      on = np.broadcast_to(on, [self.val[r].size if r in closed(self.kernel) else 1 for r in self.ranges])
+    *at, value, on = np.broadcast_arrays(*where, self.val[u.src[1]], on)
+    cells = tuple(i[on] for i in at)
     if u.arg is None:
-      array[tuple(at)] = value
+      array[cells] = value[on]
     else:
       with np.errstate(all="ignore"):
-        REDUCERS[u.arg].at(array, tuple(at), value)
+        REDUCERS[u.arg].at(array, cells, value[on])

@@ -72,6 +72,14 @@ def written(k: UOp) -> list[UOp]:
   return list(dict.fromkeys(s.src[0] for s in stores(k)))
 
 
+def directions(kernel: UOp) -> dict[UOp, str]:
+  """{param: in, out or inout}, those that are written first."""
+  reads = dict.fromkeys(u.src[0] for u in toposort(kernel) if u.op == "load" and u.src[0].op == "param")
+  reads.update(dict.fromkeys(s.src[0] for s in stores(kernel) if s.arg))
+  writes = dict.fromkeys(s.src[0] for s in stores(kernel))
+  return {p: "in" if p not in writes else "inout" if p in reads else "out" for p in (*writes, *reads)}
+
+
 def is_inline(u: UOp) -> bool:
   """Printed where it is used, without a name: index expressions, conditions on them, constants, params."""
   if u.dtype is dtypes.index:

@@ -2,7 +2,7 @@
 
   file       = { size | program }
   size       = %NAME = var "NAME" LOW..HIGH      a symbolic size, bound when the file is read: HIGH unless told otherwise
-  program    = graph NAME(inputs) { lines }  |  kernel ...  |  uops ...  |  source NAME "LANGUAGE" { ... } end source
+  program    = graph NAME(inputs) { lines }  |  schedule ...  |  kernel ...  |  uops ...  |  source NAME "LANGUAGE" { ... } end source
   line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line
@@ -27,7 +27,11 @@ from mini.ir.text import (
   IDENTIFIER,
   KINDS,
   SOURCE_END,
+  Memory,
+  Plan,
+  Run,
   graph_program,
+  schedule_program,
   source_program,
   type_text,
   uops_program,
@@ -39,6 +43,7 @@ from mini.types import DType, dtypes
 
 __all__ = ["TextError", "parse", "parse_file"]
 
+DIRECTIONS = ("in", "out", "inout")
 RANGE_KINDS = ("loop", "par", "vec", "unroll", "local")
 
 
@@ -132,13 +137,58 @@ class Reader(Operands):
       self.fail(f"expected a string, found {self.shown()}")
     return self.take()[1:-1]
 
+  # -------------------------------------------------------------- schedule
+
+  def schedule(self) -> UOp:
+    start, memory, kernels, runs = self.at, [], [], []
+    env: dict[str, Memory] = {}
+
+    def place(name: str, where: str | int, at: int) -> None:
+      if name in env or name in self.sizes or not IDENTIFIER.fullmatch(name):
+        self.fail(f"%{name} is defined twice, or is no name for memory", at)
+      dtype = self.dtype()
+      env[name] = Memory(name, where, dtype, self.dims() if self.next == "[" else ())
+      memory.append(env[name])
+
+    def argument() -> None:
+      at, name = self.at, self.name("memory")
+      self.take(":")
+      place(name, self.word("a direction", DIRECTIONS), at)
+
+    name = self.head(argument)
+    named: dict[str, int] = {}
+    while not self.accept("}"):
+      at = self.at
+      if self.is_variable():
+        self.variable()
+      elif self.next == "kernel":
+        kernels.append(self.kernel())
+        if named.setdefault(kernels[-1].arg.what, len(named)) != len(kernels) - 1:
+          self.fail(f"there are two kernels {kernels[-1].arg.what}", at)
+      elif self.accept("run"):
+        which = named[self.word("a kernel", named)]
+        runs.append(Run(which, tuple(self.listed(lambda: self.one_of(env).name, "(", ")"))))
+      else:
+        target = self.name("memory, or kernel or run")
+        self.take("=")
+        self.take("arena")
+        offset = self.integer(0)
+        self.take(":")
+        place(target, offset, at)
+      self.newline()
+    return self.finish(schedule_program(Plan(name, tuple(memory), tuple(runs)), tuple(kernels)), start)
+
+  def one_of(self, env: dict[str, Memory]) -> Memory:
+    at, name = self.at, self.name("memory")
+    return env[name] if name in env else self.fail(f"%{name} is not defined above", at)
+
   # -------------------------------------------------------------- kernel
 
   def param(self) -> None:
     at = self.at
     name = self.name("a parameter")
     self.take(":")
-    self.word("a direction", ("in", "out", "inout"))
+    self.word("a direction", DIRECTIONS)
     dtype = self.dtype()
     self.define(name, uop("param", dtype, (), (name, self.dims() if self.next == "[" else ())), at)
 
@@ -334,6 +384,7 @@ ATTRIBUTE_READERS: dict[str, Callable[[Reader], Any]] = {
 }
 STAGES: dict[str, Callable[[Reader], UOp]] = {
   "graph": Reader.graph,
+  "schedule": Reader.schedule,
   "kernel": Reader.kernel,
   "uops": Reader.uops,
   "source": Reader.source,

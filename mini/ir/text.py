@@ -1,6 +1,7 @@
 """Programs as text: how each stage prints. parse.py reads it back, and gives the same node.
 
   graph    a tensor program            kernel   scalars over ranges, with any recipe applied
+  schedule kernels in the order in which they run, and where their memory is
   uops     a kernel in the order of its loops   source   what a renderer wrote: printed, never read as a program
 
 The text of a program is canonical: it depends on the program alone. Values are numbered in the order in which they are
@@ -12,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mini.codegen.linearize import Line, lanes, linearize
 from mini.ir.graph import shape
-from mini.ir.kernel import access, all_ranges, is_inline, stage_index, stores
+from mini.ir.kernel import access, all_ranges, directions, is_inline, stage_index
 from mini.ir.ops import OPS
 from mini.ir.uop import TRUE, UOp, closed, conjuncts, mul, rkind, rname, rsize, toposort, uop
 from mini.types import DType, dtypes
@@ -28,6 +29,35 @@ WIDTH = 56  # types stand in one column, not further to the right than this
 def graph_program(name: str, outputs: tuple[UOp, ...]) -> UOp:
   """A tensor program as one node: what `graph NAME(...) { ... return ... }` reads as."""
   return uop("graph", dtypes.void, tuple(outputs), name)
+
+
+class Memory(NamedTuple):
+  """Memory that a schedule names: an argument, or a part of its arena."""
+
+  name: str
+  where: str | int  # in | out | inout, or the offset in the arena in bytes
+  dtype: DType
+  shape: tuple[int, ...]
+
+
+class Run(NamedTuple):
+  """One launch: which kernel of the schedule, and the memory that its parameters stand for, in their order."""
+
+  kernel: int
+  names: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+  """The argument of a schedule, whose sources are its kernels."""
+
+  name: str
+  memory: tuple[Memory, ...]  # arguments first
+  runs: tuple[Run, ...]
+
+
+def schedule_program(plan: Plan, kernels: tuple[UOp, ...]) -> UOp:
+  """Kernels (each with a name of its own), their order and their memory, as one node."""
+  return uop("schedule", dtypes.void, tuple(kernels), plan)
 
 
 def uops_program(kernel: UOp) -> UOp:
@@ -224,14 +254,6 @@ def value_names(kernel: UOp) -> dict[UOp, str]:
   return names
 
 
-def directions(kernel: UOp) -> dict[UOp, str]:
-  """{param: in, out or inout}, those that are written first."""
-  reads = dict.fromkeys(u.src[0] for u in toposort(kernel) if u.op == "load" and u.src[0].op == "param")
-  reads.update(dict.fromkeys(s.src[0] for s in stores(kernel) if s.arg))
-  writes = dict.fromkeys(s.src[0] for s in stores(kernel))
-  return {p: "in" if p not in writes else "inout" if p in reads else "out" for p in (*writes, *reads)}
-
-
 def _kernel_header(stage: str, kernel: UOp) -> str:
   found = directions(kernel).items()
   return header(
@@ -275,6 +297,26 @@ def kernel_text(kernel: UOp, names: dict[UOp, str] | None = None) -> str:
       kind = u.dtype.short + (dims(u.arg.shape) if u.op == "stage" else "")
       rows.append((f"{show(u)} = {value_text(u, show)}", kind))
   return block(_kernel_header("kernel", kernel), rows)
+
+
+# ---------------------------------------------------------------- schedule
+
+
+def schedule_text(program: UOp) -> str:
+  plan = program.arg
+  arguments = [m for m in plan.memory if isinstance(m.where, str)]
+  rows = [
+    (f"%{m.name} = arena {m.where}", m.dtype.short + dims(m.shape)) for m in plan.memory if m not in arguments
+  ]
+  printed: set[int] = set()
+  for run in plan.runs:
+    kernel = program.src[run.kernel]
+    if run.kernel not in printed:
+      rows += [(line, "") for line in kernel_text(kernel).split("\n")]
+      printed.add(run.kernel)
+    rows.append((f"run {kernel.arg.what}({', '.join('%' + n for n in run.names)})", ""))
+  head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}" for m in arguments]
+  return block(header("schedule", plan.name, head), rows)
 
 
 # ---------------------------------------------------------------- uops
@@ -340,6 +382,7 @@ def source_text(program: UOp) -> str:
 
 PRINTERS: dict[str, Callable[[UOp], str]] = {
   "graph": graph_text,
+  "schedule": schedule_text,
   "kernel": kernel_text,
   "uops": uops_text,
   "source": source_text,

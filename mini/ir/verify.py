@@ -12,11 +12,21 @@ from collections.abc import Callable
 from math import prod
 
 from mini.codegen.linearize import is_loop, lanes, places
+from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
 from mini.ir.graph import numel, shape
-from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, stores
+from mini.ir.kernel import (
+  access,
+  all_ranges,
+  carries_value,
+  directions,
+  is_inline,
+  memory_shape,
+  stage_index,
+  stores,
+)
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
-from mini.ir.text import IDENTIFIER, Names, expr, value_names
+from mini.ir.text import IDENTIFIER, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -57,7 +67,18 @@ def verify(program: UOp) -> None:
 
 
 # The kinds of number that an operation takes, where they are not all (of the unary family: floats).
-KINDS_OF = {"and": "biu", "or": "biu", "xor": "biu", "div": "iuf", "mod": "iuf"}
+KINDS_OF = {
+  "and": "biu",
+  "or": "biu",
+  "xor": "biu",
+  "div": "iuf",
+  "mod": "iuf",
+  "pow": "iuf",
+  "threefry": "u",
+}
+KINDS_OF.update(
+  dict.fromkeys(("exp", "log", "cos", "tanh", "erf", "atan", "rsqrt", "floor", "ceil", "trunc", "round"), "f")
+)
 
 
 def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
@@ -75,7 +96,9 @@ def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
   if any(d is not values[0] for d in values) or (op == "where" and source[0] is not dtypes.bool):
     return f"{op}: inputs are {spelled}"
   kind = values[0].kind
-  if kind not in KINDS_OF.get(op, "f" if row.family == "unary" else "biuf"):
+  if kind not in KINDS_OF.get(op, "f" if row.family == "unary" else "biuf") or (
+    op == "threefry" and values[0].itemsize < 8
+  ):
     return f"{op} does not take {spelled}"
   want = dtypes.bool if row.result == "bool" else values[-1]
   return None if dtype is want else f"{op} of {spelled} is {want.short}, not {dtype.short}"
@@ -298,16 +321,74 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
   _check_shared(kernel)
 
 
+# ---------------------------------------------------------------- schedule
+
+
+def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[str, str]]:
+  """(name, direction) of what a run touches, after checking that its memory is what the kernel expects."""
+  kernel = program.src[run.kernel]
+  params = directions(kernel)
+  if len(params) != len(run.names) or len(set(run.names)) < len(run.names):
+    raise VerifyError(program, f"run {kernel.arg.what}: it takes {len(params)} different memories")
+  for p, n in zip(params, run.names):
+    if p.dtype is not memory[n].dtype or p.arg[1] != memory[n].shape:
+      want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:]))
+      raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}")
+  return list(zip(run.names, params.values()))
+
+
+def verify_schedule(program: UOp) -> None:
+  """Every run gets the memory that its kernel expects, nothing is read before it is written, and parts of the arena that
+  overlap are not in use at the same time."""
+  plan = program.arg
+  memory = {m.name: m for m in plan.memory}
+  for k in program.src:
+    verify_kernel(k)
+  used: dict[str, list[int]] = {}
+  written: set[str] = {m.name for m in plan.memory if m.where in ("in", "inout")}
+  for n, run in enumerate(plan.runs):
+    for name, direction in _check_run(program, run, memory):
+      used.setdefault(name, []).append(n)
+      if direction != "out" and name not in written:
+        raise VerifyError(program, f"%{name} is read before it is written")
+      if direction != "in" and memory[name].where == "in":
+        raise VerifyError(program, f"%{name} is an input, and written")
+      if direction != "in":
+        written.add(name)
+  arena = [
+    (m.where, m.where + prod(m.shape) * m.dtype.itemsize, m) for m in plan.memory if isinstance(m.where, int)
+  ]
+  live: list[tuple[int, int, Memory]] = []
+  for lo, hi, m in sorted(arena, key=lambda part: used.get(part[2].name, [0])[0]):
+    if lo % m.dtype.itemsize:
+      raise VerifyError(program, f"%{m.name} is not aligned")
+    if m.name not in used:
+      continue
+    live = [part for part in live if used[part[2].name][-1] >= used[m.name][0]]
+    for start, end, other in live:
+      if start < hi and lo < end:
+        raise VerifyError(program, f"%{m.name} and %{other.name} share memory while both are in use")
+    live.append((lo, hi, m))
+
+
 def nbytes(program: UOp) -> int:
   """Memory that a program reads, writes and makes on its way: all values of a graph, all buffers of a kernel."""
   if program.op == "graph":
     return sum(numel(u) * u.dtype.itemsize for u in toposort(*program.src) if u.op not in ("const", "expand"))
+  if program.op == "schedule":
+    stages = [u for u in toposort(*program.src) if u.op == "stage"]
+    named = sum(prod(m.shape) * m.dtype.itemsize for m in program.arg.memory)
+    ends = [
+      m.where + prod(m.shape) * m.dtype.itemsize for m in program.arg.memory if isinstance(m.where, int)
+    ]
+    return max(named, *ends, 0) + sum(prod(memory_shape(u)) * u.dtype.itemsize for u in stages)
   memories = [u for u in toposort(program) if u.op in ("param", "stage")]
   return sum(prod(memory_shape(u)) * u.dtype.itemsize for u in memories)
 
 
 VERIFIERS: dict[str, Callable[[UOp], None]] = {
   "graph": verify_graph,
+  "schedule": verify_schedule,
   "kernel": verify_kernel,
   "uops": lambda program: verify_kernel(program.src[0]),
   "source": lambda program: None,
