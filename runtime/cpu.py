@@ -8,6 +8,7 @@ to be wrong is the error word that `run` returns.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import itertools
 import os
@@ -33,7 +34,7 @@ SLACK_BYTES = (
   64 << 20
 )  # that the free list may hold beyond the peak of what was in use, or an eighth of the peak
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
-COUNTERS = "kernels compiles disk_hits bytes_allocated bytes_live bytes_peak bytes_uploaded bytes_downloaded"
+COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
 
 
 Counters = dict[str, int]
@@ -58,7 +59,11 @@ class CPU:
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
                      *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()))  # fmt: skip
     self.libraries: dict[str, Library] = {}
+    self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
     self.heap = Heap(self)
+    if compiler.key(POOL) not in Native.loaded and not self._from_cache(POOL):
+      self.begun[POOL] = compiler.start(POOL)
+    atexit.register(self.close)
 
   # ---------------------------------------------------------------- memory
 
@@ -68,13 +73,11 @@ class CPU:
 
   def upload(self, handle: Memory, data: Any) -> None:
     """Copies a contiguous bytes-like object or array to the beginning of the block."""
-    source = np.frombuffer(data, np.uint8)
-    np.asarray(handle)[: source.size] = source
-    self.counters["bytes_uploaded"] += source.size
+    source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    np.asarray(handle)[: source.nbytes] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
 
   def download(self, handle: Memory, nbytes: int) -> np.ndarray:
     """A copy of the first `nbytes` bytes, as uint8."""
-    self.counters["bytes_downloaded"] += nbytes
     return np.asarray(handle)[:nbytes].copy()
 
   def free(self, handle: Memory) -> None:
@@ -95,7 +98,9 @@ class CPU:
       while todo or running:
         while todo and len(running) < self.info.threads:
           source = todo.pop(0)
-          running.append((source, self.compiler.start(source)))
+          running.append(
+            (source, self.begun.pop(source) if source in self.begun else self.compiler.start(source))
+          )
         source, build = running.popleft()
         self.libraries[source] = self._keep(source, build.finish())
     finally:
@@ -122,6 +127,11 @@ class CPU:
       except OSError:  # as above; or the folder is on a file system that executes nothing
         pass
     return Library.of(data)
+
+  def close(self) -> None:
+    """Ends compilers whose work nobody asked for. Everything else ends with the process."""
+    while self.begun:
+      self.begun.popitem()[1].close()
 
   # ---------------------------------------------------------------- running
 
@@ -298,7 +308,7 @@ class Sequence:
   """Calls in order, in one native structure. Two threads may run one; the second waits."""
 
   def __init__(self, device: CPU, calls: Many[Call]):
-    self.native, self.counters, self.ncalls = Native.of(device), device.counters, len(calls)
+    self.native, self.ncalls = Native.of(device), len(calls)
     self.nslots = 1 + max((slot for _, args, _, _ in calls for slot, _ in args), default=-1)
     # Of each slot the positions that it fills, each with its offset; last those of the error word.
     patches: list[list[int]] = [[] for _ in range(self.nslots + 1)]
@@ -320,14 +330,13 @@ class Sequence:
 
   def run(self, handles: Many[Memory]) -> int:
     """Runs everything with `handles[i]` in slot i; returns the error word, 0 when all went well."""
-    self.counters["kernels"] += self.ncalls
-    return self.native.run(self.address, self.pack(*[h.address for h in handles]), None)
+    return self.native.run(self.address, self.pack(*[h.address for h in handles[: self.nslots]]), None)
 
   def profile(self, handles: Many[Memory]) -> list[float]:
     """The same; the seconds that each call took."""
     seconds = array("d", bytes(8 * self.ncalls))
-    self.counters["kernels"] += self.ncalls
-    self.native.run(self.address, self.pack(*[h.address for h in handles]), seconds.buffer_info()[0])
+    slots = self.pack(*[h.address for h in handles[: self.nslots]])
+    self.native.run(self.address, slots, seconds.buffer_info()[0])
     return seconds.tolist()
 
   def __del__(self) -> None:

@@ -1,0 +1,200 @@
+"""Settings: one table. Each is read from the environment once, when mini is imported, as MINI_NAME or as NAME.
+
+  config.DEBUG              the value that holds here and now
+  with Context(DEBUG=2):    other values for a block, in this thread (and async task) only
+
+The prefixed name wins. A MINI_ name that is not in the table, or a value that does not fit, is an error that suggests the
+nearest; a bad value under the plain name is a warning, because other programs have a DEBUG too.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from mini.types import MiniError
+
+
+class ConfigError(MiniError, ValueError):
+  """A setting that does not exist, or a value that does not fit it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+  """A row of the table. `parse` makes a value from text and raises ValueError saying what would fit."""
+
+  name: str
+  default: str
+  parse: Callable[[str], Any]
+  meaning: str
+
+
+# ---------------------------------------------------------------- what a value may be
+
+
+def one_of(*names: str) -> Callable[[str], str]:
+  def parse(text: str) -> str:
+    if text.upper() not in names:
+      raise ValueError(_nearest(text.upper(), names))
+    return text.upper()
+
+  return parse
+
+
+def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
+  def parse(text: str) -> tuple[str, ...]:
+    parts = [p.strip().lower() for p in text.split(",") if p.strip()]
+    for p in parts:
+      if p not in names:
+        raise ValueError(_nearest(p, names))
+    return tuple(n for n in names if n in parts)
+
+  return parse
+
+
+def number(least: int, most: int) -> Callable[[str], int]:
+  def parse(text: str) -> int:
+    try:
+      value = int(text)
+    except ValueError:
+      value = least - 1
+    if not least <= value <= most:
+      raise ValueError(f"a whole number from {least} to {most}")
+    return value
+
+  return parse
+
+
+def switch(text: str) -> bool:
+  if text not in ("0", "1"):
+    raise ValueError("0 or 1")
+  return text == "1"
+
+
+def text(value: str) -> str:
+  return value
+
+
+def folder(value: str) -> str:
+  if value in ("0", "1") or "/" in value:
+    return value
+  raise ValueError("0, 1 or the path of a folder (with a / in it)")
+
+
+def _nearest(given: str, names: tuple[str, ...] | list[str]) -> str:
+  from difflib import get_close_matches  # only an error needs it
+
+  close = get_close_matches(given, names, 1, 0.5)
+  return f"one of {', '.join(names)}" + (f"; did you mean {close[0]}?" if close else "")
+
+
+# fmt: off
+TABLE = {s.name: s for s in (
+  Setting("DEV",     "CPU", one_of("CPU", "INTERP"),  "where tensors are computed; INTERP is NumPy, slow, and needs no compiler"),
+  Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
+  Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages, with commas between them, to stderr, as text that parses"),
+  Setting("SEARCH",  "0",   number(0, 100000),        "tries this many recipes for each kernel; 0 for the heuristic's only"),
+  Setting("NOOPT",   "0",   switch,                   "1: no recipes, every kernel as plain loops"),
+  Setting("CHECK",   "0",   switch,                   "1: verifies the program between every two passes, and looks for NaNs that no input had"),
+  Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule that applies"),
+  Setting("PROFILE", "0",   switch,                   "1: times every kernel and prints the sums at exit"),
+  Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
+  Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
+  Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
+  Setting("FAST",    "0",   switch,                   "1: also the rewrite rules that may change a rounding"),
+)}
+# fmt: on
+PREFIX = "MINI_"
+
+
+def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+  """The value of every setting, and the name of the variable that it came from ("" for the default)."""
+  for name in environ:
+    if name.startswith(PREFIX) and name[len(PREFIX) :] not in TABLE:
+      raise ConfigError(f"there is no setting {name}: {_nearest(name, [PREFIX + n for n in TABLE])}")
+  values, origins = {}, {}
+  for row in TABLE.values():
+    values[row.name], origins[row.name] = row.parse(row.default), ""
+    for name in (PREFIX + row.name, row.name):
+      if name not in environ:
+        continue
+      try:
+        values[row.name], origins[row.name] = row.parse(environ[name]), name
+        break
+      except ValueError as e:
+        complaint = f"{name}={environ[name]} does not fit: {e}"
+        if name != row.name:
+          raise ConfigError(complaint) from None
+        warnings.warn(f"{complaint}. It is ignored, and {row.name} is {row.default or 'empty'}", stacklevel=2)
+  return values, origins
+
+
+_override: ContextVar[dict[str, Any]] = ContextVar("mini settings", default={})  # noqa: B039 (never changed, only replaced)
+
+
+class Config:
+  """The settings as attributes: of the innermost Context that sets one, or from the environment, or the default."""
+
+  def __init__(self, environ: Mapping[str, str]):
+    self._values, self._origins = read_environment(environ)
+
+  def __getattr__(self, name: str) -> Any:
+    override = _override.get()
+    if name in override:
+      return override[name]
+    try:
+      return self._values[name]
+    except KeyError:
+      raise AttributeError(f"there is no setting {name}: {_nearest(name, list(TABLE))}") from None
+
+  def origin(self, name: str) -> str:
+    """Where the value comes from: "Context", a variable's name, or "default"."""
+    return "Context" if name in _override.get() else self._origins[name] or "default"
+
+  def __str__(self) -> str:
+    """What `python -m mini config` prints: name, value, where it came from, meaning."""
+    rows = [(n, _shown(getattr(self, n)), self.origin(n), row.meaning) for n, row in TABLE.items()]
+    widths = [max(len(r[i]) for r in rows) for i in range(3)]
+    return "\n".join("  ".join([*(c.ljust(w) for c, w in zip(r, widths)), r[3]]) for r in rows)
+
+
+class Context:
+  """Other settings for a block, in this thread only; blocks nest.
+
+  >>> from mini.config import Context, config
+  >>> with Context(DEBUG=0, SHOW="kernel"):
+  ...   config.SHOW
+  ('kernel',)
+  """
+
+  def __init__(self, **settings: Any):
+    self.values: dict[str, Any] = {}
+    self.tokens: list[Any] = []
+    for name, value in settings.items():
+      if name not in TABLE:
+        raise ConfigError(f"there is no setting {name}: {_nearest(name, list(TABLE))}")
+      try:
+        self.values[name] = TABLE[name].parse(_shown(value))
+      except ValueError as e:
+        raise ConfigError(f"{name}={value!r} does not fit: {e}") from None
+
+  def __enter__(self) -> Context:  # noqa: PYI034 (typing.Self is younger than Python 3.10)
+    self.tokens.append(_override.set({**_override.get(), **self.values}))
+    return self
+
+  def __exit__(self, *exception: object) -> None:
+    _override.reset(self.tokens.pop())
+
+
+def _shown(value: Any) -> str:
+  """A value as the environment would spell it."""
+  if isinstance(value, bool):
+    return str(int(value))
+  return ",".join(value) if isinstance(value, (tuple, list)) else str(value)
+
+
+config = Config(os.environ)
