@@ -1,0 +1,37 @@
+"""Packaging: `mini` and, beside it, `runtime`. Only NumPy is needed; the rest are extras."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+here = Path(__file__).parent
+version = re.search(r'__version__ = "(.+)"', (here / "mini/__init__.py").read_text(encoding="utf-8"))
+assert version, "mini/__init__.py has no __version__"
+
+setup(
+  name="mini",
+  version=version[1],
+  description="A small fast tensor library whose every stage is text",
+  long_description=(here / "README.md").read_text(encoding="utf-8"),
+  long_description_content_type="text/markdown",
+  license="MIT",
+  author="the mini authors",
+  python_requires=">=3.10",
+  packages=find_packages(include=["mini", "mini.*", "runtime", "runtime.*"]),
+  package_data={"*": ["*.c", "*.h", "py.typed"]},
+  install_requires=["numpy>=1.24"],
+  extras_require={
+    "opencl": ["pyopencl"],
+    "cuda": ["pycuda"],
+    "examples": ["matplotlib", "tokenizers"],
+    "test": ["pytest", "safetensors"],
+  },
+  classifiers=[
+    "Programming Language :: Python :: 3",
+    "Operating System :: POSIX :: Linux",
+    "Operating System :: MacOS",
+    "Typing :: Typed",
+  ],
+  zip_safe=False,
+)

@@ -1,0 +1,49 @@
+"""What all tests share: the option --full, random numbers whose seed is printed, and the examples on the path."""
+
+import random
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
+
+
+def pytest_addoption(parser):
+  parser.addoption("--full", action="store_true", help="run the tests marked full, too")
+  parser.addoption("--seed", type=int, help="of the random tests (default: 0, or a new one with --full)")
+
+
+def pytest_configure(config):
+  if config.option.seed is None:
+    config.option.seed = random.SystemRandom().randrange(1 << 31) if config.option.full else 0
+
+
+def pytest_report_header(config):
+  return f"random seed: {config.option.seed} (repeat with --seed {config.option.seed})"
+
+
+def pytest_collection_modifyitems(config, items):
+  if config.option.full:
+    return
+  slow = [item for item in items if item.get_closest_marker("full")]
+  if slow:
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture
+def seed(request):
+  """This test's own seed, from the run's; a failing test shows it."""
+  n = zlib.crc32(request.node.nodeid.encode()) ^ request.config.option.seed
+  request.node.add_report_section("setup", "seed", f"seed {n}, of --seed {request.config.option.seed}")
+  return n
+
+
+@pytest.fixture
+def rng(seed):
+  """A NumPy generator with this test's own seed."""
+  return np.random.default_rng(seed)
