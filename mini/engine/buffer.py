@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from mini.engine.device import Device
 from mini.types import DType, from_storage, to_storage
 
 
 class Buffer:
-  """`size` elements of `dtype` on `device`. Freed when nobody holds it."""
+  """`size` elements of `dtype` on `device`. Given back when nobody holds it."""
 
   __slots__ = ("__weakref__", "device", "dtype", "memory", "size")
 
   def __init__(self, device: str, dtype: DType, size: int):
     self.device, self.dtype, self.size = device, dtype, size
-    self.memory = np.empty(size, dtype.storage)
+    self.memory = Device[device].alloc(self.nbytes)
 
   @property
   def nbytes(self) -> int:
@@ -23,9 +24,19 @@ class Buffer:
   def of(array: np.ndarray, dtype: DType, device: str) -> Buffer:
     """A buffer with a copy of the array's elements."""
     b = Buffer(device, dtype, array.size)
-    b.memory[:] = to_storage(np.ascontiguousarray(array), dtype).reshape(-1)
+    b.write(array)
+    return b
+
+  def write(self, array: np.ndarray) -> None:
+    Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(np.asarray(array), self.dtype)))
+
+  def copy(self) -> Buffer:
+    """Another buffer with the same elements."""
+    b = Buffer(self.device, self.dtype, self.size)
+    opened = Device[self.device]
+    opened.upload(b.memory, opened.download(self.memory, self.nbytes))
     return b
 
   def numpy(self) -> np.ndarray:
     """A flat copy of the elements; bfloat16 as float32."""
-    return from_storage(self.memory, self.dtype).copy()
+    return from_storage(Device[self.device].download(self.memory, self.nbytes).view(self.dtype.storage), self.dtype)

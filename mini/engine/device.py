@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mini import stats
+from mini.stats import stats
 from mini.config import config
 from mini.ir.kernel import access, carries_value
 from mini.ir.uop import UOp, toposort
@@ -32,7 +32,7 @@ class Opened:
       from mini.engine.cache import disk_cache
       from runtime import cpu
 
-      self.shim = cpu.open(cc=config.CC, threads=config.THREADS, cache=disk_cache())
+      self.shim = cpu.open(cc=config.CC, threads=config.THREADS, cache=disk_cache(), counters=stats)
       self.language = C(self.shim.info.lanes).language()
 
   # ---------------------------------------------------------------- memory
@@ -42,22 +42,18 @@ class Opened:
       return np.empty(nbytes, np.uint8)
     return self.shim.alloc(nbytes)
 
-  def free(self, memory: Any) -> None:
-    if self.name != "INTERP":
-      self.shim.free(memory)
-
   def upload(self, memory: Any, data: np.ndarray) -> None:
-    stats.count(uploaded=data.nbytes)
+    stats["bytes_uploaded"] += data.nbytes
     if self.name == "INTERP":
       memory[:] = data.reshape(-1).view(np.uint8)
     else:
       self.shim.upload(memory, data)
 
   def download(self, memory: Any, nbytes: int) -> np.ndarray:
-    stats.count(downloaded=nbytes)
+    stats["bytes_downloaded"] += nbytes
     if self.name == "INTERP":
       return memory.copy()
-    return np.frombuffer(self.shim.download(memory, nbytes), np.uint8)
+    return self.shim.download(memory, nbytes)
 
   # ---------------------------------------------------------------- kernels
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple, Sequence
 
-from mini import stats
+from mini.stats import stats
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import is_loop
 from mini.config import config
@@ -13,10 +13,10 @@ from mini.engine.device import Device, Opened
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, is_inline, kernel, param, stores, written
 from mini.ir.uop import UOp, closed, rkind, rsize, substitute, toposort
+from mini.ir.verify import is_injective
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
-from mini.types import DType
 
 
 class Launch(NamedTuple):
@@ -104,40 +104,73 @@ def family(k: UOp) -> str:
   return "_".join([what, *(str(rsize(r)) for r in closed(k) if is_loop(r))])
 
 
-class Program:
-  """graph: `outputs` node over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers)."""
+def in_place(kernels: list[UOp], out: str, old: str) -> list[UOp] | None:
+  """The kernels with output `out` written over input `old`; None where some kernel still needs the old value."""
+  writers = [n for n, k in enumerate(kernels) if any(p.arg[0] == out for p in written(k))]
+  readers = [n for n, k in enumerate(kernels) if any(p.arg[0] == old for p in params_of(k))]
+  if len(writers) != 1:
+    return None
+  w = writers[0]
+  last = max([w, *readers])
+  mine = {p.arg[0] for p in written(kernels[w])}
+  if any(p.arg[0] in mine for k in kernels[w + 1 : last + 1] for p in params_of(k)):
+    return None
+  k = kernels[w]
+  s = next(s for s in stores(k) if s.src[0].arg[0] == out)
+  loads = [u for u in toposort(k) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == old]
+  if any(access(u)[1] != access(s)[1] for u in loads) or not is_injective(access(s)[1], s.src[0].arg[1], closed(k)):
+    return None
+  order = kernels[:w] + kernels[w + 1 : last + 1] + [k] + kernels[last + 1 :]
+  renamed = []
+  for k in order:
+    table = {p: param(old, p.arg[1], p.dtype) for p in params_of(k) if p.arg[0] == out}
+    renamed.append(substitute(k, table) if table else k)
+  return renamed
 
-  def __init__(self, outputs: Sequence[UOp], inputs: dict[str, tuple[DType, tuple[int, ...]]], device: str):
+
+class Program:
+  """outputs: graph nodes over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers, 8 bytes apart)."""
+
+  def __init__(self, outputs: Sequence[UOp], inputs: int, device: str, inout: dict[int, int] | None = None):
+    """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory."""
     self.device = device
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
-    self.slots = {name: n for n, name in enumerate(inputs)}
+    self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     names = {f"out{n}": split_reductions(o) for n, o in enumerate(outputs)}
     kernels, aliases = schedule(names)
-    stats.count(schedules=1)
+    stats["schedules"] += 1
+    self.inplace: dict[int, int] = {}
+    for n, i in (inout or {}).items():
+      if f"out{n}" not in aliases and i not in self.inplace.values():
+        moved = in_place(kernels, f"out{n}", f"in{i}")
+        if moved is not None:
+          kernels, self.inplace[n] = moved, i
     self.launches = [nameless(k) for k in kernels]
     for n in range(len(outputs)):
-      self.slots[f"out{n}"] = len(inputs) + int(aliases.get(f"out{n}", f"out{n}")[3:])
-    self.arena = len(inputs) + len(outputs)
-    temps = self.place(kernels)
+      self.slots[f"out{n}"] = (inputs + int(aliases.get(f"out{n}", f"out{n}")[3:]), 0)
+    self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
+    self.place(kernels)
     opened = Device[device]
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
     calls = []
     for launch, c in zip(self.launches, self.compiled):
-      args = [temps.get(name) or (self.slots[name], 0) for name in launch.names]
+      args = [self.slots[name] for name in launch.names]
       if opened.guarded(c.kernel):
         args.append((-1, 0))
       calls.append((opened.functions[c.name], args, c.extent, c.flops / 8 + c.nbytes / 16))
     self.sequence = opened.shim.sequence(calls)
 
-  def place(self, kernels: list[UOp]) -> dict[str, tuple[int, int]]:
-    """{temporary: (slot of the arena, byte offset)}."""
+  def place(self, kernels: list[UOp]) -> None:
+    """Temporaries and numbers get a slot and a byte offset."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     size: dict[str, int] = {}
     for n, k in enumerate(kernels):
       for p in params_of(k):
         name, s = p.arg
+        if name[0] == "c":
+          self.slots[name] = (self.numbers, 8 * int(name[1:]))
         if name in self.slots:
           continue
         first.setdefault(name, n)
@@ -147,16 +180,19 @@ class Program:
           nbytes *= m
         size[name] = nbytes
     offsets, self.arena_bytes = plan([Need(name, size[name], first[name], last[name]) for name in size])
-    return {name: (self.arena, at) for name, at in offsets.items()}
+    self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
 
-  def run(self, inputs: list, outputs: list[Buffer]) -> None:
-    """inputs: the device's handles, in the order of the slots."""
+  def run(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"") -> None:
+    """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. IndexError if a guard fired."""
     opened = Device[self.device]
-    arena = opened.alloc(self.arena_bytes) if self.arena_bytes else None
-    handles = [*inputs, *(o.memory for o in outputs), *([arena] if arena is not None else [])]
+    handles = [b.memory for b in (*inputs, *outputs)]
+    if numbers or self.arena_bytes:
+      handles.append(opened.alloc(max(len(numbers), 8)))
+      if numbers:
+        opened.shim.upload(handles[-1], numbers)
+    if self.arena_bytes:
+      handles.append(opened.alloc(self.arena_bytes))
     error = self.sequence.run(handles)
-    stats.count(kernels=len(self.launches))
-    if arena is not None:
-      opened.free(arena)
+    stats["kernels"] += len(self.launches)
     if error:
       raise IndexError(f"index {(error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32)} is out of bounds for an axis of size {error >> 32}")

@@ -1,31 +1,124 @@
-"""Graphs become memory: the one way in which anything is computed."""
+"""Graphs become memory: the one way in which anything is computed.
+
+A graph is looked up by its structure. Its leaves are replaced by numbered ones, and so are its Python numbers (a
+learning rate, a step count): a loop that builds the same graph again with other data schedules and compiles nothing.
+"""
 from __future__ import annotations
 
+import math
+import threading
+from typing import Sequence
+
+import numpy as np
+
+from mini.stats import stats
 from mini.engine.buffer import Buffer
-from mini.ir.graph import buffer, shape
+from mini.engine.device import Device
+from mini.engine.program import Program
+from mini.ir.graph import buffer, numel, shape
 from mini.ir.interp import evaluate
-from mini.ir.uop import UOp, rebuild
+from mini.ir.rules import simplify
+from mini.ir.uop import UOp, uop
+from mini.types import to_storage
+
+PROGRAMS = 256  # structures that are remembered
+_programs: dict[tuple, Program] = {}
+_lock = threading.RLock()
 
 
-def realize(roots: list[UOp]) -> list[UOp]:
+def leaf_of(u: UOp) -> UOp | None:
+  """The buffer leaf that already holds the value of u."""
+  return u if u.op == "buffer" else u.memo.get("leaf")
+
+
+def realize(roots: Sequence[UOp]) -> list[UOp]:
   """The roots as buffer leaves, computed together."""
-  roots = settled(roots)
-  values = evaluate(roots, lambda u: u.arg[0].numpy().reshape(u.arg[1]))
-  return [u if u.op == "buffer" else buffer(Buffer.of(v, u.dtype, "INTERP"), shape(u), u.dtype) for u, v in zip(roots, values)]
+  bare = [stripped(u) for u in roots]
+  todo = list(dict.fromkeys(u for u in bare if leaf_of(u) is None))
+  if todo:
+    with _lock:
+      compute(todo)
+  leaves = [leaf_of(u) for u in bare]
+  return [leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype) for leaf, u in zip(leaves, roots)]  # type: ignore[union-attr, arg-type]
 
 
-def settled(roots: list[UOp]) -> list[UOp]:
-  """The roots with every node that has been computed before as the leaf that it became."""
-  done: dict[UOp, UOp] = {}
-  stack = list(roots)
-  while stack:
-    u = stack[-1]
-    if u in done:
-      stack.pop()
-    elif "leaf" in u.memo:
-      done[u] = u.memo["leaf"]
-    elif missing := [s for s in u.src if s not in done]:
-      stack.extend(missing)
+def stripped(u: UOp) -> UOp:
+  """What only names the same memory otherwise is left out."""
+  while leaf_of(u) is None and u.op in ("reshape", "detach", "tag"):
+    u = u.src[0]
+  return u
+
+
+def compute(todo: list[UOp]) -> None:
+  graph = Numbered(todo)
+  device = graph.device or Device.DEFAULT
+  if device == "INTERP":
+    stats["kernels"] += 1
+    values = evaluate(todo, lambda u: leaf_of(u).arg[0].numpy().reshape(shape(u)))  # type: ignore[union-attr]
+    for u, v in zip(todo, values):
+      u.memo["leaf"] = buffer(Buffer.of(v, u.dtype, device), shape(u), u.dtype)
+    return
+  outputs = [Buffer(device, u.dtype, numel(u)) for u in todo]
+  live = [n for n, u in enumerate(todo) if numel(u)]
+  if live:
+    key = (device, *(graph.roots[n] for n in live))
+    program = _programs.pop(key, None)
+    if program is None:
+      program = Program(simplify([graph.roots[n] for n in live]), len(graph.leaves), device)
+      while len(_programs) >= PROGRAMS:
+        _programs.pop(next(iter(_programs)))
     else:
-      done[u] = rebuild(u, tuple(done[s] for s in u.src))
-  return [done[u] for u in roots]
+      stats["cache_hits"] += 1
+    _programs[key] = program  # most recently used last
+    numbers = b"".join(to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers)
+    program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
+  for u, b in zip(todo, outputs):
+    u.memo["leaf"] = buffer(b, shape(u), u.dtype)
+
+
+class Numbered:
+  """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
+
+  def __init__(self, roots: list[UOp], lift: bool = True, device: str = ""):
+    self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
+    self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
+    self.device = device
+    memo: dict[UOp, UOp] = {}
+    stack = [(u, False) for u in reversed(roots)]
+    while stack:
+      u, done = stack.pop()
+      if u in memo:
+        continue
+      leaf = leaf_of(u)
+      if leaf is not None:
+        memo[u] = self.leaf(leaf, shape(u))
+      elif u.op == "const":
+        memo[u] = self.number(u) if lift and varies(u) else u
+      elif done:
+        same = u.op in ("tag", "detach")  # marks that compute nothing
+        memo[u] = memo[u.src[0]] if same else uop(u.op, u.dtype, tuple(memo[s] for s in u.src), u.arg)
+      else:
+        stack.append((u, True))
+        stack.extend((s, False) for s in reversed(u.src) if s not in memo)
+    self.roots = [memo[u] for u in roots]
+
+  def leaf(self, u: UOp, s: tuple[int, ...]) -> UOp:
+    b = u.arg[0]
+    if self.device and b.device != self.device:
+      from runtime.base import DeviceError
+
+      raise DeviceError(f"one computation reads memory of two devices, {self.device} and {b.device}: copy one with .to()")
+    self.device = b.device
+    self.leaves.append(u)
+    return buffer(f"in{len(self.leaves) - 1}", s, u.dtype)
+
+  def number(self, u: UOp) -> UOp:
+    self.numbers.append(u)
+    return buffer(f"c{len(self.numbers) - 1}", (), u.dtype)
+
+
+def varies(u: UOp) -> bool:
+  """Is this constant of the kind that a program changes from step to step?"""
+  return u.dtype.kind == "f" and u.arg not in (0.0, 1.0, -1.0) and math.isfinite(u.arg)
+
+

@@ -18,11 +18,12 @@ import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.engine.buffer import Buffer
+from mini.engine.device import Device
 from mini.engine.realize import realize
 from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const, toposort
-from mini.tensor.trace import local
+from mini.tensor.trace import Tracer, local
 from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ def described(name: str, x: Any) -> str:
   if not isinstance(x, Handle):
     return f"  {name}: {x!r}"
   return f"  {name}: {spelled(x)}   made at {x.made}"
+
+
+def named(inputs: Sequence[Any]) -> dict[str, Any]:
+  """Inputs as an error lists them: a, b, c, ..."""
+  return dict(zip("abcdefgh", inputs))
 
 
 def spelled(x: Handle) -> str:
@@ -167,7 +173,7 @@ def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
 
 def default_device() -> str:
   """The device on which new tensors are made."""
-  return "INTERP"
+  return Device.DEFAULT
 
 
 def device_of(u: UOp) -> str:
@@ -191,6 +197,7 @@ class Handle:
   grad: Tensor | None  # what backward() has accumulated
   _where: tuple[str, int]
   _losses: tuple[weakref.ref, ...]  # of a gradient: the losses that it came from
+  _trace: Tracer | None  # the trace in which it was made
   _spent: bool  # backward() has been called: a realize may drop the graph
 
   def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
@@ -210,6 +217,7 @@ class Handle:
 
   def _settle(self, node: UOp, where: tuple[str, int]) -> None:
     self._uop, self._where, self.grad, self._losses, self._spent = node, where, None, (), False
+    self._trace = local.current
 
   @staticmethod
   def _new(node: UOp) -> Tensor:
@@ -400,7 +408,7 @@ class Handle:
 
   def data(self) -> memoryview:
     """The values as a memoryview of a copy."""
-    return memoryview(np.ascontiguousarray(self.numpy()))
+    return np.ascontiguousarray(self.numpy()).data
 
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     array = self.numpy()
@@ -556,7 +564,7 @@ def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **name
     try:
       dtype = result_type(*operands)
     except DTypeError as e:
-      fail(DTypeError, f"{what}: {e}", **dict(zip("abcd", operands)))
+      fail(DTypeError, f"{what}: {e}", **named(operands))
   found = [graph.cast(x.uop, dtype) if isinstance(x, Handle) else const(x, dtype) for x in operands]
   return broadcast(what, found, operands)
 
