@@ -5,7 +5,6 @@ All take `dtype=`, `device=` and `requires_grad=`. What is constant needs no mem
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,7 +171,3 @@ def _line(n: int, start: Any, step: Any, kind: DType, held: DType) -> UOp:
   u = graph.iota(n, kind if held is dtypes.int64 and kind.kind in "iu" else held)
   u = graph.alu("mul", u, const(step, u.dtype)) if step != 1 else u
   return graph.cast(graph.alu("add", u, const(start, u.dtype)) if start != 0 else u, kind)
-
-
-def shape_args(size: Sequence[Any]) -> tuple[int, ...]:
-  return checked_sizes("size", tuple(size))

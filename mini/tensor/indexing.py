@@ -13,22 +13,23 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.handle import Handle, Number, broadcast_shape, fail, wide
+from mini.tensor.handle import Handle, Number, broadcast_shape, fail, named, wide
 from mini.tensor.movement import around, span, spread, strided
 from mini.tensor.random import Random
-from mini.types import DTypeError, ShapeError, dtypes, prod
+from mini.tensor.trace import local
+from mini.types import DTypeError, MiniError, ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
 class Cut(NamedTuple):
-  """What a slice or an int takes of one axis: elements start, start+step, ... (`count` of them), in reverse if flipped."""
+  """What a slice or an int takes of one axis: elements start, start+step, ... (`taken` of them), in reverse if flipped."""
 
   size: int
   start: int
   step: int
-  count: int
+  taken: int
   flipped: bool
 
 
@@ -45,11 +46,11 @@ class Plan(NamedTuple):
 def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
   """The elements that the cuts take."""
   for a, c in enumerate(cuts):
-    if c.count == c.size and not c.flipped:
+    if c.taken == c.size and not c.flipped:
       continue
-    stop = c.start + (c.count - 1) * c.step + 1 if c.count else c.start
+    stop = c.start + (c.taken - 1) * c.step + 1 if c.taken else c.start
     u = span(u, a, c.start, stop)
-    u = strided(u, a, c.step) if c.step > 1 and c.count else u
+    u = strided(u, a, c.step) if c.step > 1 and c.taken else u
     u = graph.flip(u, (a,)) if c.flipped else u
   return u
 
@@ -57,11 +58,11 @@ def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
 def uncut(u: UOp, cuts: Sequence[Cut]) -> UOp:
   """The inverse of `cut`: zeros where nothing was taken."""
   for a, c in enumerate(cuts):
-    if c.count == c.size and not c.flipped:
+    if c.taken == c.size and not c.flipped:
       continue
     u = graph.flip(u, (a,)) if c.flipped else u
-    length = (c.count - 1) * c.step + 1 if c.count else 0
-    u = spread(u, a, c.step, length) if c.step > 1 and c.count else u
+    length = (c.taken - 1) * c.step + 1 if c.taken else 0
+    u = spread(u, a, c.step, length) if c.step > 1 and c.taken else u
     u = graph.pad(u, around(graph.shape(u), a, c.start, c.size - c.start - length))
   return u
 
@@ -77,9 +78,7 @@ class Indexing(Random):
     return self._new(_take(u, plan.axes, self._flat_index(plan), plan.indices) if plan.axes else u)
 
   def __setitem__(self, index: Any, value: Any) -> None:
-    if self._is_own_tag() and _recording():
-      from mini.types import MiniError
-
+    if self._is_own_tag() and local.gradients:
       fail(MiniError, "x[i] = v: x is a leaf that requires a gradient; do it under no_grad()", x=self)
     value = value if isinstance(value, (Handle, *Number)) else Handle._final(value, device=self.device)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
@@ -107,8 +106,8 @@ class Indexing(Random):
     if plan.axes:
       assert flat is not None
       new = _put(taken, plan.axes, flat, new, "set", plan.indices)
-    new = graph.reshape(new, tuple(c.count for c in plan.cuts))
-    if all(c.count == c.size and not c.flipped for c in plan.cuts):
+    new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
+    if all(c.taken == c.size and not c.flipped for c in plan.cuts):
       return new
     here = uncut(graph.full(graph.shape(new), True, dtypes.bool), plan.cuts)
     return graph.alu("where", here, uncut(new, plan.cuts), self.uop)
@@ -140,7 +139,7 @@ class Indexing(Random):
       n = self.shape[len(cuts)]
       if isinstance(item, slice):
         cuts.append(self._slice(item, n))
-        shape.append(cuts[-1].count)
+        shape.append(cuts[-1].taken)
       elif isinstance(item, int):
         cuts.append(self._int(item, n, len(cuts)))
       else:
@@ -152,7 +151,7 @@ class Indexing(Random):
         indices.append(item if isinstance(item, Handle) else Handle._final(host[-1], device=self.device))
     if len(indices) > 1 and broadcast_shape(*(i.shape for i in indices)) is None:
       fail(ShapeError, f"x[{', '.join('i' * len(indices))}]: the shapes of the integer tensors do not repeat to a common one",
-           **dict(zip("ijklmnop", indices)))
+           **named(indices))
     return Plan(tuple(cuts), tuple(shape), tuple(axes), tuple(indices), tuple(host))
 
   def _items(self, index: Any) -> list[Any]:
@@ -334,7 +333,7 @@ class Indexing(Random):
     if not include_self:
       start = {"sum": 0, "mean": 0, "prod": 1}.get(reduce)
       touched = Handle._new(Indexing.full(self.shape, False, dtypes.bool)._scattered("scatter_reduce", dim, index, True, "set"))
-      x = touched.where(_worst(self, reduce) if start is None else start, self).to(self.dtype)
+      x = touched.where(least_of(self, reduce) if start is None else start, self).to(self.dtype)
     if reduce == "amin":
       turned, back = (x.neg(), src.neg()) if self.dtype.kind == "f" else (~x, ~src)
       out = Handle._new(turned._scattered("scatter_reduce", dim, index, back, "max"))
@@ -356,12 +355,13 @@ class Indexing(Random):
     else:
       value = graph.full(index.shape, src, self.dtype)
     if not self.ndim:
-      return graph.reshape(graph.scatter(*(graph.reshape(u, (1,)) for u in (self.uop, index.uop, value)), kind, 0), ())
+      one, at, new = (graph.reshape(u, (1,)) for u in (self.uop, index.uop, value))
+      return graph.reshape(graph.scatter(one, at, new, kind, 0), ())
     cuts = [Cut(n, 0, 1, n if b == a else m, False) for b, (n, m) in enumerate(zip(self.shape, index.shape))]
     base = cut(self.uop, cuts)
     wider = wide(self.dtype) if kind in ("add", "mul") else self.dtype
     new = graph.cast(graph.scatter(graph.cast(base, wider), index.uop, graph.cast(value, wider), kind, a), self.dtype)
-    if all(c.count == c.size for c in cuts):
+    if all(c.taken == c.size for c in cuts):
       return new
     here = uncut(graph.full(graph.shape(new), True, dtypes.bool), cuts)
     return graph.alu("where", here, uncut(new, cuts), self.uop)
@@ -432,18 +432,12 @@ class _Flag:
 
 
 
-def _recording() -> bool:
-  from mini.tensor.trace import local
-
-  return local.gradients
-
-
 def _single(value: Any) -> bool:
   return not isinstance(value, Handle) or value.numel() == 1
 
 
-def _worst(x: Handle, reduce: str) -> Any:
-  """What every other value wins over."""
+def least_of(x: Handle, reduce: str) -> Any:
+  """What every other value wins over, when the largest (amax) or the smallest (amin) is looked for."""
   if x.dtype.kind == "f":
     return float("-inf") if reduce == "amax" else float("inf")
   if x.dtype is dtypes.bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.handle import Handle, broadcast_shape, fail, result_type, sizes_of, spelled
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.tensor.handle import Handle, fail, named, result_type, sizes_of, spelled
+from mini.types import DTypeError, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -397,7 +397,7 @@ class Movement(Activations):
     """column - row <= diagonal, in this shape."""
     if self.ndim < 2:
       fail(ShapeError, f"{what}: x has fewer than two axes", x=self)
-    return graph.expand_to(below(*self.shape[-2:], diagonal), self.shape)
+    return graph.expand_to(below(self.shape[-2], self.shape[-1], diagonal), self.shape)
 
   def diag(self, diagonal: int = 0) -> Tensor:
     """Of a vector the matrix with it on a diagonal; of a matrix that diagonal."""
@@ -457,7 +457,7 @@ class Movement(Activations):
   def _joined(tensors: Sequence[Any], dim: int) -> Tensor:
     first = tensors[0]
     a = first._axis(dim, "cat")
-    names = dict(zip("abcdefgh", tensors))
+    names = named(tensors)
     for t in tensors:
       if not t.shape:
         fail(ShapeError, "cat: a 0-d tensor has no axis to be joined along; Tensor.stack makes one", **names)
@@ -476,7 +476,7 @@ class Movement(Activations):
     tensors, dim = _several(self, others, dim)
     for t in tensors:
       if t.shape != tensors[0].shape:
-        fail(ShapeError, "stack: the shapes differ", **dict(zip("abcdefgh", tensors)))
+        fail(ShapeError, "stack: the shapes differ", **named(tensors))
     return Movement._joined([t.unsqueeze(tensors[0]._axis(dim, "stack", tensors[0].ndim + 1)) for t in tensors], dim)
 
   @staticmethod
@@ -519,17 +519,11 @@ class Movement(Activations):
       elif isinstance(x, str) and not hasattr(dtypes, x):
         u = _moved(u, x, self.device)
       elif x is not None and not isinstance(x, bool):
-        u = graph.cast(u, _as_dtype(x))
+        u = graph.cast(u, as_dtype(x))
     return self._new(u)
 
 
 # ---------------------------------------------------------------- on nodes
-
-
-def _as_dtype(x: Any) -> Any:
-  from mini.types import as_dtype
-
-  return as_dtype(x)
 
 
 def _moved(u: UOp, device: str, now: str) -> UOp:
@@ -555,7 +549,7 @@ def _promoted(what: str, tensors: Sequence[Handle]) -> Any:
   try:
     return result_type(*tensors)
   except DTypeError as e:
-    fail(DTypeError, f"{what}: {e}", **dict(zip("abcdefgh", tensors)))
+    fail(DTypeError, f"{what}: {e}", **named(tensors))
 
 
 def _tiled(u: UOp, axis: int, times: int) -> UOp:
@@ -601,6 +595,3 @@ def equals_offset(row: UOp, column: UOp, offset: int) -> UOp:
   """column - row == offset."""
   differs = graph.alu("ne", column, graph.alu("add", row, const(offset, row.dtype)))
   return graph.alu("xor", differs, const(True, dtypes.bool))
-
-
-__all__ = ["Movement", "around", "below", "broadcast_shape", "span", "spread", "strided", "windows"]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
-from mini.ir.uop import UOp, const
+from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, result_type, wide
-from mini.tensor.indexing import Indexing
+from mini.tensor.indexing import Indexing, least_of
 from mini.tensor.movement import below, windows
 from mini.types import DTypeError, ShapeError, dtypes
 
@@ -38,7 +38,7 @@ class Multiply(Indexing):
       coerced = self._coerced(other)
       if coerced is NotImplemented or isinstance(coerced, Number):
         fail(DTypeError, f"a @ b: b is {other!r}, not a tensor", a=self)
-      other = coerced
+      return self.matmul(coerced)
     if not self.shape or not other.shape:
       fail(ShapeError, "a @ b: a 0-d tensor has no axis to sum over; a * b would fit", a=self, b=other)
     kind = _common("a @ b", self, other)
@@ -62,7 +62,7 @@ class Multiply(Indexing):
 
   def __matmul__(self, other: Any) -> Tensor:
     other = self._coerced(other)
-    return self.matmul(other) if isinstance(other, Handle) else NotImplemented
+    return self.matmul(other) if isinstance(other, Handle) else NotImplemented  # type: ignore[arg-type]
 
   def __rmatmul__(self, other: Any) -> Tensor:
     other = self._coerced(other)
@@ -148,7 +148,7 @@ class Multiply(Indexing):
       fail(ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key)
     scores = (self * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)).matmul(key.mT)
     if is_causal:
-      see = Handle._new(graph.expand_to(below(*scores.shape[-2:], 0), scores.shape))
+      see = Handle._new(graph.expand_to(below(scores.shape[-2], scores.shape[-1], 0), scores.shape))
       scores = see.where(scores, -math.inf)
     elif attn_mask is not None:
       scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype is dtypes.bool else scores + attn_mask
@@ -167,9 +167,7 @@ class Multiply(Indexing):
     >>> Tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).max_pool2d(2)
     Tensor([[6, 8]])
     """
-    from mini.tensor.indexing import _worst
-
-    u, axes = self._pooled("max_pool2d", kernel_size, stride, padding, dilation, ceil_mode, _worst(self, "amax"))
+    u, axes = self._pooled("max_pool2d", kernel_size, stride, padding, dilation, ceil_mode, least_of(self, "amax"))
     return self._new(_dropped(graph.reduce(u, "max", axes), axes))
 
   def avg_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
@@ -231,5 +229,3 @@ def _dropped(u: UOp, axes: tuple[int, ...]) -> UOp:
   """Without axes of size 1."""
   return graph.reshape(u, tuple(n for a, n in enumerate(graph.shape(u)) if a not in axes))
 
-
-__all__ = ["Multiply", "const"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.tensor.handle import Handle, fail, wide
 from mini.tensor.multiply import Multiply
-from mini.types import DTypeError, ShapeError, dtypes, prod
+from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -219,5 +219,3 @@ class Normalize(Multiply):
     loss = target.exp() * (target - self) if log_target else (target > 0).where(target * (target.log() - self), 0)
     return loss.sum() / self.shape[0] if reduction == "batchmean" else loss._mean_or(reduction)
 
-
-__all__ = ["Normalize", "prod"]

@@ -226,7 +226,7 @@ class Random(Creation):
       drawn.append(at)
       if not replacement:
         weights = weights.masked_fill(at == Handle._new(graph.iota(self.shape[-1], dtypes.int64)), -math.inf)
-    return Handle._final.cat(drawn, dim=-1)
+    return Random.concat(drawn, -1)
 
   def rand_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1), in this shape and type."""
