@@ -1,0 +1,98 @@
+"""Samples text from a checkpoint of train_gpt2.py, or from published GPT-2 weights.
+
+python examples/generate.py --prompt "def "
+python examples/generate.py --weights gpt2/model.safetensors --prompt "The meaning of life is"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from data import Missing, restored, tokenizer
+from gpt2 import GPT2, Cache, load
+
+from mini import Context, Tensor, dtypes, jit, nn, no_grad
+
+
+def choose(logits: np.ndarray, temperature: float, top_k: int, rng: np.random.Generator) -> int:
+  """A token drawn by its logits. logits: f[V]"""
+  if temperature == 0:
+    return int(logits.argmax())
+  logits = logits.astype(np.float64) / temperature
+  if 0 < top_k < len(logits):
+    logits[logits < np.partition(logits, -top_k)[-top_k]] = -np.inf
+  p = np.exp(logits - logits.max())
+  return int(rng.choice(len(p), p=p / p.sum()))
+
+
+def generate(model: GPT2, prompt: list[int], n: int, temperature=0.8, top_k=50, seed=0) -> Iterator[int]:
+  """n tokens after the prompt, each from a pass over the one before it and a cache.
+
+  When the model's block is full, it goes on from the later half of what it has seen.
+  """
+  block, rng = model.config.block, np.random.default_rng(seed)
+  model.eval()
+  cache = Cache(model.config, 1, model.dtype)
+  step = jit(lambda tokens: model.next(tokens, cache))
+  seen = list(prompt)[-block:]
+  fresh = seen
+  for _ in range(n):
+    with no_grad():
+      logits = step(Tensor([fresh], dtype=dtypes.int32)).numpy()[0]
+    fresh = [choose(logits, temperature, top_k, rng)]
+    yield fresh[0]
+    seen += fresh
+    if len(seen) > block:
+      seen = fresh = seen[-block // 2 :]
+      cache.length.assign(0).realize()
+
+
+def main(argv: list[str] | None = None) -> None:
+  p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+  p.add_argument(
+    "--out", default="out", metavar="DIR", help="where train_gpt2.py left its checkpoint (%(default)s)"
+  )
+  p.add_argument(
+    "--weights",
+    metavar="FILE",
+    help="instead: published weights, model.safetensors as Hugging Face names them",
+  )
+  p.add_argument(
+    "--tokenizer", help="with --weights: byte, gpt2 or gpt2:FOLDER (gpt2's, in the folder of the weights)"
+  )
+  p.add_argument("--prompt", default="\n")
+  p.add_argument("--tokens", type=int, default=200)
+  p.add_argument("--temperature", type=float, default=0.8, help="0 takes the likeliest token (%(default)s)")
+  p.add_argument("--top-k", type=int, default=50, help="draw from the k likeliest; 0 is all (%(default)s)")
+  p.add_argument("--seed", type=int, default=0)
+  p.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
+  p.add_argument("--dev", help="CPU, INTERP, ...")
+  args = p.parse_args(argv)
+  path = Path(args.weights or Path(args.out) / "checkpoint.safetensors")
+  if not path.exists():
+    p.exit(1, f"{path} is not there: run train_gpt2.py first, or give --weights FILE\n")
+  with Context(**({"DEV": args.dev} if args.dev else {})):
+    try:
+      if args.weights:
+        words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
+      else:
+        words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
+    except Missing as e:
+      p.exit(1, f"{e}\n")
+    model = load(path, getattr(dtypes, args.dtype))
+    prompt = words.encode(args.prompt.encode()).tolist()
+    start = time.perf_counter()
+    tokens = list(generate(model, prompt or [0], args.tokens, args.temperature, args.top_k, args.seed))
+    seconds = time.perf_counter() - start
+  print(args.prompt + words.decode(tokens).decode("utf-8", "replace"))
+  print(f"{args.tokens} tokens, {args.tokens / seconds:.0f} per second with compiling", file=sys.stderr)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,83 @@
+"""What a training run shows and leaves behind: a progress line, a log of JSON lines, and the loss curve as a picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+
+class Log:
+  """A file of JSON objects, one for each step. Going on at a step drops what the file has from there on."""
+
+  def __init__(self, path: Path, step: int = 0):
+    self.rows = [row for row in _read(path) if row["step"] < step]
+    part = path.with_name(path.name + ".part")
+    part.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
+    os.replace(part, path)
+    self.path = path
+
+  def add(self, row: dict) -> None:
+    self.rows.append(row)
+    with open(self.path, "a") as f:
+      f.write(json.dumps(row) + "\n")
+
+
+def _read(path: Path) -> list[dict]:
+  """The whole objects of a log; a process that was killed may have left half of a last one."""
+  rows = []
+  for line in path.read_text().splitlines() if path.exists() else ():
+    try:
+      row = json.loads(line)
+    except ValueError:
+      break
+    rows.append(row)
+  return rows
+
+
+class Progress:
+  """One line that is written over and over on a terminal; elsewhere, now and then a line."""
+
+  def __init__(self, start: int, steps: int, tokens: int):
+    self.start, self.steps, self.tokens = start, steps, tokens
+    self.live = sys.stderr.isatty()
+    self.times = [time.perf_counter()]  # of the last steps; the first one compiles
+    self.validation = ""
+
+  def step(self, step: int, loss: float, validation: float | None) -> None:
+    self.times = [*self.times[-20:], time.perf_counter()]
+    steady = self.times[1:] if len(self.times) > 2 and step - self.start < 20 else self.times
+    seconds = (steady[-1] - steady[0]) / max(1, len(steady) - 1) or self.times[-1] - self.times[0]
+    if validation is not None:
+      self.validation = f"  validation {validation:.3f}"
+    done = step + 1
+    bar = ("━" * (24 * done // self.steps)).ljust(24, "─")
+    left = (self.steps - done) * seconds
+    text = f"{done:>{len(str(self.steps))}}/{self.steps} {bar} loss {loss:.3f}{self.validation}"
+    text += f"  {self.tokens / max(seconds, 1e-9):,.0f} tokens/s  {int(left) // 60}:{int(left) % 60:02} left"
+    if self.live:
+      print(f"\r\033[K{text}", end="" if done < self.steps else "\n", file=sys.stderr, flush=True)
+    elif done % max(1, self.steps // 20) == 0 or done == self.steps or step == self.start:
+      print(text, file=sys.stderr, flush=True)
+
+
+def picture(rows: list[dict], path: Path) -> str:
+  """Draw the loss curve; what to tell about it."""
+  try:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+  except ImportError:
+    return "no picture of the loss: pip install matplotlib"
+  figure = Figure(figsize=(8, 4.5), layout="constrained")
+  axes = figure.add_subplot()
+  axes.plot([r["step"] for r in rows], [r["loss"] for r in rows], lw=0.6, alpha=0.5, label="training")
+  seen = [r for r in rows if "val_loss" in r]
+  axes.plot([r["step"] for r in seen], [r["val_loss"] for r in seen], marker="o", ms=3, label="validation")
+  axes.set(xlabel="step", ylabel="loss (nats per token)")
+  axes.grid(alpha=0.3)
+  axes.legend()
+  FigureCanvasAgg(figure).print_png(part := path.with_name(path.name + ".part"))
+  os.replace(part, path)
+  return f"loss curve: {path}"

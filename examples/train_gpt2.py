@@ -1,0 +1,235 @@
+"""Trains GPT-2 on text: by default on the source of Python's standard library, as bytes.
+
+  python examples/train_gpt2.py                                     # about three minutes on two cores
+  python examples/train_gpt2.py --resume                            # goes on where it stopped
+  python examples/train_gpt2.py --model gpt2 --tokenizer gpt2 --data FILE...
+
+What it leaves in --out: checkpoint.safetensors, log.jsonl and loss.png. A checkpoint is written under another name and
+renamed, so there is always a whole one, and with its settings, seed and position `--resume` repeats the run to the bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import signal
+import sys
+import zlib
+from pathlib import Path
+
+from data import Missing, Windows, read, restored, standard_library, tokenizer
+from generate import generate
+from gpt2 import GPT2, MODELS, load_weights, sized
+from report import Log, Progress, picture
+
+from mini import Context, Device, Tensor, dtypes, jit, nn, no_grad
+from mini.config import config
+
+# batch and seq in tokens, lr at its peak, steps
+DEFAULTS = {
+  "nano": {"batch": 16, "seq": 128, "lr": 2e-3, "steps": 1500},
+  "micro": {"batch": 8, "seq": 256, "lr": 1e-3, "steps": 3000},
+  "gpt2": {"batch": 4, "seq": 256, "lr": 6e-4, "steps": 10000},
+  "gpt2-medium": {"batch": 2, "seq": 256, "lr": 3e-4, "steps": 10000},
+  "gpt2-large": {"batch": 1, "seq": 256, "lr": 2.5e-4, "steps": 10000},
+  "gpt2-xl": {"batch": 1, "seq": 256, "lr": 2e-4, "steps": 10000},
+}
+
+
+def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
+  """(settings, what the checkpoint to resume says: empty without one). A checkpoint's settings hold unless given anew."""
+  p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  p.add_argument("--model", default="nano", choices=tuple(MODELS))
+  p.add_argument(
+    "--data", nargs="+", metavar="FILE", help="text to train on (the standard library's sources)"
+  )
+  p.add_argument("--tokenizer", default="byte", metavar="T", help="byte, bpe:N, gpt2 or gpt2:FOLDER (byte)")
+  p.add_argument("--weights", metavar="FILE", help="begin with published weights, as Hugging Face names them")
+  p.add_argument(
+    "--dtype", default="float32", choices=("float32", "bfloat16", "float16"), help="of activations"
+  )
+  p.add_argument("--batch", type=int, help="windows a step")
+  p.add_argument("--seq", type=int, help="tokens a window")
+  p.add_argument("--accumulate", type=int, default=1, metavar="N", help="batches a step")
+  p.add_argument("--steps", type=int)
+  p.add_argument(
+    "--decay-steps", type=int, help="where the cosine ends (the larger of --steps and the model's default)"
+  )
+  p.add_argument("--lr", type=float, help="after the warm-up")
+  p.add_argument("--warmup", type=int, default=100, help="steps")
+  p.add_argument("--decay", type=float, default=0.1, help="weight decay, of matrices")
+  p.add_argument("--clip", type=float, default=1.0, help="norm to which gradients are clipped")
+  p.add_argument("--dropout", type=float, default=0.0)
+  p.add_argument("--seed", type=int, default=0)
+  p.add_argument("--dev", help="CPU, INTERP, ... (what DEV says)")
+  p.add_argument("--out", default="out", metavar="DIR")
+  p.add_argument("--log", metavar="FILE", help="JSON lines (log.jsonl in --out)")
+  p.add_argument("--save-every", type=int, default=100, metavar="STEPS")
+  p.add_argument("--eval-every", type=int, default=100, metavar="STEPS")
+  p.add_argument("--sample", type=int, default=300, metavar="TOKENS", help="at the end")
+  p.add_argument("--prompt", default="\ndef ", help="of the sample")
+  p.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
+  args = p.parse_args(argv)
+  said: dict[str, str] = {}
+  if args.resume:
+    path = Path(args.out) / "checkpoint.safetensors"
+    if not path.exists():
+      p.exit(1, f"nothing to resume: {path} is not there\n")
+    said = nn.state.safe_load_metadata(path)
+    p.set_defaults(**json.loads(said["settings"]))
+    args = p.parse_args(argv)
+  for name, value in DEFAULTS[args.model].items():
+    if getattr(args, name) is None:
+      setattr(args, name, value)
+  args.decay_steps = args.decay_steps or max(args.steps, DEFAULTS[args.model]["steps"])
+  if args.seq > MODELS[args.model].block:
+    p.error(f"--seq {args.seq}: {args.model} sees {MODELS[args.model].block} tokens")
+  return args, said
+
+
+def learning_rate(step: int, args: argparse.Namespace) -> float:
+  """Up in a line, then down to a tenth along a cosine."""
+  warm = min(1.0, (step + 1) / max(1, args.warmup))
+  t = min(1.0, max(0.0, (step - args.warmup) / max(1, args.decay_steps - args.warmup)))
+  return args.lr * warm * (0.55 + 0.45 * math.cos(math.pi * t))
+
+
+class Training:
+  """The model, its optimizer, and the two functions that are compiled whole."""
+
+  def __init__(self, args: argparse.Namespace, vocabulary: int):
+    Tensor.manual_seed(args.seed)
+    self.model = model = GPT2(
+      sized(args.model, vocabulary=vocabulary, dropout=args.dropout), getattr(dtypes, args.dtype)
+    )
+    if args.weights:
+      load_weights(model, args.weights)
+    self.optimizer = optimizer = nn.optim.AdamW(
+      model.groups(args.decay), lr=args.lr, betas=(0.9, 0.95), eps=1e-8
+    )
+    Tensor.realize(*model.parameters())
+
+    @jit
+    def step(tokens: Tensor, targets: Tensor) -> Tensor:
+      # tokens, targets: i32[accumulate, batch, seq]   ->   f32[], the mean loss before the step
+      model.train()
+      optimizer.zero_grad()
+      total = Tensor(0.0)
+      for n in range(args.accumulate):
+        loss = model.loss(tokens[n], targets[n]) / args.accumulate
+        loss.backward()
+        total = total + loss.detach()
+      nn.optim.clip_grad_norm(model.parameters(), args.clip)
+      optimizer.step()
+      return total
+
+    @jit
+    def validate(tokens: Tensor, targets: Tensor) -> Tensor:
+      model.eval()
+      with no_grad():
+        return model.loss(tokens, targets)
+
+    self.step, self.validate = step, validate
+
+  def save(self, path: Path, said: dict[str, str]) -> None:
+    """All that a run is, in one file; safe_save leaves it whole or as it was."""
+    state = {**nn.state.get_state_dict(self.model), **nn.state.get_state_dict(self.optimizer, "optimizer")}
+    nn.state.safe_save(state, path, {**said, "generator": json.dumps(Tensor.generator.get_state())})
+
+  def load(self, path: Path, said: dict[str, str]) -> None:
+    load_weights(self.model, path)
+    state = nn.state.safe_load(path)
+    names = nn.state.get_state_dict(self.optimizer)
+    nn.state.load_state_dict(self.optimizer, {name: state[f"optimizer.{name}"] for name in names})
+    Tensor.generator.set_state(tuple(json.loads(said["generator"])))
+
+
+def machine() -> str:
+  """What a run repeats on, to the bit."""
+  return f"{platform.machine()} {Device.DEFAULT} {config.THREADS or os.cpu_count()} threads"
+
+
+def train(args: argparse.Namespace, said: dict[str, str]) -> None:
+  out = Path(args.out)
+  out.mkdir(parents=True, exist_ok=True)
+  checkpoint = out / "checkpoint.safetensors"
+  text = read([Path(f) for f in args.data] if args.data else standard_library())
+  words = restored(*json.loads(said["tokenizer"])) if said else tokenizer(args.tokenizer, text)
+  tokens = words.encode(text)
+  kept = max(len(tokens) // 20, args.seq + 1)  # the last twentieth is for validation
+  windows = Windows(tokens[:-kept], args.seq, args.seed)
+  held = Windows(tokens[-kept:], args.seq, 0)
+
+  training = Training(args, words.size)
+  first = position = 0
+  about = {"machine": machine(), "data": f"{zlib.crc32(tokens):08x}"}
+  if said:
+    training.load(checkpoint, said)
+    first, position = int(said["step"]), int(said["position"])
+    for name, now in about.items():
+      if said[name] != now:
+        print(
+          f"warning: the checkpoint is of another {name}: {said[name]}, and this is {now}", file=sys.stderr
+        )
+  n = sum(p.numel() for p in training.model.parameters())
+  print(
+    f"{args.model}: {n:,} parameters, {len(tokens):,} tokens of {len(text):,} bytes, {machine()}",
+    file=sys.stderr,
+  )
+
+  def save(step: int) -> None:
+    settings = {name: value for name, value in vars(args).items() if name not in ("out", "resume", "dev")}
+    again = json.dumps([args.tokenizer, words.text()])
+    state = {
+      "settings": json.dumps(settings),
+      "tokenizer": again,
+      "step": str(step),
+      "position": str(position),
+    }
+    training.save(checkpoint, {**about, **state, "heads": str(training.model.config.heads)})
+
+  stopped: list[int] = []  # Ctrl-C finishes the step and saves; a second one ends at once
+  before = signal.signal(signal.SIGINT, lambda *_: (stopped.append(1), signal.signal(signal.SIGINT, before)))
+  log = Log(Path(args.log) if args.log else out / "log.jsonl", first)
+  per_step = args.accumulate * args.batch
+  progress = Progress(first, args.steps, per_step * args.seq)
+  for step in range(first, args.steps):
+    shape = (args.accumulate, args.batch, args.seq)
+    x, y = (Tensor(a.reshape(shape)) for a in windows.at(position, per_step))
+    training.optimizer.lr = learning_rate(step, args)
+    row = {"step": step, "loss": training.step(x, y).item()}
+    position += per_step
+    last = step + 1 == args.steps or bool(stopped)
+    if last or (step + 1) % args.eval_every == 0:
+      batches = [held.at(k * args.batch, args.batch) for k in range(8)]
+      losses = [training.validate(Tensor(a), Tensor(b)).item() for a, b in batches]
+      row["val_loss"] = sum(losses) / len(losses)
+    log.add(row)
+    progress.step(step, row["loss"], row.get("val_loss"))
+    if last or (step + 1) % args.save_every == 0:
+      save(step + 1)
+    if stopped:
+      print(f"\nstopped; --resume goes on with step {step + 1}", file=sys.stderr)
+      sys.exit(130)
+
+  print(picture(log.rows, out / "loss.png"), file=sys.stderr)
+  print(f"checkpoint: {checkpoint}", file=sys.stderr)
+  prompt = words.encode(args.prompt.encode()).tolist()
+  sample = list(generate(training.model, prompt, args.sample, seed=args.seed)) if args.sample else []
+  print(args.prompt + words.decode(sample).decode("utf-8", "replace"))
+
+
+def main(argv: list[str] | None = None) -> None:
+  try:
+    args, said = parse(argv)
+    with Context(**({"DEV": args.dev} if args.dev else {})):
+      train(args, said)
+  except Missing as e:
+    sys.exit(str(e))
+
+
+if __name__ == "__main__":
+  main()
