@@ -1,18 +1,30 @@
 """Composites: operations with a name that are made of the primitives. Each is one row here, and joins the table of ops.
 
-A composite stays one node until a device needs it: a language that has the function spells it, another one prints the
-float32 `body`, and gradients are known by the name.
+A composite stays one node: gradients know it by its name, and a language that has the function spells it. One that has
+not prints the `body`, which is made of primitives, for float32 and for any number of lanes: no branches, no tables. The
+primitives exp2 and log2 have bodies too, for plain C has them for single numbers only.
+
+How the coefficients were found: least squares of the relative error on 1,500 Chebyshev nodes, with targets of 40 digits
+(mpmath) and Lawson's weights (each node's weight is multiplied by its error, 400 times), which converges to the minimax
+fit; then coefficient after coefficient, from the lowest, is rounded to float32 and the rest are fitted again. For P/Q the
+error times Q is what is linear: the same, with the Q of the step before as a weight.
+
+How they were tested: `pytest --full test/test_composites.py` compares the C of every body, with and without contraction
+to fused multiply-adds, with libm in float64 on all 2^32 arguments. `ulp` in the table bounds what that found.
 """
+
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 
+from mini.ir.graph import bitcast, cast
 from mini.ir.ops import OPS, Op
-from mini.ir.uop import UOp
+from mini.ir.uop import UOp, const, uop
+from mini.types import DType, dtypes
 
 
 @dataclass(frozen=True)
@@ -20,67 +32,336 @@ class Composite:
   name: str
   arity: int
   numpy: Callable  # the meaning, on arrays of the inputs
-  body: Callable[..., UOp] | None = None  # on float32 nodes; None: a device spells it
-  ulp: float = 0  # most that the body is away from the exact result rounded, in units of the last place of float32
+  body: Callable[..., UOp]  # of inputs as nodes
+  types: str  # the body takes: f32, u64, or any
+  ulp: float  # the float32 body is at most this far from the exact result, in units in its last place
   note: str = ""
 
+
+# ---------------------------------------------------------------- meanings that NumPy lacks
 
 _math_erf = np.frompyfunc(math.erf, 1, 1)
 
 
-def erf(x: np.ndarray) -> np.ndarray:
-  """The error function (NumPy has none): math.erf of every element."""
-  return _math_erf(x).astype(np.asarray(x).dtype) if np.ndim(x) else np.asarray(math.erf(x), np.asarray(x).dtype)
+def numpy_erf(x: np.ndarray) -> np.ndarray:
+  return np.asarray(_math_erf(x)).astype(np.asarray(x).dtype)
 
 
-def rsqrt(x: np.ndarray) -> np.ndarray:
+def numpy_rsqrt(x: np.ndarray) -> np.ndarray:
   return np.reciprocal(np.sqrt(x))
 
 
-def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def numpy_pow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
   """a ** b; of integers wrapping, and cut towards zero where b is negative (NumPy refuses that)."""
   a, b = np.asarray(a), np.asarray(b)
-  if a.dtype.kind == "f":
+  if a.dtype.kind != "i":
     return np.power(a, b)
-  odd = np.where(b % 2 == 0, a.dtype.type(1), a)
-  fraction = np.where(a == 1, a, np.where(a + a.dtype.type(1) == 0, odd, a.dtype.type(0)))
-  return np.where(b < 0, fraction, np.power(a, np.maximum(b, 0)))
+  unit = np.where(b % 2 == 0, a * a, a)  # 1 or -1, if a is
+  return np.where(b < 0, np.where(abs(a) == 1, unit, 0), np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
-def threefry(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
-  """Threefry-2x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3; SC 2011)."""
-  c, k = np.asarray(counter, np.uint64), np.asarray(key, np.uint64)
-  x, y, k0, k1 = (np.asarray(w, np.uint32) for w in (c & 0xFFFFFFFF, c >> 32, k & 0xFFFFFFFF, k >> 32))
-  keys = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
+TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
+PARITY = 0x1BD11BDA
+
+
+def numpy_threefry(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
+  c, k = np.atleast_1d(counter, key)
+  x, y, k0, k1 = (w.astype(np.uint32) for w in (c, c >> 32, k, k >> 32))
+  keys = k0, k1, k0 ^ k1 ^ np.uint32(PARITY)
   x, y = x + k0, y + k1
-  for turn in range(5):
-    for r in (13, 15, 26, 6) if turn % 2 == 0 else (17, 29, 16, 24):
+  for n in range(1, 6):
+    for turn in TURNS[(n - 1) % 2]:
       x = x + y
-      y = (y << np.uint32(r) | y >> np.uint32(32 - r)) ^ x
-    x, y = x + keys[(turn + 1) % 3], y + keys[(turn + 2) % 3] + np.uint32(turn + 1)
-  return x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
+      y = (y << np.uint32(turn) | y >> np.uint32(32 - turn)) ^ x
+    x, y = x + keys[n % 3], y + keys[(n + 1) % 3] + np.uint32(n)
+  out = x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
+  return out.reshape(np.broadcast_shapes(np.shape(counter), np.shape(key)))
 
+
+# ---------------------------------------------------------------- nodes
+# Numbers among the arguments become constants of the type of the last node.
+
+
+def _maker(op: str) -> Callable[..., UOp]:
+  def make(*args: UOp | float) -> UOp:
+    kind = next(a.dtype for a in reversed(args) if isinstance(a, UOp))
+    src = tuple(a if isinstance(a, UOp) else const(a, kind) for a in args)
+    return uop(op, dtypes.bool if OPS[op].result == "bool" else kind, src)
+
+  return make
+
+
+add, mul, div, where, lt, ne = map(_maker, ("add", "mul", "div", "where", "lt", "ne"))
+both, either, unlike, sqrt, sin = map(_maker, ("and", "or", "xor", "sqrt", "sin"))
+
+
+def sub(a: UOp, b: UOp) -> UOp:
+  return add(a, mul(b, -1))
+
+
+def polynomial(x: UOp, coefficients: Sequence[float]) -> UOp:
+  """coefficients[0] + coefficients[1] x + ..., by Horner's rule."""
+  *others, last = coefficients
+  total: UOp | float = last
+  for c in reversed(others):
+    total = add(mul(x, total), c)
+  assert isinstance(total, UOp)
+  return total
+
+
+def clamp(x: UOp, lo: float, hi: float) -> UOp:
+  """x within lo..hi; NaN stays."""
+  x = where(lt(x, lo), lo, x)
+  return where(lt(hi, x), hi, x)
+
+
+SIGN = 1 << 31
+
+
+def magnitude(x: UOp) -> UOp:
+  return bitcast(both(bitcast(x, dtypes.uint32), SIGN - 1), dtypes.float32)
+
+
+def sign_of(x: UOp) -> UOp:
+  return both(bitcast(x, dtypes.uint32), SIGN)
+
+
+def signed(y: UOp, sign: UOp) -> UOp:
+  """y, which has no sign bit, with this one."""
+  return bitcast(either(bitcast(y, dtypes.uint32), sign), dtypes.float32)
+
+
+# ---------------------------------------------------------------- coefficients, lowest power first
+
+# fmt: off
+EXP = 0.50000036, 0.16666618, 0.041661233, 0.008335937, 0.0014104676, 1.9629205e-04  # (e^r - 1 - r) / r^2, |r| <= ln 2
+EXP2 = 0.6931472, 0.24022648, 0.0555036, 0.009618506, 0.0013390812, 1.5326496e-04  # (2^r - 1) / r, |r| <= 1/2
+LOG = (0.3333333, -0.2500082, 0.20001242, -0.16623409, 0.1420158, -0.1315961,  # (log(1 + r) - r + r^2/2) / r^3,
+       0.12762217, -0.07636439)                                                # sqrt(1/2) <= 1 + r <= sqrt(2)
+LOG2 = (1.442695, -0.7213475, 0.48090374, -0.36068264, 0.28830606, -0.23978853, 0.20883979,  # log2(1 + r) / r
+        -0.19330294, 0.1635865, -0.079956815)
+LOG2_WIDE = (2.8853900817901157, 0.9617966733163587, 0.5770835895476111,  # log2(1 + r) / s as a function of s^2, where
+             0.4116724446809531, 0.34073525557125034)                     # s = r / (2 + r); float64, to 2^-37
+TANH_P = 1.0, 0.133797101, 3.49402525e-03, 2.05833287e-05, 1.33188657e-08  # tanh(x) / x = P(x^2) / Q(x^2), |x| <= 9.02
+TANH_Q = 1.0, 0.467130254, 2.58710379e-02, 3.28307761e-04, 7.76193373e-07
+ERF_P = 1.12837915, 0.190782229, 5.27900619e-02, 3.77953803e-03, 2.84806610e-04, 2.04197744e-06  # as tanh, |x| <= 3.93
+ERF_Q = 1.0, 0.502409068, 0.114256849, 1.49972939e-02, 1.16519479e-03, 3.80040409e-05
+ATAN = (-0.333333, 0.1999853, -0.14264016, 0.109508805, -0.083993055, 0.057881333,  # (atan(t) - t) / t^3 as a function
+        -0.031096848, 0.010868547, -0.0017827713)                                   # of t^2, t <= 1
+# fmt: on
+
+# ---------------------------------------------------------------- whole numbers
+
+
+def round_magnitude(a: UOp) -> UOp:
+  """a >= 0 to a whole number, half to even: the sum with 2^23 has no room for a fraction; what is larger has none."""
+  return where(lt(a, 2.0**23), add(add(a, 2.0**23), -(2.0**23)), a)
+
+
+def round_to_even(x: UOp) -> UOp:
+  return signed(round_magnitude(magnitude(x)), sign_of(x))
+
+
+def trunc(x: UOp) -> UOp:
+  a = magnitude(x)
+  r = round_magnitude(a)
+  return signed(where(lt(a, r), add(r, -1), r), sign_of(x))
+
+
+def floor(x: UOp) -> UOp:
+  r = round_to_even(x)
+  return signed(magnitude(where(lt(x, r), add(r, -1), r)), sign_of(x))
+
+
+def ceil(x: UOp) -> UOp:
+  r = round_to_even(x)
+  return signed(magnitude(where(lt(r, x), add(r, 1), r)), sign_of(x))  # of -0.5 it is -0.0
+
+
+def least(a: UOp, b: UOp) -> UOp:
+  return where(either(lt(a, b), ne(a, a)), a, b)
+
+
+# ---------------------------------------------------------------- powers
+
+# m + MAGIC, for |m| < 2^22, is m rounded to even with m + 127 in its low bits; minus MAGIC it is m again, as a float.
+MAGIC = 1.5 * 2**23 + 127
+
+
+def two_to(shifted: UOp) -> UOp:
+  """2^m of m + MAGIC, for -127 < m < 128: the low bits become the exponent."""
+  return bitcast(mul(bitcast(shifted, dtypes.uint32), 1 << 23), dtypes.float32)
+
+
+def exp(x: UOp) -> UOp:
+  """4^m e^r with |r| <= ln 2. The factor 2^m comes twice: it is normal even where the result is subnormal or infinite."""
+  x = clamp(x, -105.0, 90.0)
+  shifted = add(mul(x, 0.5 / math.log(2)), MAGIC)
+  m = add(shifted, -MAGIC)
+  r = add(x, mul(m, -1.38623046875))  # ln 4 in two parts, of which the first times m is exact
+  r = add(r, mul(m, -6.389236989e-05))
+  p = add(add(mul(mul(r, r), polynomial(r, EXP)), r), 1)
+  return mul(mul(p, two_to(shifted)), two_to(shifted))
+
+
+def exp2(x: UOp) -> UOp:
+  x = clamp(x, -151.0, 129.0)
+  n = add(add(x, MAGIC), -MAGIC)
+  return two_to_sum(n, sub(x, n))
+
+
+def two_to_sum(n: UOp, r: UOp) -> UOp:
+  """2^(n + r) with n whole and |r| <= 1/2, exact where r is 0. The factor 2^n comes as two halves, as in exp."""
+  p = add(mul(r, polynomial(r, EXP2)), 1)
+  half = add(mul(n, 0.5), MAGIC)
+  rest = add(sub(n, add(half, -MAGIC)), MAGIC)
+  return mul(mul(p, two_to(half)), two_to(rest))
+
+
+def split(x: UOp) -> tuple[UOp, UOp]:
+  """(r, e) of a positive finite x = 2^(e / 2^23) (1 + r), where 1 + r lies in sqrt(1/2)..sqrt(2)."""
+  tiny = lt(x, 2.0**-126)
+  bits = bitcast(where(tiny, mul(x, 2.0**23), x), dtypes.uint32)
+  top = both(add(bits, -0x3F3504F3), 0xFF800000)  # the bits of sqrt(1/2)
+  e = cast(bitcast(top, dtypes.int32), dtypes.float32)
+  return add(bitcast(sub(bits, top), dtypes.float32), -1), where(tiny, add(e, -23 * 2.0**23), e)
+
+
+def edges(x: UOp, logarithm: UOp) -> UOp:
+  """The logarithm of x where x is positive and finite, else what belongs there."""
+  y = where(lt(x, math.inf), logarithm, x)  # inf, nan
+  return where(lt(x, 0), math.nan, where(ne(x, 0), y, -math.inf))
+
+
+def log(x: UOp) -> UOp:
+  r, e = split(x)
+  r2 = mul(r, r)
+  low = add(mul(e, 1.42860682e-06 * 2.0**-23), mul(mul(r, r2), polynomial(r, LOG)))  # of ln 2, as in exp
+  return edges(x, add(mul(e, 0.693145751953125 * 2.0**-23), add(r, add(mul(r2, -0.5), low))))
+
+
+def log2(x: UOp) -> UOp:
+  r, e = split(x)
+  linear, *others = LOG2
+  y = add(mul(r, linear), mul(mul(r, r), polynomial(r, others)))
+  return edges(x, add(mul(e, 2.0**-23), y))
+
+
+def power(a: UOp, b: UOp) -> UOp:
+  """2^(b log2 |a|), the logarithm and the product in float64; then the cases of C99's pow (annex F.9.4.4)."""
+  x = magnitude(a)
+  r, e = split(x)
+  wide = cast(r, dtypes.float64)
+  s = div(wide, add(wide, 2))  # log2(1 + r) = atanh(s) 2 / ln 2
+  log = add(mul(cast(e, dtypes.float64), 2.0**-23), mul(s, polynomial(mul(s, s), LOG2_WIDE)))
+  log = where(both(lt(0, x), lt(x, math.inf)), log, cast(where(ne(x, 0), x, -math.inf), dtypes.float64))
+  b_finite = clamp(b, -(2.0**32), 2.0**32)  # enough to send any a but 1 to 0 or infinity, and still even
+  t = clamp(mul(cast(b_finite, dtypes.float64), log), -152.0, 130.0)
+  n = add(add(t, 1.5 * 2.0**52), -1.5 * 2.0**52)
+  y = two_to_sum(cast(n, dtypes.float32), cast(sub(t, n), dtypes.float32))
+  half, fraction = mul(b, 0.5), ne(round_to_even(b), b)
+  odd = both(ne(round_to_even(half), half), unlike(fraction, True))
+  y = signed(y, where(odd, sign_of(a), 0))
+  y = where(both(both(lt(a, 0), lt(-math.inf, a)), fraction), math.nan, y)
+  return where(both(ne(a, 1), ne(b, 0)), y, 1)
+
+
+def rsqrt(x: UOp) -> UOp:
+  return div(1, sqrt(x))
+
+
+# ---------------------------------------------------------------- others
+
+
+def tanh(x: UOp) -> UOp:
+  x = clamp(x, -9.02, 9.02)  # beyond, it rounds to 1
+  z = mul(x, x)
+  p = polynomial(z, TANH_P)
+  q = polynomial(z, TANH_Q)
+  return clamp(mul(x, div(p, q)), -1.0, 1.0)  # rounding can pass 1
+
+
+def erf(x: UOp) -> UOp:
+  x = clamp(x, -3.92, 3.92)  # beyond, it rounds to 1
+  z = mul(x, x)
+  p = polynomial(z, ERF_P)
+  q = polynomial(z, ERF_Q)
+  return clamp(mul(x, div(p, q)), -1.0, 1.0)
+
+
+def atan(x: UOp) -> UOp:
+  """Where |x| > 1, pi/2 - atan(1 / |x|)."""
+  a = magnitude(x)
+  large = lt(1, a)
+  t = where(large, div(-1, a), a)
+  z = mul(t, t)
+  y = add(t, mul(mul(t, z), polynomial(z, ATAN)))
+  return signed(where(large, add(y, math.pi / 2), y), sign_of(x))
+
+
+def cos(x: UOp) -> UOp:
+  """1 - 2 sin(x/2)^2 in float64: halving is exact, so the largest x is as good as any."""
+  s = sin(mul(cast(x, dtypes.float64), 0.5))
+  return cast(add(mul(mul(s, s), -2), 1), dtypes.float32)
+
+
+def threefry(counter: UOp, key: UOp) -> UOp:
+  """Threefry-2x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011)."""
+  x, k0 = cast(counter, dtypes.uint32), cast(key, dtypes.uint32)
+  y, k1 = (cast(div(u, 1 << 32), dtypes.uint32) for u in (counter, key))
+  keys = k0, k1, unlike(unlike(k0, k1), PARITY)
+  x, y = add(x, k0), add(y, k1)
+  for n in range(1, 6):
+    for turn in TURNS[(n - 1) % 2]:
+      x = add(x, y)
+      y = unlike(either(mul(y, 1 << turn), div(y, 1 << (32 - turn))), x)
+    x, y = add(x, keys[n % 3]), add(add(y, keys[(n + 1) % 3]), n)
+  return either(cast(x, dtypes.uint64), mul(cast(y, dtypes.uint64), 1 << 32))
+
+
+# ---------------------------------------------------------------- the table
 
 # fmt: off
 COMPOSITES: dict[str, Composite] = {row.name: row for row in (
-  Composite("exp",      1, np.exp),
-  Composite("log",      1, np.log),
-  Composite("cos",      1, np.cos),
-  Composite("tanh",     1, np.tanh),
-  Composite("erf",      1, erf),
-  Composite("atan",     1, np.arctan),
-  Composite("pow",      2, power,       note="of integers: wraps; to a negative power the fraction is cut to 0"),
-  Composite("rsqrt",    1, rsqrt),
-  Composite("floor",    1, np.floor),
-  Composite("ceil",     1, np.ceil),
-  Composite("trunc",    1, np.trunc),
-  Composite("round",    1, np.rint,     note="half to even"),
-  Composite("abs",      1, np.abs,      note="of the least integer: itself"),
-  Composite("min",      2, np.minimum,  note="NaN wins, as in max"),
-  Composite("threefry", 2, threefry,    note="of uint64 counter and key; the low word is the first"),
+  Composite("exp",      1, np.exp,         exp,           "f32", 2),
+  Composite("log",      1, np.log,         log,           "f32", 1),
+  Composite("cos",      1, np.cos,         cos,           "f32", 1, "the body needs sin of float64"),
+  Composite("tanh",     1, np.tanh,        tanh,          "f32", 7),
+  Composite("erf",      1, numpy_erf,      erf,           "f32", 7),
+  Composite("atan",     1, np.arctan,      atan,          "f32", 2.5),
+  Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, "integers wrap; to a negative power they are cut towards 0"),
+  Composite("rsqrt",    1, numpy_rsqrt,    rsqrt,         "any", 1.5),
+  Composite("floor",    1, np.floor,       floor,         "f32", 0),
+  Composite("ceil",     1, np.ceil,        ceil,          "f32", 0),
+  Composite("trunc",    1, np.trunc,       trunc,         "f32", 0),
+  Composite("round",    1, np.rint,        round_to_even, "f32", 0, "half to even"),
+  Composite("abs",      1, np.abs,         magnitude,     "f32", 0, "of the least integer: itself"),
+  Composite("min",      2, np.minimum,     least,         "any", 0, "NaN wins, as in max"),
+  Composite("threefry", 2, numpy_threefry, threefry,      "u64", 0, "random bits of a counter and a key; low words first"),
+)}
+
+PRIMITIVES: dict[str, Composite] = {row.name: row for row in (
+  Composite("exp2",     1, np.exp2,        exp2,          "f32", 1.5, "of whole numbers exact"),
+  Composite("log2",     1, np.log2,        log2,          "f32", 2.5, "of powers of 2 exact"),
 )}
 # fmt: on
 
-BODIES: dict[str, Callable[..., UOp]] = {}
+OPS.update(
+  {row.name: Op(row.name, "composite", row.arity, "same", row.numpy, row.note) for row in COMPOSITES.values()}
+)
 
-OPS.update({row.name: Op(row.name, "composite", row.arity, "same", row.numpy, row.note) for row in COMPOSITES.values()})
+# What plain C should print as a body. Its own functions are better for the others: cosf is five times as fast as the
+# body, fabsf and a comparison are single instructions.
+ROWS = {**COMPOSITES, **PRIMITIVES}
+BODIES = {name: row.body for name, row in ROWS.items() if name not in ("cos", "abs", "min")}
+
+
+def has_body(op: str, dtype: DType) -> bool:
+  return op in ROWS and ROWS[op].types in ("any", dtype.short)
+
+
+def expand(u: UOp) -> UOp:
+  """u as its body: of float16 and bfloat16 through float32. What has no body for its type (float64, integers) stays."""
+  if u.dtype in (dtypes.float16, dtypes.bfloat16) and has_body(u.op, dtypes.float32):
+    return cast(ROWS[u.op].body(*(cast(s, dtypes.float32) for s in u.src)), u.dtype)
+  return ROWS[u.op].body(*u.src) if has_body(u.op, u.dtype) else u

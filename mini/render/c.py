@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from mini.ir.composites import BODIES
+from mini.ir.composites import BODIES, has_body
 from mini.ir.uop import UOp, toposort, uop
 from mini.render.cstyle import Language, Renderer
 from mini.types import DType, dtypes
@@ -23,7 +23,7 @@ REGISTER = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short
 STORAGE = {**REGISTER, dtypes.bool: "unsigned char", dtypes.float16: "_Float16", dtypes.bfloat16: "unsigned short"}
 INFIX = {"add": "+", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "lt": "<", "ne": "!="}
 ON_BOOL = {"add": "|", "mul": "&", "max": "|", "and": "&", "or": "|", "xor": "^", "ne": "^"}
-LIBM = {"exp2", "log2", "sin", "sqrt", "exp", "log", "cos", "tanh", "erf", "pow", "floor", "ceil", "trunc"}
+LIBM = {"exp2", "log2", "sin", "sqrt", "exp", "log", "cos", "tanh", "erf", "atan", "pow", "floor", "ceil", "trunc"}
 RENAMED = {"round": "rint", "abs": "fabs"}
 # fmt: on
 
@@ -122,6 +122,9 @@ class C:
       if d is dtypes.bool:
         s = "(~{0} & {1})" if width > 1 else "({0} < {1})"
       return s if width == 1 or compute(d).itemsize == 4 else f"__builtin_convertvector({s}, {self.vector(dtypes.bool, helpers)})"
+    divisor = u.src[1].arg if op == "div" and d.kind in "iu" and u.src[1].op == "const" else 0
+    if divisor > 0 and divisor.bit_count() == 1:  # of negative numbers too: both round towards minus infinity
+      return f"({{0}} >> {divisor.bit_length() - 1})"
     if op in INFIX and not (op == "div" and d.kind != "f"):
       s = f"({{0}} {INFIX[op]} {{1}})"
       return s if width > 1 or d.kind == "f" or d.itemsize >= 4 else f"({REGISTER[d]}){s}"
@@ -201,8 +204,8 @@ class C:
       return f"return {self.spell(where, width, helpers).format(s, 'a', 'b')};"
     if op == "bitcast":
       return f"{REGISTER[compute(u.dtype)]} r; __builtin_memcpy(&r, &a, {u.dtype.itemsize}); return r;"
-    if op in BODIES and d is dtypes.float32:
-      return self.from_body(op, width, helpers, names)
+    if op in BODIES and has_body(op, d):
+      return self.from_body(op, d, width, helpers, names)
     if width > 1:
       return None
     if op == "div":
@@ -227,8 +230,8 @@ class C:
       return f"return __builtin_{RENAMED.get(op, op)}{f}({', '.join(names)});" if d.kind == "f" else "return a;"
     raise NotImplementedError(f"no spelling for {op} of {d.name} in C")
 
-  def from_body(self, op: str, width: int, helpers: dict[str, str], names: str) -> str:
-    xs = [uop("param", dtypes.float32, (), (n, ())) for n in names]
+  def from_body(self, op: str, d: DType, width: int, helpers: dict[str, str], names: str) -> str:
+    xs = [uop("param", d, (), (n, ())) for n in names]
     root = BODIES[op](*xs)
     ref: dict[UOp, str] = dict(zip(xs, names))
     lines = []
