@@ -120,7 +120,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
   for row in TABLE.values():
     values[row.name], origins[row.name] = row.parse(row.default), ""
     for name in (PREFIX + row.name, row.name):
-      if name not in environ:
+      if not environ.get(name):  # set but empty is as good as not set
         continue
       try:
         values[row.name], origins[row.name] = row.parse(environ[name]), name

@@ -12,15 +12,17 @@ from runtime import host
 from runtime.base import Cache, DeviceError
 
 # Never -ffast-math: loading a library that gcc linked with it sets flush-to-zero for the whole thread.
-BASE_FLAGS = ["-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread"]
+BASE_FLAGS = ["-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-fwrapv"]
 MATH_FLAGS = ["-fno-math-errno", "-ffp-contract=fast", "-fno-strict-aliasing"]
 GCC_FLAGS = ["-Wno-psabi"]
 GCC_X86_FLAGS = ["-mtune=haswell"]  # newer tunings fold loads into each FMA of a matmul: 70 for 98 GFLOP/s
 CLANG_FLAGS = ["-fno-unroll-loops"]  # unrolling a matmul's K loop spills accumulators: 42 for 98 GFLOP/s
 NATIVE = "-mcpu=native" if os.uname().machine in ("arm64", "aarch64") else "-march=native"
 
-NOT_FOUND = """the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found
-  apt install gcc, or pip install ziglang, or run with DEV=INTERP (slow, needs nothing)"""
+NOT_FOUND = (
+  "the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found "
+  "(apt install gcc, or pip install ziglang, or run with DEV=INTERP: slow, needs nothing)"
+)
 
 
 @dataclass(frozen=True)

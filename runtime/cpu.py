@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Sequence as Many
 from ctypes import c_char_p, c_long, c_longlong, c_size_t, c_void_p
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -63,7 +64,8 @@ class CPU:
     self.heap = Heap(self)
     if compiler.key(POOL) not in Native.loaded and not self._from_cache(POOL):
       self.begun[POOL] = compiler.start(POOL)
-    atexit.register(self.close)
+      atexit.register(self.close)
+    _opened.add(self)
 
   # ---------------------------------------------------------------- memory
 
@@ -98,9 +100,8 @@ class CPU:
       while todo or running:
         while todo and len(running) < self.info.threads:
           source = todo.pop(0)
-          running.append(
-            (source, self.begun.pop(source) if source in self.begun else self.compiler.start(source))
-          )
+          build = self.begun.pop(source) if source in self.begun else self.compiler.start(source)
+          running.append((source, build))
         source, build = running.popleft()
         self.libraries[source] = self._keep(source, build.finish())
     finally:
@@ -348,6 +349,19 @@ LIBC = ctypes.CDLL(None)
 LIBC.free.argtypes = [c_void_p]
 LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
 POOL = host.read(os.path.join(os.path.dirname(__file__), "pool.c"))
+
+
+_opened: WeakSet[CPU] = WeakSet()
+
+
+def _in_child() -> None:
+  """After a fork: whoever held a lock in the parent does not exist here."""
+  Native.lock = threading.Lock()
+  for device in _opened:
+    device.heap.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def system_alloc(nbytes: int) -> int:

@@ -1,0 +1,108 @@
+"""Settings: where values come from, what is refused and how, and Context."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import pytest
+
+from mini.config import TABLE, Config, ConfigError, Context, config
+
+
+def test_the_table_is_small_and_its_defaults_fit():
+  assert len(TABLE) <= 16
+  plain = Config({})
+  for name, row in TABLE.items():
+    assert getattr(plain, name) == row.parse(row.default) and row.meaning and plain.origin(name) == "default"
+
+
+def test_the_prefixed_name_wins():
+  c = Config({"DEBUG": "2", "THREADS": "3"})
+  assert (c.DEBUG, c.origin("DEBUG")) == (2, "DEBUG")
+  c = Config({"DEBUG": "2", "MINI_DEBUG": "4"})
+  assert (c.DEBUG, c.origin("DEBUG")) == (4, "MINI_DEBUG")
+
+
+# fmt: off
+@pytest.mark.parametrize(("name", "text", "value"), [
+  ("DEV",     "interp",         "INTERP"),
+  ("DEBUG",   "6",              6),
+  ("SHOW",    "source, kernel", ("kernel", "source")),
+  ("SHOW",    "",               ()),
+  ("NOOPT",   "1",              True),
+  ("THREADS", "2",              2),
+  ("CACHE",   "0",              "0"),
+  ("CACHE",   "/tmp/x",         "/tmp/x"),
+  ("CC",      "ccache gcc -g",  "ccache gcc -g"),
+])
+# fmt: on
+def test_values(name, text, value):
+  assert getattr(Config({name: text}), name) == value
+  assert getattr(Config({"MINI_" + name: text}), name) == value
+
+
+@pytest.mark.parametrize(("name", "text"), [("DEBUG", "true"), ("DEBUG", "7"), ("DEV", "GPU"), ("SHOW", "krnel"),
+                                            ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of")])  # fmt: skip
+def test_a_bad_value_is_an_error_with_the_prefix_and_a_warning_without(name, text):
+  with pytest.raises(ConfigError, match=f"MINI_{name}={text} does not fit"):
+    Config({"MINI_" + name: text})
+  with pytest.warns(UserWarning, match=f"{name}={text} does not fit"):
+    c = Config({name: text})
+  assert getattr(c, name) == TABLE[name].parse(TABLE[name].default)
+
+
+def test_an_empty_plain_value_of_a_number_is_no_reason_to_complain():
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    assert Config({"DEBUG": "", "MINI_THREADS": ""}).DEBUG == 0
+
+
+def test_suggestions():
+  with pytest.raises(ConfigError, match="no setting MINI_DEBG.*did you mean MINI_DEBUG"):
+    Config({"MINI_DEBG": "1"})
+  with pytest.raises(ConfigError, match="did you mean kernel"):
+    Config({"MINI_SHOW": "krnel"})
+  with pytest.raises(AttributeError, match="did you mean THREADS"):
+    _ = config.THREDS
+  with pytest.raises(ConfigError, match="did you mean DEBUG"):
+    Context(DEBG=1)
+  with pytest.raises(ConfigError, match="DEBUG=9 does not fit"):
+    Context(DEBUG=9)
+
+
+def test_contexts_nest_and_end_with_their_block():
+  before = config.DEBUG
+  with Context(DEBUG=2, SHOW=("kernel", "source")):
+    assert config.DEBUG == 2 and config.SHOW == ("kernel", "source") and config.origin("DEBUG") == "Context"
+    with Context(DEBUG=3):
+      assert config.DEBUG == 3 and config.SHOW == ("kernel", "source")
+    assert config.DEBUG == 2
+    with pytest.raises(KeyError), Context(NOOPT=True):
+      assert config.NOOPT is True
+      raise KeyError
+    assert config.NOOPT is False
+  assert config.DEBUG == before and config.SHOW == ()
+
+
+def test_one_context_may_be_used_again_within_itself():
+  quiet = Context(DEBUG=1)
+  with quiet, Context(DEBUG=2), quiet:
+    assert config.DEBUG == 1
+
+
+def test_a_context_is_of_its_thread_only():
+  seen = []
+  before = config.DEBUG
+  with Context(DEBUG=5):
+    t = threading.Thread(target=lambda: seen.append(config.DEBUG))
+    t.start()
+    t.join()
+  assert seen == [before]
+
+
+def test_the_printed_table_has_a_row_for_each():
+  with Context(DEBUG=3, SHOW="kernel"):
+    lines = str(config).splitlines()
+  assert [line.split()[0] for line in lines] == list(TABLE)
+  assert lines[1].split()[:3] == ["DEBUG", "3", "Context"] and lines[2].split()[:3] == ["SHOW", "kernel", "Context"]
