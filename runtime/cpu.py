@@ -30,6 +30,8 @@ from runtime.compiler import Build, Compiler
 
 PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0.2 us, waking a thread 50
 SHARE_NS = 1000  # of work, at least, for each thread
+CHUNK_NS = 25000  # a thread that is done early helps the others in pieces of at least this ...
+CHUNKS = 8  # ... and at most so many for each thread
 STACK_BYTES = 512 << 10  # of the 8 MB that a thread has
 SLACK_BYTES = (
   64 << 20
@@ -317,7 +319,8 @@ class Sequence:
     nargs = 0
     for function, args, extent, work in calls:
       shares = min(device.info.threads, extent, int(work) // SHARE_NS) if work >= PARALLEL_NS else 1
-      records += (function, nargs, extent, shares)
+      chunks = min(max(int(work / max(shares, 1) / CHUNK_NS), 1), CHUNKS)
+      records += (function, nargs, extent, shares, chunks)
       for position, (slot, offset) in enumerate(args, nargs):
         patches[slot] += (position, offset)
       nargs += len(args)

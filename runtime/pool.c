@@ -1,11 +1,12 @@
 /* The native half of cpu.py: threads, and sequences of kernel calls.
 
    A worker owns one cache line, its mailbox. To hand out work the caller fills in the mailboxes and posts them, runs the
-   first share itself, then takes back every share that no worker has begun (a worker may still be asleep, or another
-   process may have its core), and waits for those that were begun. The split is static: who runs a share never changes
-   what the share is.
+   first share itself, then takes back what no worker has begun (a worker may still be asleep, or another process may have
+   its core), and waits for the rest. The split into shares is static, so that a core meets the same data in the next
+   kernel; a long share is run in chunks, and who is done early takes chunks from the others.
 
-   A worker that finds no mail spins for SPIN_NS, then sleeps on a condition variable. Threads exist from the first
+   Who waits spins HOT_SPINS times, about 5 us, and then lets others have the core between its looks, for the one that it
+   waits for may need it. A worker sleeps after SPIN_NS without mail, on a condition variable. Threads exist from the first
    parallel call on, never in a forked child before its own first one, and go when the process exits. */
 
 #define _GNU_SOURCE
@@ -22,7 +23,7 @@
 #define RELAX() __asm__ volatile("yield")
 #endif
 
-enum { MAX_WORKERS = 255, SPIN_NS = 200000, STACK_BYTES = 8 << 20 };
+enum { MAX_WORKERS = 255, HOT_SPINS = 1024, SPIN_NS = 200000, STACK_BYTES = 8 << 20 };
 enum { EMPTY, POSTED, RUNNING };
 
 typedef void (*kernel_fn)(void **args, long lo, long hi);
@@ -32,12 +33,14 @@ typedef struct {
   _Atomic int asleep;
   kernel_fn fn;
   void **args;
-  long lo, hi;
+  _Atomic long next; /* of the share, the first index that nobody has taken */
+  long hi, step;
+  long helped; /* mailboxes that one who is done looks into; 0 when shares are a single chunk */
 } __attribute__((aligned(64))) mailbox;
 
-static mailbox mail[MAX_WORKERS];
-static pthread_mutex_t mutex[MAX_WORKERS];
-static pthread_cond_t wake[MAX_WORKERS];
+static mailbox mail[MAX_WORKERS + 1]; /* the first one is the caller's */
+static pthread_mutex_t mutex[MAX_WORKERS + 1];
+static pthread_cond_t wake[MAX_WORKERS + 1];
 static int workers;       /* threads started in this process; written under `busy` */
 static _Atomic int busy;  /* somebody is handing out work */
 static _Atomic int epoch; /* 1 + the number of forks between the first process and this one */
@@ -58,6 +61,11 @@ static void sleep_until_posted(int w) {
   pthread_mutex_unlock(&mutex[w]);
 }
 
+static void run_share(mailbox *m) {
+  for (long i; (i = __atomic_fetch_add((long *)&m->next, m->step, __ATOMIC_RELAXED)) < m->hi;)
+    m->fn(m->args, i, i + m->step < m->hi ? i + m->step : m->hi);
+}
+
 static void *work(void *which) {
   int w = (int)(long)which;
   mailbox *m = &mail[w];
@@ -65,7 +73,8 @@ static void *work(void *which) {
     long begun = 0;
     for (int spins = 0; __atomic_load_n((int *)&m->state, __ATOMIC_ACQUIRE) != POSTED; spins++) {
       RELAX();
-      if (spins % 256 != 255) continue;
+      if (spins < HOT_SPINS || spins % 64) continue;
+      sched_yield();
       long t = now();
       if (!begun) begun = t;
       if (t - begun > SPIN_NS) {
@@ -75,7 +84,8 @@ static void *work(void *which) {
     }
     int posted = POSTED;
     if (!__atomic_compare_exchange_n((int *)&m->state, &posted, RUNNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
-    m->fn(m->args, m->lo, m->hi);
+    run_share(m);
+    for (long w = 0; w < m->helped; w++) run_share(&mail[w]);
     __atomic_store_n((int *)&m->state, EMPTY, __ATOMIC_RELEASE);
   }
   return 0;
@@ -104,16 +114,16 @@ static void grow(int wanted) {
   pthread_attr_setstacksize(&attr, STACK_BYTES);
   while (workers < wanted) {
     pthread_t thread;
-    pthread_mutex_init(&mutex[workers], 0);
-    pthread_cond_init(&wake[workers], 0);
-    if (pthread_create(&thread, &attr, work, (void *)(long)workers)) break;
+    pthread_mutex_init(&mutex[workers + 1], 0);
+    pthread_cond_init(&wake[workers + 1], 0);
+    if (pthread_create(&thread, &attr, work, (void *)(long)(workers + 1))) break;
     workers++;
   }
   pthread_attr_destroy(&attr);
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
-static void parallel(kernel_fn fn, void **args, long extent, long shares) {
+static void parallel(kernel_fn fn, void **args, long extent, long shares, long chunks) {
   if (shares > MAX_WORKERS + 1) shares = MAX_WORKERS + 1;
   if (shares > extent) shares = extent;
   if (shares < 2 || __atomic_exchange_n((int *)&busy, 1, __ATOMIC_ACQUIRE)) { /* another thread has the pool */
@@ -122,29 +132,33 @@ static void parallel(kernel_fn fn, void **args, long extent, long shares) {
   }
   if (workers < shares - 1) grow(shares - 1);
   if (workers < shares - 1) shares = workers + 1;
-  for (int w = 0; w < shares - 1; w++) {
+  for (long w = 0; w < shares; w++) {
     mailbox *m = &mail[w];
     m->fn = fn;
     m->args = args;
-    m->lo = extent * (w + 1) / shares;
-    m->hi = extent * (w + 2) / shares;
-    m->state = POSTED;
-    if (m->asleep) {
-      pthread_mutex_lock(&mutex[w]);
-      m->asleep = 0; /* up for good, even if we take this mail back before it is there */
-      pthread_cond_signal(&wake[w]);
-      pthread_mutex_unlock(&mutex[w]);
-    }
+    __atomic_store_n((long *)&m->next, extent * w / shares, __ATOMIC_RELAXED);
+    m->hi = extent * (w + 1) / shares;
+    m->step = (extent / shares + chunks) / chunks; /* rounded up from the largest share */
+    m->helped = chunks > 1 ? shares : 0;
   }
-  fn(args, 0, extent / shares);
-  for (int w = 0; w < shares - 1; w++) {
+  for (long w = 1; w < shares; w++) {
+    mail[w].state = POSTED;
+    if (!mail[w].asleep) continue;
+    pthread_mutex_lock(&mutex[w]);
+    mail[w].asleep = 0; /* up for good, even if we take this mail back before it is there */
+    pthread_cond_signal(&wake[w]);
+    pthread_mutex_unlock(&mutex[w]);
+  }
+  run_share(&mail[0]);
+  for (long w = 0; w < mail[0].helped; w++) run_share(&mail[w]);
+  for (long w = 1; w < shares; w++) {
     int posted = POSTED;
     if (__atomic_compare_exchange_n((int *)&mail[w].state, &posted, EMPTY, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-      fn(args, mail[w].lo, mail[w].hi);
+      run_share(&mail[w]);
   }
-  for (int w = 0; w < shares - 1; w++)
+  for (long w = 1; w < shares; w++)
     for (int spins = 0; __atomic_load_n((int *)&mail[w].state, __ATOMIC_ACQUIRE) != EMPTY; spins++)
-      if (spins < 20000) RELAX();
+      if (spins < HOT_SPINS) RELAX();
       else sched_yield();
   __atomic_store_n((int *)&busy, 0, __ATOMIC_RELEASE);
 }
@@ -154,7 +168,7 @@ static void parallel(kernel_fn fn, void **args, long extent, long shares) {
 typedef struct {
   kernel_fn fn;
   void **args;
-  long extent, shares;
+  long extent, shares, chunks;
 } call;
 
 typedef struct {
@@ -182,7 +196,7 @@ static void *copy(const void *from, size_t nbytes) {
   return to ? memcpy(to, from, nbytes) : 0;
 }
 
-/* calls: (function, position of its first arg, extent, shares) each. first[nslots] .. first[nslots+1] are the patches that
+/* calls: (function, position of its first arg, extent, shares, chunks) each. first[nslots] .. first[nslots+1] are the patches that
    point at the error word. Returns 0 when there is no memory. */
 sequence *mini_sequence(long ncalls, const long *calls, long nargs, long nslots, const long *first, const patch *patches) {
   sequence *s = calloc(1, sizeof *s);
@@ -197,8 +211,8 @@ sequence *mini_sequence(long ncalls, const long *calls, long nargs, long nslots,
     mini_sequence_free(s);
     return 0;
   }
-  for (long i = 0; i < ncalls; i++, calls += 4)
-    s->calls[i] = (call){(kernel_fn)calls[0], s->args + calls[1], calls[2], calls[3]};
+  for (long i = 0; i < ncalls; i++, calls += 5)
+    s->calls[i] = (call){(kernel_fn)calls[0], s->args + calls[1], calls[2], calls[3], calls[4]};
   for (long p = first[nslots]; p < first[nslots + 1]; p++) s->args[patches[p].arg] = &s->error;
   return s;
 }
@@ -229,7 +243,7 @@ long long mini_run(sequence *s, char **slots, double *seconds) {
   for (long i = 0; i < s->ncalls; i++) {
     call *c = &s->calls[i];
     long begun = seconds ? now() : 0;
-    if (c->shares > 1) parallel(c->fn, c->args, c->extent, c->shares);
+    if (c->shares > 1) parallel(c->fn, c->args, c->extent, c->shares, c->chunks);
     else c->fn(c->args, 0, c->extent);
     if (seconds) seconds[i] = (now() - begun) * 1e-9;
   }

@@ -24,7 +24,6 @@ def test_the_prefixed_name_wins():
   assert (c.DEBUG, c.origin("DEBUG")) == (4, "MINI_DEBUG")
 
 
-# fmt: off
 @pytest.mark.parametrize(("name", "text", "value"), [
   ("DEV",     "interp",         "INTERP"),
   ("DEBUG",   "6",              6),
@@ -35,8 +34,7 @@ def test_the_prefixed_name_wins():
   ("CACHE",   "0",              "0"),
   ("CACHE",   "/tmp/x",         "/tmp/x"),
   ("CC",      "ccache gcc -g",  "ccache gcc -g"),
-])
-# fmt: on
+])  # fmt: skip
 def test_values(name, text, value):
   assert getattr(Config({name: text}), name) == value
   assert getattr(Config({"MINI_" + name: text}), name) == value
@@ -105,4 +103,8 @@ def test_the_printed_table_has_a_row_for_each():
   with Context(DEBUG=3, SHOW="kernel"):
     lines = str(config).splitlines()
   assert [line.split()[0] for line in lines] == list(TABLE)
-  assert lines[1].split()[:3] == ["DEBUG", "3", "Context"] and lines[2].split()[:3] == ["SHOW", "kernel", "Context"]
+  assert lines[1].split()[:3] == ["DEBUG", "3", "Context"] and lines[2].split()[:3] == [
+    "SHOW",
+    "kernel",
+    "Context",
+  ]
