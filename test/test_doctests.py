@@ -9,7 +9,7 @@ import pytest
 import mini
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(mini.__path__, "mini.") if not m.name.endswith("__main__"))
-NAMES = {name: getattr(mini, name) for name in ("Tensor", "dtypes", "grad", "value_and_grad", "no_grad", "enable_grad")}
+NAMES = {name: getattr(mini, name) for name in mini.__all__}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -588,7 +588,7 @@ class Elementwise(Handle):
     t = self - 1
     near = t < 1e6
     small = near.where(t, 1)
-    return near.where((small + (small * (small + 2)).sqrt()).log1p(), self.maximum(1).log() + math.log(2))
+    return near.where((small + small.sqrt() * (small + 2).sqrt()).log1p(), self.maximum(1).log() + math.log(2))
 
   def atanh(self) -> Tensor:
     """The inverse hyperbolic tangent."""

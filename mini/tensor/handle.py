@@ -21,6 +21,7 @@ from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.realize import realize
 from mini.ir import graph
+from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const, toposort
 from mini.tensor.trace import Tracer, local
@@ -158,7 +159,7 @@ def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     array = np.asarray(data)
   except ValueError:
     raise ShapeError("Tensor: the nested lists do not all have the same length") from None
-  if array.dtype == object and not typed:
+  if array.dtype.kind not in "biuf" and not typed:
     raise DTypeError("Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors")
   if array.size == 0 and not typed:
     return array, dtype or dtypes.default_float
@@ -351,6 +352,8 @@ class Handle:
         for node, leaf in zip(nodes, realize(nodes)):
           node.memo["leaf"] = leaf
       except IndexError as e:
+        if "out of bounds" not in str(e):
+          raise
         raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
     for t in dict.fromkeys(tensors + losses):
       t._keep_leaf()
@@ -363,10 +366,19 @@ class Handle:
   @property
   def is_realized(self) -> bool:
     """Are the values in memory?"""
-    return self._leaf() is not None
+    return self._is_part() or self._leaf() is not None
+
+  def _is_part(self) -> bool:
+    """Is this a parameter that lies, with others, in one flat buffer (mini/nn/optim.py)? There it stays."""
+    node = untagged(self._uop)
+    while node.op in ("reshape", "shrink"):
+      node = node.src[0]
+    return node.op == "buffer" and self._is_own_tag()
 
   def _keep_leaf(self) -> None:
     """Forget the graph, unless gradients will pass through it."""
+    if self._is_part():
+      return
     leaf = self._leaf()
     assert leaf is not None
     if self._is_own_tag():
@@ -385,7 +397,8 @@ class Handle:
       local.current.value(self, "numpy()")
     self.realize()
     leaf = self._leaf()
-    assert leaf is not None
+    if leaf is None:
+      return evaluate([untagged(self._uop)], lambda u: u.arg[0].numpy())[0].copy()
     return leaf.arg[0].numpy().reshape(self.shape)
 
   def item(self) -> Any:

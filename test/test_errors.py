@@ -1,0 +1,118 @@
+"""The mistakes that users make most: each error names the operation, what each input was, and the user's line."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mini
+from mini import DTypeError, MiniError, ShapeError, Tensor
+
+
+def f32(*shape):
+  return Tensor.zeros(*shape)
+
+
+# what is done, the error, and what its text must say besides the inputs' types, shapes and lines
+MISTAKES = [
+  ("a + b", lambda a, b: a + b, (2, 3), (2, 4), ShapeError, r"a \+ b: the shapes \(2, 3\) and \(2, 4\) do not repeat to a common one"),
+  ("a + b.T", lambda a, b: a + b, (2, 3), (3, 2), ShapeError, r"b\.T would fit"),
+  ("a * b, a vector per row", lambda a, b: a * b, (3, 4), (3,), ShapeError, r"b\.unsqueeze\(-1\) would fit"),
+  ("a @ b", lambda a, b: a @ b, (3, 4), (3, 4), ShapeError, r"a @ b: the last axis of a is 4, but the axis of b that it meets is 3(.|\n)*b\.T would fit"),
+  ("a @ b, leading axes", lambda a, b: a @ b, (2, 3, 4), (3, 4, 5), ShapeError, "the leading axes"),
+  ("a @ 0-d", lambda a, b: a @ b, (3, 4), (), ShapeError, r"a \* b would fit"),
+  ("cat", lambda a, b: Tensor.cat([a, b], 0), (2, 3), (2, 4), ShapeError, r"cat: f32\[2,4\] does not go behind f32\[2,3\] along axis 0"),
+  ("stack", lambda a, b: Tensor.stack([a, b]), (2, 3), (2, 4), ShapeError, "stack: the shapes differ"),
+  ("reshape", lambda a: a.reshape(4, 2), (2, 3), None, ShapeError, r"x.reshape\(4, 2\): x has 6 elements"),
+  ("reshape with -1", lambda a: a.reshape(4, -1), (2, 3), None, ShapeError, r"x.reshape\(4, -1\)"),
+  ("expand", lambda a: a.expand(3, 3), (2, 3), None, ShapeError, "only axes of size 1 do"),
+  ("permute", lambda a: a.permute(0, 0), (2, 3), None, ShapeError, "no order of the 2 axes"),
+  ("a bad axis", lambda a: a.sum(2), (2, 3), None, ShapeError, "sum: there is no axis 2: x has 2 axes"),
+  ("an axis twice", lambda a: a.sum((0, -2)), (2, 3), None, ShapeError, "an axis appears twice"),
+  ("max of nothing", lambda a: a.max(0), (0, 3), None, ShapeError, "without elements"),
+  ("an index out of range", lambda a: a[5], (2, 3), None, IndexError, r"index 5 is out of bounds for axis 0, which has size 2"),
+  ("too many indices", lambda a: a[0, 0, 0], (2, 3), None, IndexError, "3 indices for the 2 axes"),
+  ("a value that does not fit", lambda a, b: a.__setitem__(0, b), (2, 3), (2,), ShapeError, r"v has shape \(2,\), what x\[i\] takes has \(3,\)"),
+  ("item of many", lambda a: a.item(), (2, 3), None, ShapeError, "6 elements, not one"),
+  ("if of many", lambda a: bool(a), (2, 3), None, ShapeError, r"any\(\) or all\(\)"),
+  ("assign", lambda a, b: a.assign(b), (2, 3), (3, 2), ShapeError, "a has shape"),
+  ("layer_norm", lambda a: a.layer_norm(4), (2, 3), None, ShapeError, r"the last axes of x are not \(4,\)"),
+  ("backward of many", lambda a: a.requires_grad_().backward(), (2, 3), None, ShapeError, r"a loss has one: x.sum\(\) or x.mean\(\) would fit"),
+  ("backward of what requires nothing", lambda a: a.backward(), (), None, MiniError, "depends on no tensor that requires a gradient"),
+  ("a float condition", lambda a, b: a.where(b, 0), (2, 3), (2, 3), DTypeError, "the condition is float32, not bool"),
+  ("bits of floats", lambda a: a << 1, (2, 3), None, DTypeError, "cast to an integer type"),
+  ("a float index", lambda a, b: a[b], (2, 3), (2,), IndexError, "integers or booleans index"),
+  ("split", lambda a: a.split([1, 1]), (3, 2), None, ShapeError, r"the sizes \(1, 1\) add up to 2, not to the 3 of axis 0"),
+  ("targets of another shape", lambda a, b: a.cross_entropy(b.long()), (2, 5, 3), (2, 5), ShapeError, r"the target has shape \(2, 3\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("_, do, a, b, error, says", MISTAKES, ids=[m[0] for m in MISTAKES])
+def test_mistakes(_, do, a, b, error, says):
+  with pytest.raises(error, match=says) as e:
+    do(*(f32(*s) for s in (a, b) if s is not None))
+  text = str(e.value)
+  assert f"f32[{','.join(map(str, a))}]" in text
+  assert re.search(r"made at \S*test_errors\.py:\d+", text)
+
+
+def test_the_whole_text():
+  a = Tensor.zeros(3, 4)
+  b = Tensor.zeros(3, 4)
+  with pytest.raises(ShapeError) as e:
+    a @ b
+  lines = str(e.value).splitlines()
+  assert lines[0] == "a @ b: the last axis of a is 4, but the axis of b that it meets is 3"
+  assert re.fullmatch(r"  a: f32\[3,4\]   made at \S*test_errors.py:\d+", lines[1]) and lines[2].startswith("  b: f32[3,4]   made at ")
+  assert int(lines[2].rsplit(":", 1)[1]) == int(lines[1].rsplit(":", 1)[1]) + 1
+  assert lines[3:] == ["  b.T would fit"]
+
+
+@pytest.mark.parametrize("do, error, says", [
+  (lambda: Tensor([[1], [2, 3]]), ShapeError, "the nested lists do not all have the same length"),
+  (lambda: Tensor(["a"]), DTypeError, "no"),
+  (lambda: Tensor({}), DTypeError, "no tensor can be made of dict"),
+  (lambda: Tensor([1], dtype="float31"), DTypeError, "no dtype 'float31'; there are bool, int8"),
+  (lambda: Tensor([1, 2], requires_grad=True), DTypeError, "only float tensors have gradients, this one is int64"),
+  (lambda: Tensor([1, 2]).mean(), DTypeError, r"x.float\(\).mean\(\) would fit"),
+  (lambda: Tensor([1, 2]).sum().backward(), DTypeError, "only float tensors have gradients"),
+  (lambda: Tensor([1]) + "a", TypeError, "unsupported operand"),
+  (lambda: Tensor([1]).add("a"), DTypeError, "b is a str"),
+  (lambda: Tensor.zeros(2, -3), ShapeError, "a size is negative"),
+  (lambda: Tensor.zeros(2.5), DTypeError, "sizes are integers"),
+  (lambda: Tensor.cat([]), ShapeError, "no tensors to join"),
+  (lambda: -Tensor([True]), DTypeError, "~a inverts them"),
+  (lambda: Tensor([1, 2]) ** -1, ValueError, "cast a to a float type"),
+  (lambda: mini.grad(lambda x: x * 2)(Tensor([1.0, 2.0])), ShapeError, "must return a float tensor of one element"),
+  (lambda: mini.grad(lambda x: x.sum())(Tensor([1, 2])), DTypeError, "only float tensors"),
+  (lambda: Tensor([1.0]).bitcast("float64"), DTypeError, "has 4 bytes, float64 has 8"),
+  (lambda: Tensor([1.0]).dropout(1.5), ValueError, "no probability"),
+  (lambda: len(Tensor(1)), ShapeError, "has no length"),
+  (lambda: Tensor(np.zeros(2, complex)), DTypeError, "no counterpart here"),
+])  # fmt: skip
+def test_more(do, error, says):
+  with pytest.raises(error, match=says):
+    do()
+
+
+def test_a_device_that_is_missing():
+  with pytest.raises(Exception, match="no device 'TPU'; there are CPU"):
+    Tensor([1.0], device="TPU").numpy()
+
+
+def test_an_index_that_is_only_known_late_names_the_line():
+  picked = Tensor([1.0, 2.0])[Tensor([0, 7])]
+  with pytest.raises(IndexError, match=r"out of bounds(.|\n)*made at \S*test_errors\.py"):
+    picked.numpy()
+
+
+def test_finding_the_line_is_cheap():
+  from time import perf_counter
+
+  from mini.tensor.handle import user_line
+
+  nested = lambda: user_line()
+  start = perf_counter()
+  for _ in range(2000):
+    nested()
+  assert (perf_counter() - start) / 2000 < 50e-6  # it takes about 0.5 us; a traceback would take hundreds
