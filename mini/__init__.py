@@ -1,16 +1,18 @@
 """mini: a small, fast tensor library whose every stage is text that can be read."""
+
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
+from mini.stats import stats
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, grad, no_grad, value_and_grad
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
 
-_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), "stats": ("mini.stats", None),
+_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), 
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context")}  # fmt: skip
 
 
@@ -24,4 +26,20 @@ def __getattr__(name: str) -> Any:
   return globals()[name]
 
 
-__all__ = ["Context", "DTypeError", "Device", "MiniError", "ShapeError", "Tensor", "TinyJit", "dtypes", "enable_grad", "grad", "jit", "nn", "no_grad", "stats", "value_and_grad"]
+__all__ = [
+  "Context",
+  "DTypeError",
+  "Device",
+  "MiniError",
+  "ShapeError",
+  "Tensor",
+  "TinyJit",
+  "dtypes",
+  "enable_grad",
+  "grad",
+  "jit",
+  "nn",
+  "no_grad",
+  "stats",
+  "value_and_grad",
+]

@@ -17,7 +17,17 @@ import numpy as np
 
 from mini import Tensor, dtypes
 
-TYPES = [dtypes.float32, dtypes.float32, dtypes.float64, dtypes.float16, dtypes.int32, dtypes.int64, dtypes.int8, dtypes.uint8, dtypes.bool]
+TYPES = [
+  dtypes.float32,
+  dtypes.float32,
+  dtypes.float64,
+  dtypes.float16,
+  dtypes.int32,
+  dtypes.int64,
+  dtypes.int8,
+  dtypes.uint8,
+  dtypes.bool,
+]
 EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0]
 
 
@@ -27,7 +37,9 @@ def on_grid(a: np.ndarray) -> bool:
     return True
   with np.errstate(all="ignore"):
     x = a.astype(np.float64) * (8 if a.dtype.itemsize == 2 else 256)
-    return bool(np.all(~np.isfinite(x) | ((x == np.rint(x)) & (np.abs(x) < (2**9 if a.dtype.itemsize == 2 else 2**20)))))
+    return bool(
+      np.all(~np.isfinite(x) | ((x == np.rint(x)) & (np.abs(x) < (2**9 if a.dtype.itemsize == 2 else 2**20))))
+    )
 
 
 class Fuzzer:
@@ -56,7 +68,11 @@ class Fuzzer:
       if self.r.random() < 0.2 and a.size:
         a.flat[self.r.integers(a.size)] = self.pick(EDGES)
     else:
-      a = self.r.random(s) < 0.5 if d.kind == "b" else self.r.integers(0 if d.kind == "u" else -9, 10, s).astype(d.np)
+      a = (
+        self.r.random(s) < 0.5
+        if d.kind == "b"
+        else self.r.integers(0 if d.kind == "u" else -9, 10, s).astype(d.np)
+      )
     return self.add(f"leaf {d.short}{list(s)}", Tensor(a, dtype=d), np.asarray(a))
 
   def add(self, what, t, a):
@@ -73,11 +89,19 @@ class Fuzzer:
 
   def matching(self, a):
     """A pair whose shape repeats to a's, of a's type: an operand. It is exact."""
-    fits = [(t, b) for (t, b), ok in zip(self.pairs, self.exact) if ok and b.dtype == a.dtype and (b.shape == a.shape or b.ndim == 0)]
+    fits = [
+      (t, b)
+      for (t, b), ok in zip(self.pairs, self.exact)
+      if ok and b.dtype == a.dtype and (b.shape == a.shape or b.ndim == 0)
+    ]
     if fits and self.r.random() < 0.7:
       return self.pick(fits)
-    s = tuple(1 if self.r.random() < 0.3 else n for n in a.shape)[int(self.r.integers(0, a.ndim + 1)) if self.r.random() < 0.3 else 0 :]
-    b = np.asarray(self.r.integers(-8, 9, s) / 4 if a.dtype.kind == "f" else self.r.integers(0, 5, s)).astype(a.dtype)
+    s = tuple(1 if self.r.random() < 0.3 else n for n in a.shape)[
+      int(self.r.integers(0, a.ndim + 1)) if self.r.random() < 0.3 else 0 :
+    ]
+    b = np.asarray(self.r.integers(-8, 9, s) / 4 if a.dtype.kind == "f" else self.r.integers(0, 5, s)).astype(
+      a.dtype
+    )
     return self.add(f"leaf {b.dtype}{list(s)}", Tensor(b), b)
 
   # ---------------------------------------------------------------- steps
@@ -92,7 +116,9 @@ class Fuzzer:
     if "=" in op or "<" in op:
       t, a = self.some(exact=True)
       u, b = self.matching(a)
-    self.add(f"{op} {a.shape} {b.shape}", eval(f"x {op} y", {"x": t, "y": u}), eval(f"x {op} y", {"x": a, "y": b}))
+    self.add(
+      f"{op} {a.shape} {b.shape}", eval(f"x {op} y", {"x": t, "y": u}), eval(f"x {op} y", {"x": a, "y": b})
+    )
 
   def step_extreme(self):
     t, a = self.some(exact=True)
@@ -134,7 +160,16 @@ class Fuzzer:
   def step_reshape(self):
     t, a = self.some()
     sizes = [n for n in a.shape if n != 1]
-    s = self.pick([(-1,), tuple(sizes), (*a.shape, 1), (1, *a.shape), tuple(reversed(a.shape)), (*a.shape[:-2], -1) if a.ndim > 1 else (-1,)])
+    s = self.pick(
+      [
+        (-1,),
+        tuple(sizes),
+        (*a.shape, 1),
+        (1, *a.shape),
+        tuple(reversed(a.shape)),
+        (*a.shape[:-2], -1) if a.ndim > 1 else (-1,),
+      ]
+    )
     if not a.size:
       s = tuple(s) if -1 not in s else (a.size,)
     self.add(f"reshape {s}", t.reshape(s), a.reshape(s))
@@ -148,7 +183,10 @@ class Fuzzer:
     t, a = self.some()
     if a.size > 2000:
       return
-    s = (*(int(n) for n in self.r.integers(1, 4, self.r.integers(0, 2))), *(int(self.r.integers(1, 5)) if n == 1 else n for n in a.shape))
+    s = (
+      *(int(n) for n in self.r.integers(1, 4, self.r.integers(0, 2))),
+      *(int(self.r.integers(1, 5)) if n == 1 else n for n in a.shape),
+    )
     self.add(f"expand {s}", t.expand(s), np.broadcast_to(a, s))
 
   def step_pad(self):
@@ -212,15 +250,25 @@ class Fuzzer:
   def step_reduce(self):
     t, a = self.some()
     axes = tuple(i for i in range(a.ndim) if self.r.random() < 0.5) or None
-    kinds = ["sum", "any", "all"] + (["max", "min"] if a.size else []) + (["mean"] if a.dtype.kind == "f" and a.size else [])
+    kinds = (
+      ["sum", "any", "all"]
+      + (["max", "min"] if a.size else [])
+      + (["mean"] if a.dtype.kind == "f" and a.size else [])
+    )
     kind, keep = self.pick(kinds), bool(self.r.random() < 0.5)
     if kind in ("any", "all"):
-      self.add(f"{kind} {axes}", getattr(t, kind)(axes, keepdim=keep), getattr(np, kind)(a, axis=axes, keepdims=keep))
+      self.add(
+        f"{kind} {axes}", getattr(t, kind)(axes, keepdim=keep), getattr(np, kind)(a, axis=axes, keepdims=keep)
+      )
       return
     wide = {"sum": np.int64 if a.dtype.kind in "iub" else None}.get(kind)
     b = a.astype(np.float32) if a.dtype == np.float16 and kind != "max" else a.astype(wide) if wide else a
     out = getattr(np, kind)(b, axis=axes, keepdims=keep)
-    self.add(f"{kind} {axes}", getattr(t, kind)(axes, keepdim=keep), out.astype(a.dtype) if a.dtype.kind == "f" else out)
+    self.add(
+      f"{kind} {axes}",
+      getattr(t, kind)(axes, keepdim=keep),
+      out.astype(a.dtype) if a.dtype.kind == "f" else out,
+    )
 
   def step_argmax(self):
     t, a = self.some(exact=True)
@@ -252,7 +300,9 @@ class Fuzzer:
     t, a = self.some()
     if a.ndim and a.size < 3000:
       axis = int(self.r.integers(a.ndim))
-      self.add(f"cat {axis}", Tensor.cat([t, t.flip(axis), t], axis), np.concatenate([a, np.flip(a, axis), a], axis))
+      self.add(
+        f"cat {axis}", Tensor.cat([t, t.flip(axis), t], axis), np.concatenate([a, np.flip(a, axis), a], axis)
+      )
 
   def step_realize(self):
     t, _ = self.some()
@@ -287,7 +337,13 @@ class Fuzzer:
     finite = np.abs(a[np.isfinite(a)].astype(np.float64))
     scale = float(finite.max()) if finite.size else 1.0
     tolerance = {2: 1e-2, 4: 1e-4, 8: 1e-9}[a.dtype.itemsize]
-    np.testing.assert_allclose(got.astype(np.float64), a.astype(np.float64), rtol=tolerance, atol=tolerance * min(max(scale, 1.0), 1e6), err_msg=what)
+    np.testing.assert_allclose(
+      got.astype(np.float64),
+      a.astype(np.float64),
+      rtol=tolerance,
+      atol=tolerance * min(max(scale, 1.0), 1e6),
+      err_msg=what,
+    )
 
 
 def run(seed: int) -> None:

@@ -63,7 +63,9 @@ def test_the_whole_text():
     a @ b
   lines = str(e.value).splitlines()
   assert lines[0] == "a @ b: the last axis of a is 4, but the axis of b that it meets is 3"
-  assert re.fullmatch(r"  a: f32\[3,4\]   made at \S*test_errors.py:\d+", lines[1]) and lines[2].startswith("  b: f32[3,4]   made at ")
+  assert re.fullmatch(r"  a: f32\[3,4\]   made at \S*test_errors.py:\d+", lines[1]) and lines[2].startswith(
+    "  b: f32[3,4]   made at "
+  )
   assert int(lines[2].rsplit(":", 1)[1]) == int(lines[1].rsplit(":", 1)[1]) + 1
   assert lines[3:] == ["  b.T would fit"]
 

@@ -29,7 +29,9 @@ def test_numbers_follow_the_documented_layout():
   second = Tensor.rand(3).numpy()
   counter = Tensor([i | 1 << 32 for i in range(3)], dtype=dtypes.uint64)
   blocks = Tensor._new(graph.alu("threefry", counter.uop, Tensor([123] * 3, dtype=dtypes.uint64).uop)).numpy()
-  np.testing.assert_array_equal(second, ((blocks & np.uint64(0xFFFFFFFF)) >> np.uint64(8)).astype(np.float32) / 2**24)
+  np.testing.assert_array_equal(
+    second, ((blocks & np.uint64(0xFFFFFFFF)) >> np.uint64(8)).astype(np.float32) / 2**24
+  )
 
 
 def test_the_same_seed_gives_the_same_numbers_in_any_order():
@@ -60,7 +62,9 @@ def test_distributions(d):
   Tensor.manual_seed(1)
   u, z = (t.numpy().astype(np.float64) for t in (Tensor.rand(20000, dtype=d), Tensor.randn(20000, dtype=d)))
   assert 0 <= u.min() and u.max() < 1 and abs(u.mean() - 0.5) < 0.01 and abs(u.var() - 1 / 12) < 0.003
-  assert np.isfinite(z).all() and abs(z.mean()) < 0.03 and abs(z.std() - 1) < 0.02 and abs((z**4).mean() - 3) < 0.2
+  assert (
+    np.isfinite(z).all() and abs(z.mean()) < 0.03 and abs(z.std() - 1) < 0.02 and abs((z**4).mean() - 3) < 0.2
+  )
   assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 0.03
 
 
@@ -68,7 +72,10 @@ def test_randint():
   Tensor.manual_seed(2)
   a = Tensor.randint(-3, 4, (7000,)).numpy()
   assert a.dtype == np.int64 and set(a) == set(range(-3, 4)) and np.bincount(a + 3).min() > 850
-  assert Tensor.randint(5, (4, 2)).shape == (4, 2) and Tensor.randint(0, 256, (9,), dtype="uint8").dtype is dtypes.uint8
+  assert (
+    Tensor.randint(5, (4, 2)).shape == (4, 2)
+    and Tensor.randint(0, 256, (9,), dtype="uint8").dtype is dtypes.uint8
+  )
   wide = Tensor.randint(-(2**62), 2**62, (1000,)).numpy()
   assert wide.min() < -(2**61) and wide.max() > 2**61
 
@@ -80,7 +87,9 @@ def test_what_is_made_of_them():
   picks = Tensor([0.0, 1.0, 3.0]).expand(2000, 3).multinomial(1)
   assert abs((picks == 2).float().mean().item() - 0.75) < 0.05 and picks.min().item() == 1
   assert sorted(Tensor([1.0, 1.0, 1.0]).multinomial(3).tolist()) == [0, 1, 2]
-  assert (Tensor.uniform(1000, low=2, high=3) >= 2).all().item() and abs(Tensor.normal(4000, mean=5, std=2).std().item() - 2) < 0.1
+  assert (Tensor.uniform(1000, low=2, high=3) >= 2).all().item() and abs(
+    Tensor.normal(4000, mean=5, std=2).std().item() - 2
+  ) < 0.1
   assert Tensor.rand(2, 3).rand_like().shape == Tensor.ones(2, 3).randn_like().shape == (2, 3)
   for init in (Tensor.glorot_uniform, Tensor.kaiming_uniform, Tensor.kaiming_normal, Tensor.scaled_uniform):
     assert init(20, 30).shape == (20, 30)

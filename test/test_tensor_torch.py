@@ -10,7 +10,28 @@ from mini import Tensor, dtypes
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
-EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-8, -1e-8, 1e30, -1e30, 88.0, -88.0, np.inf, -np.inf, np.nan]
+EDGES = [
+  0.0,
+  -0.0,
+  1.0,
+  -1.0,
+  0.5,
+  -0.5,
+  1.5,
+  2.5,
+  -2.5,
+  3.7,
+  -3.7,
+  1e-8,
+  -1e-8,
+  1e30,
+  -1e30,
+  88.0,
+  -88.0,
+  np.inf,
+  -np.inf,
+  np.nan,
+]
 
 # x: f32[2, 3, 4]   y: f32[3, 4]   v: f32[4]   p: f32[3, 4] > 0   i: i64[3, 4] in -3..3   j: i64[3, 4] > 0   b: bool[3, 4]
 # e: f32 with inf, nan and -0.0   k: i64[3] in 0..2   d: i64[3, 2] in 0..3   n: i32[]   z: f32[0, 3]   s: f32[]
@@ -97,8 +118,20 @@ def compare(ours, theirs, tolerance=2e-5):
 
 @pytest.mark.parametrize("expression", expressions(ELEMENTWISE + MOVEMENT + REDUCE + INDEXING + MULTIPLY))
 def test_same(expression, inputs):
-  ours = {"math": math, "T": Tensor, "F32": dtypes.float32, "U8": dtypes.uint8, **{k: Tensor(a) for k, a in inputs.items()}}
-  theirs = {"math": math, "T": torch, "F32": torch.float32, "U8": torch.uint8, **{k: torch.tensor(a) for k, a in inputs.items()}}
+  ours = {
+    "math": math,
+    "T": Tensor,
+    "F32": dtypes.float32,
+    "U8": dtypes.uint8,
+    **{k: Tensor(a) for k, a in inputs.items()},
+  }
+  theirs = {
+    "math": math,
+    "T": torch,
+    "F32": torch.float32,
+    "U8": torch.uint8,
+    **{k: torch.tensor(a) for k, a in inputs.items()},
+  }
   compare(eval(expression, ours), eval(expression, theirs))
 
 
@@ -145,8 +178,16 @@ def test_cross_entropy(shape, reduction, weighted, smoothing):
   if target.ndim:
     target.flat[0] = -100
   weight = r.uniform(0.5, 2, classes).astype(np.float32) if weighted else None
-  theirs = F.cross_entropy(torch.tensor(x), torch.tensor(target), None if weight is None else torch.tensor(weight), reduction=reduction, label_smoothing=smoothing)
-  ours = Tensor(x).cross_entropy(Tensor(target), None if weight is None else Tensor(weight), reduction=reduction, label_smoothing=smoothing)
+  theirs = F.cross_entropy(
+    torch.tensor(x),
+    torch.tensor(target),
+    None if weight is None else torch.tensor(weight),
+    reduction=reduction,
+    label_smoothing=smoothing,
+  )
+  ours = Tensor(x).cross_entropy(
+    Tensor(target), None if weight is None else Tensor(weight), reduction=reduction, label_smoothing=smoothing
+  )
   compare(ours, theirs)
 
 
@@ -154,16 +195,24 @@ def test_cross_entropy_of_probabilities_and_nll():
   r = np.random.default_rng(2)
   x = r.standard_normal((5, 4)).astype(np.float32)
   soft = np.exp(x) / np.exp(x).sum(1, keepdims=True)
-  compare(Tensor(x).cross_entropy(Tensor(soft), label_smoothing=0.2), F.cross_entropy(torch.tensor(x), torch.tensor(soft), label_smoothing=0.2))
+  compare(
+    Tensor(x).cross_entropy(Tensor(soft), label_smoothing=0.2),
+    F.cross_entropy(torch.tensor(x), torch.tensor(soft), label_smoothing=0.2),
+  )
   target = np.array([0, 3, 2, -100, 1])
-  compare(Tensor(x).log_softmax(1).nll_loss(Tensor(target)), F.nll_loss(torch.tensor(x).log_softmax(1), torch.tensor(target)))
+  compare(
+    Tensor(x).log_softmax(1).nll_loss(Tensor(target)),
+    F.nll_loss(torch.tensor(x).log_softmax(1), torch.tensor(target)),
+  )
 
 
 @pytest.mark.parametrize("mask", [None, "causal", "bool", "float"])
 def test_attention(mask):
   r = np.random.default_rng(3)
   q, k, v = (r.standard_normal((2, 3, n, 8)).astype(np.float32) for n in (5, 7, 7))
-  m = {"bool": np.tril(np.ones((5, 7), bool)), "float": r.standard_normal((5, 7)).astype(np.float32)}.get(mask)
+  m = {"bool": np.tril(np.ones((5, 7), bool)), "float": r.standard_normal((5, 7)).astype(np.float32)}.get(
+    mask
+  )
   run = lambda f, t: f(*map(t, (q, k, v)), attn_mask=None if m is None else t(m), is_causal=mask == "causal")
   compare(run(Tensor.scaled_dot_product_attention, Tensor), run(F.scaled_dot_product_attention, torch.tensor))
 
@@ -175,7 +224,24 @@ def test_grouped_attention():
   compare(run(Tensor.scaled_dot_product_attention, Tensor), run(F.scaled_dot_product_attention, torch.tensor))
 
 
-@pytest.mark.parametrize("index", ["0", "-1", "slice(1,3)", "(slice(None),1)", "(...,slice(None,None,2))", "(slice(None),slice(1,4,2))", "K", "(K,K)", "(slice(None),K)", "B", "(None,0)", "(slice(1,3),K)", "[0,2]"])
+@pytest.mark.parametrize(
+  "index",
+  [
+    "0",
+    "-1",
+    "slice(1,3)",
+    "(slice(None),1)",
+    "(...,slice(None,None,2))",
+    "(slice(None),slice(1,4,2))",
+    "K",
+    "(K,K)",
+    "(slice(None),K)",
+    "B",
+    "(None,0)",
+    "(slice(1,3),K)",
+    "[0,2]",
+  ],
+)
 @pytest.mark.parametrize("value", ["number", "one", "full"])
 def test_setitem(index, value, inputs):
   y = inputs["y"]
@@ -184,7 +250,11 @@ def test_setitem(index, value, inputs):
   at = eval(index, {"K": Tensor(k), "B": Tensor(inputs["b"])})
   there = eval(index, {"K": torch.tensor(k), "B": torch.tensor(inputs["b"])})
   room = tuple(theirs[there].shape)
-  new = {"number": 7, "one": np.array([5.0], np.float32), "full": np.arange(np.prod(room), dtype=np.float32).reshape(room)}[value]
+  new = {
+    "number": 7,
+    "one": np.array([5.0], np.float32),
+    "full": np.arange(np.prod(room), dtype=np.float32).reshape(room),
+  }[value]
   ours[at] = new if value == "number" else Tensor(new)
   theirs[there] = new if value == "number" else torch.tensor(new)
   compare(ours, theirs)
@@ -196,15 +266,23 @@ def test_creation(call):
   compare(eval(f"Tensor.{call}", {"Tensor": Tensor}), eval(f"torch.{call}", {"torch": torch}), 1e-6)
 
 
-@pytest.mark.parametrize("a", [d for d in dtypes.all if not (d.kind == "u" and d.itemsize > 1)], ids=lambda d: d.short)
-@pytest.mark.parametrize("b", [d for d in dtypes.all if not (d.kind == "u" and d.itemsize > 1)], ids=lambda d: d.short)
+@pytest.mark.parametrize(
+  "a", [d for d in dtypes.all if not (d.kind == "u" and d.itemsize > 1)], ids=lambda d: d.short
+)
+@pytest.mark.parametrize(
+  "b", [d for d in dtypes.all if not (d.kind == "u" and d.itemsize > 1)], ids=lambda d: d.short
+)
 def test_promotion(a, b):
   ta, tb = getattr(torch, a.name), getattr(torch, b.name)
   for sa, sb in (((2,), (2,)), ((2,), ()), ((), (2,))):
     ours = Tensor.ones(*sa, dtype=a) + Tensor.ones(*sb, dtype=b)
-    assert ours.dtype.name == str((torch.ones(sa, dtype=ta) + torch.ones(sb, dtype=tb)).dtype).removeprefix("torch.")
+    assert ours.dtype.name == str((torch.ones(sa, dtype=ta) + torch.ones(sb, dtype=tb)).dtype).removeprefix(
+      "torch."
+    )
   for number in (True, 2, 2.5):
-    assert (Tensor.ones(2, dtype=a) * number).dtype.name == str((torch.ones(2, dtype=ta) * number).dtype).removeprefix("torch.")
+    assert (Tensor.ones(2, dtype=a) * number).dtype.name == str(
+      (torch.ones(2, dtype=ta) * number).dtype
+    ).removeprefix("torch.")
 
 
 def test_bfloat16_matmul_is_rounded_once():

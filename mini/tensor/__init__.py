@@ -1,6 +1,8 @@
-"""Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build
-on each other: handle, elementwise, movement, reduce, creation, random, indexing, multiply, normalize, autograd.
+"""Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
+each other: handle, elementwise, mathematics, activations, movement, reduce, creation, random, indexing, multiply,
+normalize, autograd.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Activations: element by element, what stands between the layers of a network."""
+
 from __future__ import annotations
 
 import math
@@ -6,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from mini.ir import graph
 from mini.ir.uop import const
-from mini.tensor.elementwise import Elementwise, add, negated
+from mini.tensor.elementwise import add, negated
 from mini.tensor.handle import fail
+from mini.tensor.mathematics import Mathematics
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Activations(Elementwise):
+class Activations(Mathematics):
   """relu and its like; of integers, where it is no relu, in float32."""
 
   def relu(self) -> Tensor:

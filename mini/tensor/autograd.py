@@ -4,6 +4,7 @@ What a gradient is stands in mini/grad.py, which works on nodes. Here is which n
 carry a `tag` node of their own, which remembers its handle. A gradient is a graph like any other: it can be
 differentiated again, and nothing is computed until it is asked for.
 """
+
 from __future__ import annotations
 
 import functools
@@ -13,6 +14,7 @@ from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 from mini.grad import gradient as node_gradient
+from mini.grad import plus
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, fail, needs
@@ -89,7 +91,9 @@ def depends_on_more(u: UOp, own: set[UOp]) -> bool:
 class Autograd(Normalize):
   """Backward."""
 
-  def backward(self, gradient: Tensor | None = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+  def backward(
+    self, gradient: Tensor | None = None, retain_graph: bool = False, create_graph: bool = False
+  ) -> None:
     """Add the gradient of this tensor to `.grad` of every leaf that requires one.
 
     gradient: what is passed back, in this shape; without it this must have one element. Once the tensor has been computed
@@ -104,12 +108,20 @@ class Autograd(Normalize):
     if self.dtype.kind != "f":
       fail(DTypeError, f"x.backward(): only float tensors have gradients, x is {self.dtype.name}", x=self)
     if not needs(self._uop):
-      spent = "its graph was dropped after the first backward(): retain_graph=True keeps it" if self._spent else ""
+      spent = (
+        "its graph was dropped after the first backward(): retain_graph=True keeps it" if self._spent else ""
+      )
       fail(MiniError, "x.backward(): x depends on no tensor that requires a gradient", hint=spent, x=self)
     if gradient is None and self.numel() != 1:
-      fail(ShapeError, f"x.backward(): x has {self.numel()} elements; a loss has one: x.sum() or x.mean() would fit, or give gradient=", x=self)
+      fail(
+        ShapeError,
+        f"x.backward(): x has {self.numel()} elements; a loss has one: x.sum() or x.mean() would fit, or give gradient=",
+        x=self,
+      )
     if gradient is not None and gradient.shape != self.shape:
-      fail(ShapeError, "x.backward(gradient): the gradient does not have x's shape", x=self, gradient=gradient)
+      fail(
+        ShapeError, "x.backward(gradient): the gradient does not have x's shape", x=self, gradient=gradient
+      )
     seed = graph.full(self.shape, 1, self.dtype) if gradient is None else graph.cast(gradient.uop, self.dtype)
     found = leaves(self.uop)
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
@@ -120,7 +132,7 @@ class Autograd(Normalize):
   def _accumulate(self, leaf: Handle, g: UOp) -> None:
     """leaf.grad += g, remembering where it came from: computing the leaf anew computes this loss with it."""
     before = leaf.grad
-    node = g if before is None else graph.alu("add", before.uop, g)
+    node = g if before is None else plus(before.uop, g)
     fresh = self._new(node) if before is None else before
     fresh.uop = node
     fresh._losses = (*(() if before is None else before._losses[-7:]), weakref.ref(self))
@@ -134,7 +146,11 @@ class Autograd(Normalize):
     [Tensor([6.], requires_grad=True)]
     """
     if gradient is None and self.numel() != 1:
-      fail(ShapeError, f"x.gradient(): x has {self.numel()} elements; a loss has one: x.sum() would fit, or give gradient=", x=self)
+      fail(
+        ShapeError,
+        f"x.gradient(): x has {self.numel()} elements; a loss has one: x.sum() would fit, or give gradient=",
+        x=self,
+      )
     seed = graph.full(self.shape, 1, self.dtype) if gradient is None else graph.cast(gradient.uop, self.dtype)
     for t in wrt:
       if not needs(t._uop):
@@ -157,7 +173,9 @@ def mapped(f: Callable[[Any], Any], tree: Any) -> Any:
   return type(tree)(mapped(f, v) for v in tree) if isinstance(tree, (list, tuple)) else tree
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+  f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
   """A function that returns f's value and its gradient with respect to the arguments `argnums`.
 
   f returns a tensor of one element (has_aux: and something else, handed on). An argument may be nested lists, tuples and
@@ -183,7 +201,11 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
       out = f(*inside, **kwargs)
       value, aux = out if has_aux else (out, None)
       if not isinstance(value, Handle) or value.numel() != 1 or value.dtype.kind != "f":
-        fail(ShapeError, "grad: the function must return a float tensor of one element; its sum() or mean() would fit", value=value)
+        fail(
+          ShapeError,
+          "grad: the function must return a float tensor of one element; its sum() or mean() would fit",
+          value=value,
+        )
       seed = graph.full(value.shape, 1, value.dtype)
       found = iter(zip(tags, node_gradient(value.uop, seed, [t._uop for t in tags])))
       open_ended = depends_on_more(value.uop, {t._uop for t in tags})
@@ -203,7 +225,9 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
   return both
 
 
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+  f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
   """A function that returns the gradient of f; with has_aux, (gradient, what else f returned).
 
   >>> grad(grad(lambda x: x * x * x))(Tensor(2.0)).item()

@@ -2,6 +2,7 @@
 
 All take `dtype=`, `device=` and `requires_grad=`. What is constant needs no memory until it is asked for.
 """
+
 from __future__ import annotations
 
 import math
@@ -38,7 +39,9 @@ class Creation(Reduce):
   """Static methods that make tensors."""
 
   @staticmethod
-  def full(size: Any, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def full(
+    size: Any, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """One value everywhere.
 
     >>> Tensor.full((2, 2), 7)
@@ -57,7 +60,9 @@ class Creation(Reduce):
     Tensor([[0, 0],
             [0, 0]])
     """
-    return Creation.full(checked_sizes("zeros", size), 0, dtype or dtypes.default_float, device, requires_grad)
+    return Creation.full(
+      checked_sizes("zeros", size), 0, dtype or dtypes.default_float, device, requires_grad
+    )
 
   @staticmethod
   def ones(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -67,9 +72,13 @@ class Creation(Reduce):
   @staticmethod
   def empty(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Values that nothing is promised of (here zeros)."""
-    return Creation.full(checked_sizes("empty", size), 0, dtype or dtypes.default_float, device, requires_grad)
+    return Creation.full(
+      checked_sizes("empty", size), 0, dtype or dtypes.default_float, device, requires_grad
+    )
 
-  def full_like(self, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def full_like(
+    self, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """One value everywhere, in this shape and type."""
     return Creation.full(self.shape, fill_value, dtype or self.dtype, device or self.device, requires_grad)
 
@@ -86,7 +95,14 @@ class Creation(Reduce):
     return self.full_like(0, dtype, device, requires_grad)
 
   @staticmethod
-  def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
     """start, start + step, ... up to, but without, end. With one number: from 0 up to it. int64 of ints, else float32.
 
     >>> Tensor.arange(2, 8, 2)
@@ -98,10 +114,19 @@ class Creation(Reduce):
     whole = all(isinstance(x, (int, np.integer)) for x in (start, end, step))
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
-    return placed(_line(n, start, step, kind, dtypes.int64 if whole else dtypes.float64), device, requires_grad)
+    return placed(
+      _line(n, start, step, kind, dtypes.int64 if whole else dtypes.float64), device, requires_grad
+    )
 
   @staticmethod
-  def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def linspace(
+    start: float,
+    end: float,
+    steps: int,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
     """`steps` numbers from start to end, both included, equally far apart.
 
     >>> Tensor.linspace(0, 1, 5)
@@ -112,12 +137,16 @@ class Creation(Reduce):
       fail(ShapeError, f"linspace: {steps} numbers")
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     line = _line(steps, start, step, dtypes.float64, dtypes.float64)
-    back = _line(steps, end - (steps - 1) * step if steps > 1 else start, step, dtypes.float64, dtypes.float64)
+    back = _line(
+      steps, end - (steps - 1) * step if steps > 1 else start, step, dtypes.float64, dtypes.float64
+    )
     first = graph.alu("lt", graph.iota(steps), const((steps + 1) // 2, dtypes.int32))
     return placed(graph.cast(graph.alu("where", first, line, back), kind), device, requires_grad)
 
   @staticmethod
-  def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def eye(
+    n: int, m: int | None = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """Ones on the diagonal of an n x m matrix, zeros elsewhere.
 
     >>> Tensor.eye(2)
@@ -125,19 +154,35 @@ class Creation(Reduce):
             [0., 1.]])
     """
     s = checked_sizes("eye", (n, n if m is None else m))
-    on = Creation._new(graph.expand_to(_column(s[0]), s)) == Creation._new(graph.expand_to(graph.iota(s[1]), s))
+    on = Creation._new(graph.expand_to(_column(s[0]), s)) == Creation._new(
+      graph.expand_to(graph.iota(s[1]), s)
+    )
     return placed(graph.cast(on.uop, as_dtype(dtype or dtypes.default_float)), device, requires_grad)
 
   @staticmethod
-  def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def tri(
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
     """Ones on and below the k-th diagonal of an n x m matrix, zeros above it."""
-    return Creation.ones(n, n if m is None else m, dtype=dtype, device=device).tril(k).requires_grad_(requires_grad)
+    return (
+      Creation.ones(n, n if m is None else m, dtype=dtype, device=device)
+      .tril(k)
+      .requires_grad_(requires_grad)
+    )
 
   @staticmethod
   def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor with a copy of an array's elements, of its type."""
     if not isinstance(array, np.ndarray):
-      fail(DTypeError, f"from_numpy: {type(array).__name__} is no numpy.ndarray; Tensor(...) takes lists and numbers")
+      fail(
+        DTypeError,
+        f"from_numpy: {type(array).__name__} is no numpy.ndarray; Tensor(...) takes lists and numbers",
+      )
     return Handle._final(array)
 
   @staticmethod
@@ -166,7 +211,13 @@ def _column(n: int) -> UOp:
 
 def _line(n: int, start: Any, step: Any, kind: DType, held: DType) -> UOp:
   """start + i * step, computed in the type `held`."""
-  if isinstance(start, float) and isinstance(step, float) and start.is_integer() and step.is_integer() and held is dtypes.float64:
+  if (
+    isinstance(start, float)
+    and isinstance(step, float)
+    and start.is_integer()
+    and step.is_integer()
+    and held is dtypes.float64
+  ):
     held, start, step = dtypes.int64, int(start), int(step)
   u = graph.iota(n, kind if held is dtypes.int64 and kind.kind in "iu" else held)
   u = graph.alu("mul", u, const(step, u.dtype)) if step != 1 else u

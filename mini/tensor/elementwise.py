@@ -1,9 +1,10 @@
-"""Element by element: arithmetic, comparisons, logic, mathematics.
+"""Element by element: arithmetic, comparisons, logic, choosing.
 
 Operands promote as in PyTorch (`result_type`): Python numbers adapt to tensors. Shapes broadcast as in NumPy.
 Integers wrap. Integer `//` and `%` round towards minus infinity, as in Python; by 0 they give 0.
 Every comparison with NaN is false, but for `!=`.
 """
+
 from __future__ import annotations
 
 import math
@@ -47,7 +48,14 @@ class Elementwise(Handle):
 
   # ---------------------------------------------------------------- how they are built
 
-  def _binary(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, swap: bool = False, dtype: DType | None = None) -> Tensor:
+  def _binary(
+    self,
+    what: str,
+    build: Callable[[UOp, UOp], UOp],
+    other: Operand,
+    swap: bool = False,
+    dtype: DType | None = None,
+  ) -> Tensor:
     """Promote, broadcast, build. NotImplemented, for Python to say so, if `other` is no operand."""
     other = self._coerced(other)
     if other is NotImplemented:
@@ -55,7 +63,9 @@ class Elementwise(Handle):
     a, b = nodes(what, (other, self) if swap else (self, other), dtype)
     return self._new(build(a, b))
 
-  def _named(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, dtype: DType | None = None) -> Tensor:
+  def _named(
+    self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, dtype: DType | None = None
+  ) -> Tensor:
     out = self._binary(what, build, other, dtype=dtype)
     if out is NotImplemented:
       fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
@@ -76,7 +86,9 @@ class Elementwise(Handle):
   def _integers(self, what: str, *operands: Operand) -> None:
     for x in (self, *operands):
       if isinstance(x, float) or (isinstance(x, Handle) and x.dtype.kind == "f"):
-        fail(DTypeError, f"{what}: bits of float numbers are not operated on; cast to an integer type", a=self)
+        fail(
+          DTypeError, f"{what}: bits of float numbers are not operated on; cast to an integer type", a=self
+        )
 
   # ---------------------------------------------------------------- arithmetic
 
@@ -106,10 +118,19 @@ class Elementwise(Handle):
       return self.floor_divide(other)
     if rounding_mode == "trunc":
       kind = result_type(self, other)
-      return self._named("div", _trunc_div, other) if kind.kind != "f" else self._named("a / b", _div, other).trunc()
+      return (
+        self._named("div", _trunc_div, other)
+        if kind.kind != "f"
+        else self._named("a / b", _div, other).trunc()
+      )
     if rounding_mode is not None:
       fail(ValueError, f'div: rounding_mode is None, "floor" or "trunc", not {rounding_mode!r}')
-    return self._named("a / b", _div, other, dtype=self._common(self._coerced(other)) if isinstance(other, (Handle, *Number)) else None)
+    return self._named(
+      "a / b",
+      _div,
+      other,
+      dtype=self._common(self._coerced(other)) if isinstance(other, (Handle, *Number)) else None,
+    )
 
   def floor_divide(self, other: Operand) -> Tensor:
     """a // b, rounded towards minus infinity. Integers divided by 0 give 0.
@@ -143,7 +164,11 @@ class Elementwise(Handle):
       if simple is not None:
         return self._new(simple)
       if kind.kind != "f" and exponent < 0:
-        fail(ValueError, "a ** b: integers to negative integer powers are not integers; cast a to a float type", a=self)
+        fail(
+          ValueError,
+          "a ** b: integers to negative integer powers are not integers; cast a to a float type",
+          a=self,
+        )
     return self._named("a ** b", _pow, exponent)
 
   def neg(self) -> Tensor:
@@ -195,7 +220,11 @@ class Elementwise(Handle):
 
   def __rtruediv__(self, other: Operand) -> Tensor:
     other = self._coerced(other)
-    return other if other is NotImplemented else self._binary("a / b", _div, other, True, dtype=self._common(other))
+    return (
+      other
+      if other is NotImplemented
+      else self._binary("a / b", _div, other, True, dtype=self._common(other))
+    )
 
   def __floordiv__(self, other: Operand) -> Tensor:
     return self._binary("a // b", _floor_div, other)
@@ -310,7 +339,9 @@ class Elementwise(Handle):
   def _filled(self, value: Any, dtype: DType = dtypes.bool) -> Tensor:
     return self._new(graph.full(self.shape, value, dtype))
 
-  def isclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+  def isclose(
+    self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+  ) -> Tensor:
     """Where |a - b| <= atol + rtol * |b|, or both are equal."""
     other = other if isinstance(other, Elementwise) else Handle._final(other)
     close = (self == other) | (((self - other).abs() <= atol + rtol * other.abs()) & other.isfinite())
@@ -484,150 +515,6 @@ class Elementwise(Handle):
     out = (out == math.inf).where(top if posinf is None else posinf, out)
     return (out == -math.inf).where(-top if neginf is None else neginf, out)
 
-  # ---------------------------------------------------------------- mathematics: of integers, in float32
-
-  def sqrt(self) -> Tensor:
-    """The square root; NaN of negative numbers.
-
-    >>> Tensor([4, 9]).sqrt()
-    Tensor([2., 3.])
-    """
-    return self._math("sqrt")
-
-  def rsqrt(self) -> Tensor:
-    """1 / sqrt(a)."""
-    return self._math("rsqrt")
-
-  def square(self) -> Tensor:
-    """a * a."""
-    return self._alu("mul", self.uop, self.uop)
-
-  def exp(self) -> Tensor:
-    """e to the power of a."""
-    return self._math("exp")
-
-  def exp2(self) -> Tensor:
-    """2 to the power of a."""
-    return self._math("exp2")
-
-  def expm1(self) -> Tensor:
-    """exp(a) - 1, accurate near 0."""
-    x = self._new(self._float())
-    small = x.abs() < 1
-    t = small.where(x * 0.5, 0).tanh()
-    return small.where(2 * t / (1 - t), x.exp() - 1)
-
-  def log(self) -> Tensor:
-    """The natural logarithm; -inf of 0, NaN of negative numbers."""
-    return self._math("log")
-
-  def log2(self) -> Tensor:
-    """The logarithm to the base 2."""
-    return self._math("log2")
-
-  def log10(self) -> Tensor:
-    """The logarithm to the base 10."""
-    return self.log2() * math.log10(2)
-
-  def log1p(self) -> Tensor:
-    """log(1 + a), accurate near 0 (W. Kahan's way: log(u) * a / (u - 1) with u = 1 + a)."""
-    x = self._new(self._float())
-    u = 1 + x
-    lost = u == 1
-    with_lost = lost | (u == x)  # tiny: log(1 + x) is x; huge: it is log(x)
-    ratio = with_lost.where(1, x.detach() / with_lost.where(1, u - 1).detach())  # makes up for the bits that 1 + x lost
-    return lost.where(x, u.log() * ratio.detach())
-
-  def sin(self) -> Tensor:
-    """The sine of radians."""
-    return self._math("sin")
-
-  def cos(self) -> Tensor:
-    """The cosine of radians."""
-    return self._math("cos")
-
-  def tan(self) -> Tensor:
-    """The tangent of radians."""
-    return self.sin() / self.cos()
-
-  def asin(self) -> Tensor:
-    """The inverse sine, in radians."""
-    return (self / ((1 - self) * (1 + self)).sqrt()).atan()
-
-  def acos(self) -> Tensor:
-    """The inverse cosine, in radians."""
-    return 2 * ((1 - self) / (1 + self)).sqrt().atan()
-
-  def atan(self) -> Tensor:
-    """The inverse tangent, in radians."""
-    return self._math("atan")
-
-  def sinh(self) -> Tensor:
-    """The hyperbolic sine."""
-    e = self.clamp(-1, 1).expm1()
-    return (self.abs() < 1).where((e + e / (e + 1)) * 0.5, (self.exp() - (-self).exp()) * 0.5)
-
-  def cosh(self) -> Tensor:
-    """The hyperbolic cosine."""
-    return (self.exp() + (-self).exp()) * 0.5
-
-  def tanh(self) -> Tensor:
-    """The hyperbolic tangent."""
-    return self._math("tanh")
-
-  def asinh(self) -> Tensor:
-    """The inverse hyperbolic sine."""
-    x = self.abs()
-    near = x < 1e6
-    small = near.where(x, 1)
-    out = near.where((small + small.square() / (1 + (small.square() + 1).sqrt())).log1p(), x.maximum(1).log() + math.log(2))
-    return (self < 0).where(-out, out)
-
-  def acosh(self) -> Tensor:
-    """The inverse hyperbolic cosine."""
-    t = self - 1
-    near = t < 1e6
-    small = near.where(t, 1)
-    return near.where((small + small.sqrt() * (small + 2).sqrt()).log1p(), self.maximum(1).log() + math.log(2))
-
-  def atanh(self) -> Tensor:
-    """The inverse hyperbolic tangent."""
-    return 0.5 * (2 * self / (1 - self)).log1p()
-
-  def erf(self) -> Tensor:
-    """The error function."""
-    return self._math("erf")
-
-  def floor(self) -> Tensor:
-    """The largest integer not above a, as a float; integers stay."""
-    return self._rounded("floor")
-
-  def ceil(self) -> Tensor:
-    """The least integer not below a, as a float; integers stay."""
-    return self._rounded("ceil")
-
-  def trunc(self) -> Tensor:
-    """Without the fraction: rounded towards zero."""
-    return self._rounded("trunc")
-
-  def round(self, decimals: int = 0) -> Tensor:
-    """The nearest integer, halves to the even one; with decimals, so many digits behind the point.
-
-    >>> Tensor([0.5, 1.5, 2.5]).round()
-    Tensor([0., 2., 2.])
-    """
-    if decimals == 0 or self.dtype.kind != "f":
-      return self._rounded("round")
-    scale = 10.0 ** abs(decimals)
-    return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
-
-  def frac(self) -> Tensor:
-    """What trunc takes away."""
-    return self - self.trunc()
-
-  def _rounded(self, op: str) -> Tensor:
-    return self._alu(op, self.uop) if self.dtype.kind == "f" else self._new(self.uop)
-
 
 # ---------------------------------------------------------------- the operations, on nodes of one type and shape
 
@@ -690,13 +577,17 @@ def _xor(a: UOp, b: UOp) -> UOp:
 
 def _on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
   """The operation on what each input is as a boolean."""
-  return lambda a, b: graph.alu(op, graph.alu("ne", a, const(0, a.dtype)), graph.alu("ne", b, const(0, b.dtype)))
+  return lambda a, b: graph.alu(
+    op, graph.alu("ne", a, const(0, a.dtype)), graph.alu("ne", b, const(0, b.dtype))
+  )
 
 
 def _floor_div(a: UOp, b: UOp) -> UOp:
   if a.dtype.kind != "f":
     return graph.alu("div", a, b)
-  quotient = graph.alu("round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b))  # a whole number, but for rounding
+  quotient = graph.alu(
+    "round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b)
+  )  # a whole number, but for rounding
   return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
 
 
@@ -709,7 +600,11 @@ def _with_sign_of(a: UOp, u: UOp) -> UOp:
 
 
 def _fmod(a: UOp, b: UOp) -> UOp:
-  return graph.alu("mod", a, b) if a.dtype.kind == "u" else _with_sign_of(a, graph.alu("mod", _magnitude(a), _magnitude(b)))
+  return (
+    graph.alu("mod", a, b)
+    if a.dtype.kind == "u"
+    else _with_sign_of(a, graph.alu("mod", _magnitude(a), _magnitude(b)))
+  )
 
 
 def _trunc_div(a: UOp, b: UOp) -> UOp:

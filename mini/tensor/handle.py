@@ -3,8 +3,10 @@
 A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
-before: Handle < Elementwise < Movement < Reduce < Creation < Random < Indexing < Multiply < Normalize < Autograd < Tensor.
+before: Handle < Elementwise < Mathematics < Activations < Movement < Reduce < Creation < Random < Indexing < Multiply
+< Normalize < Autograd < Tensor.
 """
+
 from __future__ import annotations
 
 import os
@@ -134,7 +136,9 @@ def needs(u: UOp) -> bool:
   if got is None:
     for n in [u] if all("needs" in s.memo for s in u.src) else toposort(u):
       if "needs" not in n.memo:
-        n.memo["needs"] = n.dtype.kind == "f" and n.op != "detach" and (n.op == "tag" or any(s.memo["needs"] for s in n.src))
+        n.memo["needs"] = (
+          n.dtype.kind == "f" and n.op != "detach" and (n.op == "tag" or any(s.memo["needs"] for s in n.src))
+        )
     got = u.memo["needs"]
   return got
 
@@ -153,21 +157,36 @@ def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   if isinstance(data, (bytes, bytearray, memoryview)):
     data = np.frombuffer(data, np.uint8)
   typed = isinstance(data, (np.ndarray, np.generic))
-  if not typed and not isinstance(data, (bool, int, float, list, tuple, range)) and not hasattr(data, "__array__"):
-    raise DTypeError(f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array")
+  if (
+    not typed
+    and not isinstance(data, (bool, int, float, list, tuple, range))
+    and not hasattr(data, "__array__")
+  ):
+    raise DTypeError(
+      f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array"
+    )
   try:
+    exact = (
+      dtype is dtypes.uint64 and not typed
+    )  # a list with numbers beyond int64 would become one of floats
+    array = np.asarray(data, np.uint64 if exact else None)
+  except OverflowError:
     array = np.asarray(data)
   except ValueError:
     raise ShapeError("Tensor: the nested lists do not all have the same length") from None
   if array.dtype.kind not in "biuf" and not typed:
-    raise DTypeError("Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors")
+    raise DTypeError(
+      "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
+    )
   if array.size == 0 and not typed:
     return array, dtype or dtypes.default_float
   if dtype is not None:
     return array, dtype
   if typed or array.dtype.kind in "u":
     if array.dtype.newbyteorder("=") not in BY_NUMPY:
-      raise DTypeError(f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}")
+      raise DTypeError(
+        f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}"
+      )
     return array, BY_NUMPY[array.dtype.newbyteorder("=")]
   return array, {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float}[array.dtype.kind]
 
@@ -183,7 +202,13 @@ def device_of(u: UOp) -> str:
   if got is None:
     for n in toposort(u):
       if "device" not in n.memo:
-        own = n.arg[0].device if n.op == "buffer" and isinstance(n.arg[0], Buffer) else n.arg if n.op == "copy" else ""
+        own = (
+          n.arg[0].device
+          if n.op == "buffer" and isinstance(n.arg[0], Buffer)
+          else n.arg
+          if n.op == "copy"
+          else ""
+        )
         n.memo["device"] = own or next((d for s in n.src if (d := s.memo["device"])), "")
     got = u.memo["device"]
   return got or default_device()
@@ -344,7 +369,9 @@ class Handle:
     if local.current is not None:
       local.current.realize(tensors)
       return self  # type: ignore[return-value]
-    losses = [loss for t in tensors if t.grad is not None for ref in t.grad._losses if (loss := ref()) is not None]
+    losses = [
+      loss for t in tensors if t.grad is not None for ref in t.grad._losses if (loss := ref()) is not None
+    ]
     pending = [t for t in dict.fromkeys(tensors + losses) if not t.is_realized]
     nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
     if nodes:
@@ -427,8 +454,15 @@ class Handle:
     array = self.numpy()
     return array if dtype is None else array.astype(dtype)
 
+  def __reduce__(self) -> tuple:  # of pickle and copy: the values
+    return _rebuilt, (self.numpy(), self.dtype, self._is_own_tag())
+
   def __repr__(self) -> str:
-    about = "" if self.dtype in (dtypes.default_float, dtypes.default_int, dtypes.bool) else f", dtype={self.dtype.name}"
+    about = (
+      ""
+      if self.dtype in (dtypes.default_float, dtypes.default_int, dtypes.bool)
+      else f", dtype={self.dtype.name}"
+    )
     about += ", requires_grad=True" if self.requires_grad else ""
     if local.current is not None:
       return f"Tensor({spelled(self)} being traced)"
@@ -442,7 +476,9 @@ class Handle:
 
   def _number(self, what: str) -> Any:
     if self.numel() != 1:
-      fail(ShapeError, f"{what}: x has {self.numel()} elements, not one; any() or all() make one of them", x=self)
+      fail(
+        ShapeError, f"{what}: x has {self.numel()} elements, not one; any() or all() make one of them", x=self
+      )
     if local.current is not None:
       local.current.value(self, what)
     return self.item()
@@ -499,12 +535,24 @@ class Handle:
     if value is NotImplemented:
       return value
     if self._is_own_tag() and local.gradients:
-      fail(MiniError, f"{what}: a is a leaf that requires a gradient; do it under no_grad(), or with a.assign(...)", a=self)
+      fail(
+        MiniError,
+        f"{what}: a is a leaf that requires a gradient; do it under no_grad(), or with a.assign(...)",
+        a=self,
+      )
     if value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
     if _CATEGORY[value.dtype.kind] > _CATEGORY[self.dtype.kind]:
-      fail(DTypeError, f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}", a=self)
-    return self.assign(value) if self._is_own_tag() else self.replace(Handle._new(graph.cast(value.uop, self.dtype)))
+      fail(
+        DTypeError,
+        f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}",
+        a=self,
+      )
+    return (
+      self.assign(value)
+      if self._is_own_tag()
+      else self.replace(Handle._new(graph.cast(value.uop, self.dtype)))
+    )
 
   # ---------------------------------------------------------------- gradients: what a handle knows of them
 
@@ -542,13 +590,19 @@ class Handle:
     Tensor([2., 4.])
     """
     if requires_grad and self.dtype.kind != "f":
-      fail(DTypeError, f"requires_grad: only float tensors have gradients, this one is {self.dtype.name}", x=self)
+      fail(
+        DTypeError, f"requires_grad: only float tensors have gradients, this one is {self.dtype.name}", x=self
+      )
     if requires_grad and not needs(self._uop):
       self._tag(self._uop)
     elif not requires_grad and self._is_own_tag():
       self.uop = untagged(self._uop)
     elif not requires_grad and needs(self._uop):
-      fail(MiniError, "requires_grad_(False): x depends on a tensor that requires a gradient; use x.detach()", x=self)
+      fail(
+        MiniError,
+        "requires_grad_(False): x depends on a tensor that requires a gradient; use x.detach()",
+        x=self,
+      )
     return self  # type: ignore[return-value]
 
   def detach(self) -> Tensor:
@@ -571,6 +625,10 @@ class Handle:
     return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented
 
 
+def _rebuilt(array: np.ndarray, dtype: DType, requires_grad: bool) -> Tensor:
+  return Handle._final(array, dtype=dtype, requires_grad=requires_grad)
+
+
 def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **names: Any) -> list[UOp]:
   """The operands of an elementwise operation as nodes of one type and one shape; () stays () and is repeated."""
   if dtype is None:
@@ -590,8 +648,12 @@ def broadcast(what: str, found: list[UOp], operands: Sequence[Any]) -> list[UOp]
   common = broadcast_shape(*shapes)
   if common is None:
     tensors = {n: x for n, x in zip("abcd", operands) if isinstance(x, Handle)}
-    fail(ShapeError, f"{what}: the shapes {' and '.join(str(x.shape) for x in tensors.values())} do not repeat to a common one",
-         hint=fitting(list(tensors.values())), **tensors)
+    fail(
+      ShapeError,
+      f"{what}: the shapes {' and '.join(str(x.shape) for x in tensors.values())} do not repeat to a common one",
+      hint=fitting(list(tensors.values())),
+      **tensors,
+    )
   return [graph.expand_to(u, common) if graph.shape(u) else u for u in found]
 
 

@@ -4,6 +4,7 @@ Ints, slices with any step, None, Ellipsis, boolean masks and integer tensors, a
 basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter. A mask asks how many are true, so it is
 computed at once - but for `t[mask] = number`, which is a select. Setting rebinds the handle: nothing else changes.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -92,9 +93,20 @@ class Indexing(Random):
 
   def _masked(self, mask: Handle, value: Any) -> UOp:
     if mask.shape != self.shape[: mask.ndim]:
-      fail(IndexError, f"x[mask]: the mask has shape {mask.shape}, the axes that it covers {self.shape[: mask.ndim]}", x=self, mask=mask)
-    number = graph.reshape(graph.cast(value.uop, self.dtype), ()) if isinstance(value, Handle) else const(value, self.dtype)
-    wide_mask = graph.expand(graph.reshape(mask.uop, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape)
+      fail(
+        IndexError,
+        f"x[mask]: the mask has shape {mask.shape}, the axes that it covers {self.shape[: mask.ndim]}",
+        x=self,
+        mask=mask,
+      )
+    number = (
+      graph.reshape(graph.cast(value.uop, self.dtype), ())
+      if isinstance(value, Handle)
+      else const(value, self.dtype)
+    )
+    wide_mask = graph.expand(
+      graph.reshape(mask.uop, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape
+    )
     return graph.alu("where", wide_mask, number, self.uop)
 
   def _replaced(self, plan: Plan, value: Any) -> UOp:
@@ -150,8 +162,11 @@ class Indexing(Random):
         host.append(None if values is None else self._bounded(values, n, len(cuts) - 1))
         indices.append(item if isinstance(item, Handle) else Handle._final(host[-1], device=self.device))
     if len(indices) > 1 and broadcast_shape(*(i.shape for i in indices)) is None:
-      fail(ShapeError, f"x[{', '.join('i' * len(indices))}]: the shapes of the integer tensors do not repeat to a common one",
-           **named(indices))
+      fail(
+        ShapeError,
+        f"x[{', '.join('i' * len(indices))}]: the shapes of the integer tensors do not repeat to a common one",
+        **named(indices),
+      )
     return Plan(tuple(cuts), tuple(shape), tuple(axes), tuple(indices), tuple(host))
 
   def _items(self, index: Any) -> list[Any]:
@@ -180,7 +195,11 @@ class Indexing(Random):
     if isinstance(x, (list, tuple, range)):
       x = np.asarray(x) if len(x) else np.zeros(0, np.int64)
     if isinstance(x, np.ndarray):
-      x = x if x.dtype.kind in "iub" else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
+      x = (
+        x
+        if x.dtype.kind in "iub"
+        else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
+      )
       return [Handle._final(x)] if x.dtype.kind == "b" else [x.astype(np.int64)]
     if isinstance(x, Handle):
       if x.dtype.kind == "f":
@@ -188,13 +207,19 @@ class Indexing(Random):
       return [x]
     if hasattr(x, "__index__"):
       return [x.__index__()]
-    fail(IndexError, f"x[i]: {x!r} is no index: ints, slices, None, ..., masks and integer tensors are", x=self)
+    fail(
+      IndexError, f"x[i]: {x!r} is no index: ints, slices, None, ..., masks and integer tensors are", x=self
+    )
 
   def _masks(self, items: list[Any]) -> list[Any]:
     """With masks as the places where they are true, one integer array per axis that a mask covers."""
     if not any(isinstance(x, Handle) and x.dtype is dtypes.bool or isinstance(x, _Flag) for x in items):
       return items
-    covered = sum(x.ndim if isinstance(x, Handle) and x.dtype is dtypes.bool else 0 if isinstance(x, _Flag) else 1 for x in items if x is not None)
+    covered = sum(
+      x.ndim if isinstance(x, Handle) and x.dtype is dtypes.bool else 0 if isinstance(x, _Flag) else 1
+      for x in items
+      if x is not None
+    )
     extra = covered - self.ndim
     out: list[Any] = []
     for x in items:
@@ -205,7 +230,12 @@ class Indexing(Random):
         continue
       axis = sum(1 for y in out if y is not None)
       if x.shape != self.shape[axis : axis + x.ndim]:
-        fail(IndexError, f"x[mask]: the mask has shape {x.shape}, the axes that it covers {self.shape[axis : axis + x.ndim]}", x=self, mask=x)
+        fail(
+          IndexError,
+          f"x[mask]: the mask has shape {x.shape}, the axes that it covers {self.shape[axis : axis + x.ndim]}",
+          x=self,
+          mask=x,
+        )
       out.extend(places.astype(np.int64) for places in np.nonzero(x.numpy()))
     while extra > 0 and out and out[-1] == slice(None) and not isinstance(out[-1], np.ndarray):
       out.pop()
@@ -247,7 +277,9 @@ class Indexing(Random):
         u = graph.cast(u, dtypes.int64)
       u = _from_front(u, n) if known is None else u
       if known is None and len(sizes) > 1:
-        inside = graph.alu("and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, const(n, u.dtype)))
+        inside = graph.alu(
+          "and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, const(n, u.dtype))
+        )
         inside = graph.expand_to(inside, common)
         valid = inside if valid is None else graph.alu("and", valid, inside)
       u = graph.expand_to(u, common)
@@ -267,7 +299,9 @@ class Indexing(Random):
             [4]])
     """
     a = self._along("gather", dim, index)
-    u = graph.shrink(self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape))))
+    u = graph.shrink(
+      self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape)))
+    )
     return self._new(graph.gather(u, index.uop, a) if self.ndim else self.uop)
 
   def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -281,10 +315,17 @@ class Indexing(Random):
       return self.reshape(-1).take_along_dim(indices.reshape(-1), 0)
     a = self._axis(dim, "take_along_dim")
     if indices.ndim != self.ndim:
-      fail(ShapeError, f"take_along_dim: indices have {indices.ndim} axes, x has {self.ndim}", x=self, indices=indices)
+      fail(
+        ShapeError,
+        f"take_along_dim: indices have {indices.ndim} axes, x has {self.ndim}",
+        x=self,
+        indices=indices,
+      )
     rest = broadcast_shape(*((*s[:a], 1, *s[a + 1 :]) for s in (self.shape, indices.shape)))
     if rest is None:
-      fail(ShapeError, "take_along_dim: the other axes do not repeat to a common shape", x=self, indices=indices)
+      fail(
+        ShapeError, "take_along_dim: the other axes do not repeat to a common shape", x=self, indices=indices
+      )
     x = graph.expand(self.uop, (*rest[:a], self.shape[a], *rest[a + 1 :]))
     i = graph.expand(_from_front(indices.uop, self.shape[a]), (*rest[:a], indices.shape[a], *rest[a + 1 :]))
     return self._new(graph.gather(x, i, a))
@@ -325,20 +366,32 @@ class Indexing(Random):
     """
     return self._new(self._scattered("scatter_add", dim, index, src, "add"))
 
-  def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+  def scatter_reduce(
+    self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
+  ) -> Tensor:
     """As scatter_add, with reduce = "sum", "prod", "mean", "amax" or "amin"; self takes part if include_self."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-      fail(ValueError, f'scatter_reduce: reduce is "sum", "prod", "mean", "amax" or "amin", not {reduce!r}', x=self)
+      fail(
+        ValueError,
+        f'scatter_reduce: reduce is "sum", "prod", "mean", "amax" or "amin", not {reduce!r}',
+        x=self,
+      )
     x: Any = self
     if not include_self:
       start = {"sum": 0, "mean": 0, "prod": 1}.get(reduce)
-      touched = Handle._new(Indexing.full(self.shape, False, dtypes.bool)._scattered("scatter_reduce", dim, index, True, "set"))
+      touched = Handle._new(
+        Indexing.full(self.shape, False, dtypes.bool)._scattered("scatter_reduce", dim, index, True, "set")
+      )
       x = touched.where(least_of(self, reduce) if start is None else start, self).to(self.dtype)
     if reduce == "amin":
       turned, back = (x.neg(), src.neg()) if self.dtype.kind == "f" else (~x, ~src)
       out = Handle._new(turned._scattered("scatter_reduce", dim, index, back, "max"))
       return out.neg() if self.dtype.kind == "f" else ~out
-    out = Handle._new(x._scattered("scatter_reduce", dim, index, src, {"sum": "add", "mean": "add", "prod": "mul", "amax": "max"}[reduce]))
+    out = Handle._new(
+      x._scattered(
+        "scatter_reduce", dim, index, src, {"sum": "add", "mean": "add", "prod": "mul", "amax": "max"}[reduce]
+      )
+    )
     if reduce != "mean":
       return out
     count = x.full_like(1 if include_self else 0).scatter_add(dim, index, src.full_like(1)).maximum(1)
@@ -350,7 +403,12 @@ class Indexing(Random):
       if src.ndim != index.ndim or any(n > m for n, m in zip(index.shape, src.shape)):
         fail(ShapeError, f"{what}: src does not cover the index", x=self, index=index, src=src)
       if src.dtype is not self.dtype:
-        fail(DTypeError, f"{what}: src is {src.dtype.name}, x is {self.dtype.name}; src.to(x.dtype) would fit", x=self, src=src)
+        fail(
+          DTypeError,
+          f"{what}: src is {src.dtype.name}, x is {self.dtype.name}; src.to(x.dtype) would fit",
+          x=self,
+          src=src,
+        )
       value = graph.shrink(src.uop, tuple((0, n) for n in index.shape))
     else:
       value = graph.full(index.shape, src, self.dtype)
@@ -360,7 +418,9 @@ class Indexing(Random):
     cuts = [Cut(n, 0, 1, n if b == a else m, False) for b, (n, m) in enumerate(zip(self.shape, index.shape))]
     base = cut(self.uop, cuts)
     wider = wide(self.dtype) if kind in ("add", "mul") else self.dtype
-    new = graph.cast(graph.scatter(graph.cast(base, wider), index.uop, graph.cast(value, wider), kind, a), self.dtype)
+    new = graph.cast(
+      graph.scatter(graph.cast(base, wider), index.uop, graph.cast(value, wider), kind, a), self.dtype
+    )
     if all(c.taken == c.size for c in cuts):
       return new
     here = uncut(graph.full(graph.shape(new), True, dtypes.bool), cuts)
@@ -370,8 +430,15 @@ class Indexing(Random):
     a = self._axis(dim, what)
     if not isinstance(index, Handle) or index.dtype.kind not in "iu":
       fail(DTypeError, f"{what}: the index is no integer tensor", x=self, index=index)
-    if index.ndim != self.ndim or any(n > m for b, (n, m) in enumerate(zip(index.shape, self.shape)) if b != a):
-      fail(ShapeError, f"{what}: the index has more axes than x or is larger along another axis than {a}", x=self, index=index)
+    if index.ndim != self.ndim or any(
+      n > m for b, (n, m) in enumerate(zip(index.shape, self.shape)) if b != a
+    ):
+      fail(
+        ShapeError,
+        f"{what}: the index has more axes than x or is larger along another axis than {a}",
+        x=self,
+        index=index,
+      )
     return a
 
   def index_add(self, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
@@ -385,7 +452,13 @@ class Indexing(Random):
   def _at_places(self, what: str, dim: int, index: Any, source: Any, kind: str) -> Tensor:
     a = self._axis(dim, what)
     if index.ndim > 1 or source.shape != (*self.shape[:a], index.numel(), *self.shape[a + 1 :]):
-      fail(ShapeError, f"{what}: source does not have x's shape with {index.numel()} along axis {a}", x=self, index=index, source=source)
+      fail(
+        ShapeError,
+        f"{what}: source does not have x's shape with {index.numel()} along axis {a}",
+        x=self,
+        index=index,
+        source=source,
+      )
     ones = (1,) * (self.ndim - 1 - a)
     i = graph.expand_to(graph.reshape(index.uop, (index.numel(), *ones)), source.shape)
     return self._new(graph.scatter(self.uop, i, graph.cast(source.uop, self.dtype), kind, a))
@@ -399,7 +472,9 @@ class Indexing(Random):
     plan = self._plan(tuple(indices))
     base = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
     value = self._fitted(values, _taken_shape(plan.shape, plan.axes, plan.indices))
-    return self._new(graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add", plan.indices), self.shape))
+    return self._new(
+      graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add", plan.indices), self.shape)
+    )
 
   # ---------------------------------------------------------------- masks
 
@@ -429,7 +504,6 @@ class Indexing(Random):
 
 class _Flag:
   """A Python boolean that stands in an index."""
-
 
 
 def _single(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 Axes may count from the end; `dim=` may be written `axis=` by position. Sizes are given as a tuple or as several ints.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -68,7 +69,11 @@ class Movement(Activations):
       if rest and self.numel() % rest == 0:
         sizes = tuple(self.numel() // rest if n == -1 else n for n in sizes)
     if prod(sizes) != self.numel() or min(sizes, default=0) < 0:
-      fail(ShapeError, f"x.reshape({', '.join(map(str, sizes))}): x has {self.numel()} elements, which do not fill that shape", x=self)
+      fail(
+        ShapeError,
+        f"x.reshape({', '.join(map(str, sizes))}): x has {self.numel()} elements, which do not fill that shape",
+        x=self,
+      )
     return self._new(graph.reshape(self.uop, sizes))
 
   def view(self, *shape: Any) -> Tensor:
@@ -84,7 +89,9 @@ class Movement(Activations):
     a, b = self._axis(start_dim, "flatten"), self._axis(end_dim, "flatten")
     if a > b:
       fail(ShapeError, f"flatten: start_dim {start_dim} lies behind end_dim {end_dim}", x=self)
-    return self._new(graph.reshape(self.uop, (*self.shape[:a], prod(self.shape[a : b + 1]), *self.shape[b + 1 :])))
+    return self._new(
+      graph.reshape(self.uop, (*self.shape[:a], prod(self.shape[a : b + 1]), *self.shape[b + 1 :]))
+    )
 
   def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
     """One axis as several; a size of -1 is what is left.
@@ -107,7 +114,9 @@ class Movement(Activations):
     (2,)
     """
     axes = self._axes(dim, "squeeze")
-    return self._new(graph.reshape(self.uop, tuple(n for a, n in enumerate(self.shape) if n != 1 or a not in axes)))
+    return self._new(
+      graph.reshape(self.uop, tuple(n for a, n in enumerate(self.shape) if n != 1 or a not in axes))
+    )
 
   def unsqueeze(self, dim: int) -> Tensor:
     """With an axis of size 1 put in at dim."""
@@ -125,7 +134,11 @@ class Movement(Activations):
     own = (1,) * (len(sizes) - self.ndim) + self.shape
     sizes = tuple(n if m == -1 else m for n, m in zip(own, sizes)) if len(own) == len(sizes) else sizes
     if len(own) != len(sizes) or any(n not in (1, m) for n, m in zip(own, sizes)):
-      fail(ShapeError, f"x.expand({', '.join(map(str, sizes))}): {self.shape} does not repeat to that: only axes of size 1 do", x=self)
+      fail(
+        ShapeError,
+        f"x.expand({', '.join(map(str, sizes))}): {self.shape} does not repeat to that: only axes of size 1 do",
+        x=self,
+      )
     return self._new(graph.expand_to(self.uop, sizes))
 
   def broadcast_to(self, *shape: Any) -> Tensor:
@@ -172,7 +185,9 @@ class Movement(Activations):
       fail(ShapeError, f"movedim: {source} and {destination} are not equally many axes", x=self)
     there = dict(zip(tos, froms))
     rest = iter(a for a in range(self.ndim) if a not in froms)
-    return self._new(graph.permute(self.uop, tuple(there[a] if a in there else next(rest) for a in range(self.ndim))))
+    return self._new(
+      graph.permute(self.uop, tuple(there[a] if a in there else next(rest) for a in range(self.ndim)))
+    )
 
   @property
   def T(self) -> Tensor:
@@ -292,7 +307,9 @@ class Movement(Activations):
       widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
       if len(padding) % 2:
         fail(ShapeError, f"pad: {len(padding)} widths are not pairs (before, after)", x=self)
-    if len(widths) != self.ndim or any(n + min(lo, 0) + min(hi, 0) < 0 for n, (lo, hi) in zip(self.shape, widths)):
+    if len(widths) != self.ndim or any(
+      n + min(lo, 0) + min(hi, 0) < 0 for n, (lo, hi) in zip(self.shape, widths)
+    ):
       fail(ShapeError, f"pad: the widths {tuple(padding)} do not fit the {self.ndim} axes of x", x=self)
     return widths
 
@@ -306,7 +323,10 @@ class Movement(Activations):
     if mode == "circular":
       sides = span(u, axis, n - before, n), span(u, axis, 0, after)
     elif mode == "reflect":
-      sides = graph.flip(span(u, axis, 1, before + 1), (axis,)), graph.flip(span(u, axis, n - 1 - after, n - 1), (axis,))
+      sides = (
+        graph.flip(span(u, axis, 1, before + 1), (axis,)),
+        graph.flip(span(u, axis, n - 1 - after, n - 1), (axis,)),
+      )
     else:
       sides = _tiled(span(u, axis, 0, 1), axis, before), _tiled(span(u, axis, n - 1, n), axis, after)
     return self._new(graph.cat((sides[0], u, sides[1]), axis))
@@ -328,7 +348,9 @@ class Movement(Activations):
     n = self.shape[a]
     start = start + n if start < 0 else start
     if not 0 <= start <= start + length <= n:
-      fail(ShapeError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self)
+      fail(
+        ShapeError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self
+      )
     return self._new(span(self.uop, a, start, start + length))
 
   def select(self, dim: int, index: int) -> Tensor:
@@ -349,7 +371,11 @@ class Movement(Activations):
         fail(ShapeError, f"split: pieces of size {sizes}", x=self)
       sizes = [min(sizes, n - i) for i in range(0, max(n, 1), sizes)]
     if sum(sizes) != n:
-      fail(ShapeError, f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, not to the {n} of axis {a}", x=self)
+      fail(
+        ShapeError,
+        f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, not to the {n} of axis {a}",
+        x=self,
+      )
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return tuple(self._new(span(self.uop, a, end - n, end)) for n, end in zip(sizes, ends))
 
@@ -358,7 +384,9 @@ class Movement(Activations):
     if chunks < 1:
       fail(ShapeError, f"chunk: {chunks} pieces", x=self)
     n = self.shape[self._axis(dim, "chunk")]
-    return self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self.uop) for _ in range(chunks))
+    return (
+      self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self.uop) for _ in range(chunks))
+    )
 
   def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
     """The elements along dim, as tensors without that axis."""
@@ -373,7 +401,9 @@ class Movement(Activations):
     """
     a = self._axis(dim, "unfold")
     if size > self.shape[a] or step < 1:
-      fail(ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {self.shape[a]}", x=self)
+      fail(
+        ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {self.shape[a]}", x=self
+      )
     s = self.ndim
     order = (*range(a), a + 1, *range(a + 2, s + 1), a)
     return self._new(graph.permute(windows(self.uop, a, size, step), order))
@@ -422,7 +452,9 @@ class Movement(Activations):
     s = graph.shape(x)[:-2]
     flat = graph.reshape(x, (*s, size * size))  # the diagonal has every size+1-th element
     flat = graph.pad(flat, around(graph.shape(flat), len(s), 0, size))
-    return self._new(graph.reshape(span(graph.reshape(flat, (*s, size, size + 1)), len(s) + 1, 0, 1), (*s, size)))
+    return self._new(
+      graph.reshape(span(graph.reshape(flat, (*s, size, size + 1)), len(s) + 1, 0, 1), (*s, size))
+    )
 
   def diag_embed(self, offset: int = 0) -> Tensor:
     """Matrices, as the last two axes, with the last axis on a diagonal and zeros elsewhere."""
@@ -433,7 +465,12 @@ class Movement(Activations):
     x = graph.pad(x, around(graph.shape(x), side, 0, abs(offset)))
     row, column = _grid(size, size)
     on = equals_offset(row, column, offset)
-    return self._alu("where", graph.expand_to(on, (*s, size, size)), graph.expand_to(x, (*s, size, size)), const(0, self.dtype))
+    return self._alu(
+      "where",
+      graph.expand_to(on, (*s, size, size)),
+      graph.expand_to(x, (*s, size, size)),
+      const(0, self.dtype),
+    )
 
   # ---------------------------------------------------------------- joining
 
@@ -462,7 +499,11 @@ class Movement(Activations):
       if not t.shape:
         fail(ShapeError, "cat: a 0-d tensor has no axis to be joined along; Tensor.stack makes one", **names)
       if t.ndim != first.ndim or any(n != m for b, (n, m) in enumerate(zip(first.shape, t.shape)) if b != a):
-        fail(ShapeError, f"cat: {spelled(t)} does not go behind {spelled(first)} along axis {a}: the other axes differ", **names)
+        fail(
+          ShapeError,
+          f"cat: {spelled(t)} does not go behind {spelled(first)} along axis {a}: the other axes differ",
+          **names,
+        )
     kind = _promoted("cat", tensors)
     return Handle._new(graph.cat(tuple(graph.cast(t.uop, kind) for t in tensors), a))
 
@@ -477,7 +518,9 @@ class Movement(Activations):
     for t in tensors:
       if t.shape != tensors[0].shape:
         fail(ShapeError, "stack: the shapes differ", **named(tensors))
-    return Movement._joined([t.unsqueeze(tensors[0]._axis(dim, "stack", tensors[0].ndim + 1)) for t in tensors], dim)
+    return Movement._joined(
+      [t.unsqueeze(tensors[0]._axis(dim, "stack", tensors[0].ndim + 1)) for t in tensors], dim
+    )
 
   @staticmethod
   def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -497,7 +540,9 @@ class Movement(Activations):
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
     shape = tuple(t.numel() for t in tensors)
-    grids = [t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(tensors)]
+    grids = [
+      t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(tensors)
+    ]
     return tuple(g.transpose(0, 1) for g in grids) if indexing == "xy" and len(grids) > 1 else tuple(grids)
 
   # ---------------------------------------------------------------- memory
@@ -558,7 +603,9 @@ def _tiled(u: UOp, axis: int, times: int) -> UOp:
   if times == 1:
     return u
   u = graph.reshape(u, (*s[:axis], 1, *s[axis:]))
-  return graph.reshape(graph.expand(u, (*s[:axis], times, *s[axis:])), (*s[:axis], times * s[axis], *s[axis + 1 :]))
+  return graph.reshape(
+    graph.expand(u, (*s[:axis], times, *s[axis:])), (*s[:axis], times * s[axis], *s[axis + 1 :])
+  )
 
 
 def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> UOp:

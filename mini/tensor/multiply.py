@@ -3,6 +3,7 @@
 A matrix product is a multiplication under a sum - a[.., n, 1, k] * b[.., 1, m, k], summed over k - and nothing else:
 the scheduler finds it there. float16 and bfloat16 are multiplied and summed in float32 and rounded once.
 """
+
 from __future__ import annotations
 
 import math
@@ -44,15 +45,30 @@ class Multiply(Indexing):
     kind = _common("a @ b", self, other)
     k, met = self.shape[-1], other.shape[-2] if other.ndim > 1 else other.shape[0]
     if k != met:
-      fail(ShapeError, f"a @ b: the last axis of a is {k}, but the axis of b that it meets is {met}", hint=_fitting(self.shape, other.shape), a=self, b=other)
+      fail(
+        ShapeError,
+        f"a @ b: the last axis of a is {k}, but the axis of b that it meets is {met}",
+        hint=_fitting(self.shape, other.shape),
+        a=self,
+        b=other,
+      )
     left = self.shape[:-1] if self.ndim > 1 else (1,)
     right = (*other.shape[:-2], other.shape[-1]) if other.ndim > 1 else (1,)
     batch = broadcast_shape(left[:-1], right[:-1])
     if batch is None:
-      fail(ShapeError, f"a @ b: the leading axes {left[:-1]} and {right[:-1]} do not repeat to common ones", a=self, b=other)
+      fail(
+        ShapeError,
+        f"a @ b: the leading axes {left[:-1]} and {right[:-1]} do not repeat to common ones",
+        a=self,
+        b=other,
+      )
     n, m = left[-1], right[-1]
     a, b = graph.cast(self.uop, wide(kind)), graph.cast(other.uop, wide(kind))
-    b = graph.permute(b, (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2)) if other.ndim > 1 else graph.reshape(b, (1, k))
+    b = (
+      graph.permute(b, (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2))
+      if other.ndim > 1
+      else graph.reshape(b, (1, k))
+    )
     a = graph.reshape(a, (*left[:-1], n, 1, k))
     b = graph.reshape(b, (*right[:-1], 1, m, k))
     product = graph.alu("mul", graph.expand_to(a, (*batch, n, m, k)), graph.expand_to(b, (*batch, n, m, k)))
@@ -112,7 +128,13 @@ class Multiply(Indexing):
 
   def inner(self, other: Tensor) -> Tensor:
     """The sums of products over the last axes of both."""
-    return self @ other.transpose(-1, -2) if other.ndim > 1 and self.ndim < 2 else self @ other if other.ndim < 2 else self.matmul(other.mT)
+    return (
+      self @ other.transpose(-1, -2)
+      if other.ndim > 1 and self.ndim < 2
+      else self @ other
+      if other.ndim < 2
+      else self.matmul(other.mT)
+    )
 
   def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias, as PyTorch's `F.linear`.   x: T[.., k]   weight: T[m, k]   bias: T[m]   ->   T[.., m]"""
@@ -145,7 +167,9 @@ class Multiply(Indexing):
       times = self.shape[-3] // key.shape[-3]
       key, value = key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)
     if self.shape[-1] != key.shape[-1]:
-      fail(ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key)
+      fail(
+        ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key
+      )
     scores = (self * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)).matmul(key.mT)
     if is_causal:
       see = Handle._new(graph.expand_to(below(scores.shape[-2], scores.shape[-1], 0), scores.shape))
@@ -159,7 +183,14 @@ class Multiply(Indexing):
 
   # ---------------------------------------------------------------- pooling
 
-  def max_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Tensor:
+  def max_pool2d(
+    self,
+    kernel_size: Any = 2,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+  ) -> Tensor:
     """The largest value of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
 
     stride is kernel_size if None; padding is by -inf, at most half of the kernel.
@@ -167,10 +198,19 @@ class Multiply(Indexing):
     >>> Tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).max_pool2d(2)
     Tensor([[6, 8]])
     """
-    u, axes = self._pooled("max_pool2d", kernel_size, stride, padding, dilation, ceil_mode, least_of(self, "amax"))
+    u, axes = self._pooled(
+      "max_pool2d", kernel_size, stride, padding, dilation, ceil_mode, least_of(self, "amax")
+    )
     return self._new(_dropped(graph.reduce(u, "max", axes), axes))
 
-  def avg_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+  def avg_pool2d(
+    self,
+    kernel_size: Any = 2,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+  ) -> Tensor:
     """The average of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
 
     Padding counts as zeros, unless count_include_pad is False; what ceil_mode adds never counts.
@@ -185,7 +225,9 @@ class Multiply(Indexing):
     total, count = graph.reduce(u, "add", axes), graph.reduce(ones, "add", axes)
     return self._new(_dropped(graph.alu("div", total, count), axes))
 
-  def _pooled(self, what: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any) -> tuple[UOp, tuple[int, ...]]:
+  def _pooled(
+    self, what: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any
+  ) -> tuple[UOp, tuple[int, ...]]:
     """[.., H, W] as windows [.., kh, H', kw, W'], and the axes of kh and kw."""
     kernel, pads, gaps = _pair(kernel_size), _pair(padding), _pair(dilation)
     steps = kernel if stride is None else _pair(stride)
@@ -228,4 +270,3 @@ def _pair(x: Any) -> tuple[int, int]:
 def _dropped(u: UOp, axes: tuple[int, ...]) -> UOp:
   """Without axes of size 1."""
   return graph.reshape(u, tuple(n for a, n in enumerate(graph.shape(u)) if a not in axes))
-

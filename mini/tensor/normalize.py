@@ -2,6 +2,7 @@
 
 Losses take `reduction`: "mean", "sum" or "none". Halves are normalized in float32 and rounded once.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
 class Normalize(Multiply):
   """What networks are made of, besides products."""
 
-  training: bool = False  # does dropout act, and does batch norm learn? Set by `with Tensor.train():` or by hand
+  training: bool = (
+    False  # does dropout act, and does batch norm learn? Set by `with Tensor.train():` or by hand
+  )
 
   # ---------------------------------------------------------------- normalization
 
-  def layer_norm(self, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+  def layer_norm(
+    self, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+  ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last axes, those of normalized_shape. https://arxiv.org/abs/1607.06450
 
     >>> Tensor([[1.0, 3.0]]).layer_norm(2, eps=0.0)
@@ -112,12 +117,18 @@ class Normalize(Multiply):
     """
     axis = 1 if self.ndim > 1 else 0
     if not self.ndim or self.dtype.kind != "f":
-      fail(DTypeError if self.ndim else ShapeError, "cross_entropy: x holds logits, floats with an axis of classes", x=self)
+      fail(
+        DTypeError if self.ndim else ShapeError,
+        "cross_entropy: x holds logits, floats with an axis of classes",
+        x=self,
+      )
     x = self._wide()
     lse = x.logsumexp(axis, True)
     if target.dtype.kind == "f":
       self._expect_shape("cross_entropy", target, self.shape)
-      wanted = target * (1 - label_smoothing) + label_smoothing / self.shape[axis] if label_smoothing else target
+      wanted = (
+        target * (1 - label_smoothing) + label_smoothing / self.shape[axis] if label_smoothing else target
+      )
       scores = (lse - x) * wanted
       scores = scores if weight is None else scores * self._per_class(weight)
       loss = scores.sum(axis).to(self.dtype)
@@ -136,7 +147,9 @@ class Normalize(Multiply):
 
   def _is_class(self, target: Tensor, axis: int) -> Tensor:
     """Where the class is the target's; compares, so that the backward pass is element by element."""
-    classes = Handle._new(graph.iota(self.shape[axis], target.dtype)).reshape((-1,) + (1,) * (self.ndim - 1 - axis))
+    classes = Handle._new(graph.iota(self.shape[axis], target.dtype)).reshape(
+      (-1,) + (1,) * (self.ndim - 1 - axis)
+    )
     return classes == target.unsqueeze(axis)
 
   def _per_class(self, weight: Tensor) -> Tensor:
@@ -146,10 +159,22 @@ class Normalize(Multiply):
 
   def _expect_shape(self, what: str, target: Tensor, wanted: tuple[int, ...]) -> None:
     if target.shape != wanted:
-      hint = "x.transpose(1, -1) would fit" if self.ndim > 2 and (*self.shape[:1], *self.shape[2:-1], self.shape[1]) == target.shape[:-1] else ""
-      fail(ShapeError, f"{what}: for x of shape {self.shape} the target has shape {wanted}, not {target.shape}", hint=hint, x=self, target=target)
+      hint = (
+        "x.transpose(1, -1) would fit"
+        if self.ndim > 2 and (*self.shape[:1], *self.shape[2:-1], self.shape[1]) == target.shape[:-1]
+        else ""
+      )
+      fail(
+        ShapeError,
+        f"{what}: for x of shape {self.shape} the target has shape {wanted}, not {target.shape}",
+        hint=hint,
+        x=self,
+        target=target,
+      )
 
-  def _counted(self, loss: Tensor, scale: Tensor | None, target: Tensor, ignore_index: int, reduction: str) -> Tensor:
+  def _counted(
+    self, loss: Tensor, scale: Tensor | None, target: Tensor, ignore_index: int, reduction: str
+  ) -> Tensor:
     """Without what is to be ignored; the mean is over what counts."""
     counts = target != ignore_index
     loss = counts.where(loss, 0)
@@ -158,7 +183,9 @@ class Normalize(Multiply):
     weights = counts.to(loss.dtype) if scale is None else counts.where(scale, 0)
     return (loss.sum() / weights.sum()).to(self.dtype)
 
-  def nll_loss(self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+  def nll_loss(
+    self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+  ) -> Tensor:
     """-x[target], for log probabilities whose classes are axis 1 (axis 0 of a vector).
 
     >>> Tensor([[0.5, 0.25]]).log().nll_loss(Tensor([1]))
@@ -173,7 +200,9 @@ class Normalize(Multiply):
       loss = loss * scale
     return self._counted(loss, scale, target, ignore_index, reduction)
 
-  def sparse_categorical_crossentropy(self, target: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+  def sparse_categorical_crossentropy(
+    self, target: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+  ) -> Tensor:
     """`cross_entropy` whose classes are the last axis."""
     flat = self.reshape(-1, self.shape[-1])
     loss = flat.cross_entropy(target.reshape(-1), None, ignore_index, reduction, label_smoothing)
@@ -194,19 +223,31 @@ class Normalize(Multiply):
   def smooth_l1_loss(self, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """(x - target)**2 / (2 beta) where |x - target| < beta, else |x - target| - beta / 2."""
     d = (self - target).abs()
-    return (d < beta).where(d.square() / (2 * beta), d - beta / 2)._mean_or(reduction) if beta else d._mean_or(reduction)
+    return (
+      (d < beta).where(d.square() / (2 * beta), d - beta / 2)._mean_or(reduction)
+      if beta
+      else d._mean_or(reduction)
+    )
 
   def huber_loss(self, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2)."""
     d = (self - target).abs()
     return (d <= delta).where(d.square() / 2, delta * (d - delta / 2))._mean_or(reduction)
 
-  def binary_cross_entropy(self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+  def binary_cross_entropy(
+    self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+  ) -> Tensor:
     """-(t log x + (1 - t) log(1 - x)), the logarithms being at least -100."""
     loss = -(target * self.log().maximum(-100) + (1 - target) * (-self).log1p().maximum(-100))
     return (loss if weight is None else loss * weight)._mean_or(reduction)
 
-  def binary_cross_entropy_with_logits(self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
+  def binary_cross_entropy_with_logits(
+    self,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+  ) -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow."""
     if pos_weight is None:
       loss = self.relu() - self * target + (-self.abs()).exp().log1p()
@@ -216,6 +257,7 @@ class Normalize(Multiply):
 
   def kl_div(self, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target * (log target - x); reduction may also be "batchmean": the sum over the size of axis 0."""
-    loss = target.exp() * (target - self) if log_target else (target > 0).where(target * (target.log() - self), 0)
+    loss = (
+      target.exp() * (target - self) if log_target else (target > 0).where(target * (target.log() - self), 0)
+    )
     return loss.sum() / self.shape[0] if reduction == "batchmean" else loss._mean_or(reduction)
-

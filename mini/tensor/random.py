@@ -5,9 +5,11 @@ SC 2011). Its state is two 0-d tensors, a key and the number of calls so far: el
 threefry(key, (i, c)). Each call rebinds the count, so a jitted step draws new numbers each time, and a mask that is
 needed again in the backward pass is computed again instead of kept.
 """
+
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
@@ -18,6 +20,7 @@ from mini.types import DTypeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
+
 
 def _low(u: UOp) -> UOp:
   return graph.cast(u, dtypes.uint32)
@@ -35,22 +38,23 @@ def _joined(low: UOp, high: UOp) -> UOp:
 class Generator:
   """A seed, and how many calls have drawn from it."""
 
-  def __init__(self, seed: int = 0):
-    self.key: Tensor
-    self.calls: Tensor
-    self.seed(seed)
+  def __init__(self) -> None:
+    self.key = Handle._new(const(0, dtypes.uint64))
+    self.calls = Handle._new(const(0, dtypes.uint64))
+    self.seeded = False
 
   def seed(self, seed: int) -> None:
     """Begin anew; the low 64 bits of `seed` count."""
-    key = Handle._final(0, dtype="uint64") if not hasattr(self, "key") else self.key
-    calls = Handle._final(0, dtype="uint64") if not hasattr(self, "calls") else self.calls
-    self.key = key.assign(Handle._final([seed & (2**64 - 1)], dtype="uint64").reshape())
-    self.calls = calls.assign(Handle._final([0], dtype="uint64").reshape())
+    self.set_state((seed & (2**64 - 1), 0))
 
   def blocks(self, shape: tuple[int, ...]) -> UOp:
     """A uint64 with 64 random bits for each element; advances the count."""
+    if not self.seeded:  # not when mini is imported: that would open the device
+      self.seed(int.from_bytes(os.urandom(8), "little"))
     calls = self.calls.uop
-    counter = graph.alu("add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64)))
+    counter = graph.alu(
+      "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))
+    )
     self.calls.uop = _plus(calls, 1)
     return graph.reshape(graph.alu("threefry", counter, self.key.uop), shape)
 
@@ -61,7 +65,8 @@ class Generator:
   def set_state(self, state: tuple[int, int]) -> None:
     """Go on from where `get_state` was called."""
     for t, value in zip((self.key, self.calls), state):
-      t.assign(Handle._final([value], dtype="uint64").reshape())
+      t.assign(Handle._final(value, dtype=dtypes.uint64))
+    self.seeded = True
 
 
 def _plus(u: UOp, n: int) -> UOp:
@@ -73,7 +78,11 @@ def _plus(u: UOp, n: int) -> UOp:
 
 def unit(blocks: UOp) -> UOp:
   """Uniform float32 in [0, 1): the upper 24 bits of the first word."""
-  return graph.alu("mul", graph.cast(graph.alu("div", _low(blocks), const(1 << 8, dtypes.uint32)), dtypes.float32), const(2.0**-24, dtypes.float32))
+  return graph.alu(
+    "mul",
+    graph.cast(graph.alu("div", _low(blocks), const(1 << 8, dtypes.uint32)), dtypes.float32),
+    const(2.0**-24, dtypes.float32),
+  )
 
 
 def unit64(blocks: UOp) -> UOp:
@@ -83,7 +92,7 @@ def unit64(blocks: UOp) -> UOp:
 
 
 class Random(Creation):
-  """Tensors of random numbers. `Tensor.manual_seed(n)` makes them repeat."""
+  """Tensors of random numbers: others in every process, unless `Tensor.manual_seed(n)` makes them repeat."""
 
   generator: Generator
 
@@ -135,7 +144,9 @@ class Random(Creation):
     return placed(graph.cast(normal.uop, kind), device, requires_grad)
 
   @staticmethod
-  def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, device: str | None = None) -> Tensor:
+  def randint(
+    low: int, high: Any = None, size: Any = None, dtype: Any = None, device: str | None = None
+  ) -> Tensor:
     """Integers in low..high-1, as PyTorch: `randint(high, size)` or `randint(low, high, size)`; int64.
 
     >>> Tensor.randint(3, 5, (100,)).min().item() >= 3
@@ -143,7 +154,9 @@ class Random(Creation):
     """
     if size is None or isinstance(high, (tuple, list)):
       low, high, size = 0, low, high if size is None else size
-    s = checked_sizes("randint", (size,) if isinstance(size, (tuple, list)) else (size,) if size is not None else ((),))
+    s = checked_sizes(
+      "randint", (size,) if isinstance(size, (tuple, list)) else (size,) if size is not None else ((),)
+    )
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int
     span = int(high) - int(low)
     if span < 1 or span > 2**64:
@@ -158,13 +171,27 @@ class Random(Creation):
     return placed(graph.cast(shifted, kind), device, False)
 
   @staticmethod
-  def uniform(*size: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def uniform(
+    *size: Any,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
     """Uniform in [low, high)."""
     t = Random.rand(*size, dtype=dtype, device=device) * (high - low) + low
     return t.requires_grad_() if requires_grad else t
 
   @staticmethod
-  def normal(*size: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def normal(
+    *size: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
     """From the normal distribution with this mean and standard deviation."""
     t = Random.randn(*size, dtype=dtype, device=device) * std + mean
     return t.requires_grad_() if requires_grad else t
@@ -230,11 +257,15 @@ class Random(Creation):
 
   def rand_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1), in this shape and type."""
-    return Random.rand(*self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return Random.rand(
+      *self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
 
   def randn_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """From the normal distribution, in this shape and type."""
-    return Random.randn(*self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return Random.randn(
+      *self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
 
 
 def _float_dtype(what: str, dtype: Any) -> Any:

@@ -3,6 +3,7 @@
 `axis` (PyTorch's dim) is None for all axes, an int, or a tuple of them; `keepdim` leaves the axes with size 1.
 Sums of float16 and bfloat16 are taken in float32 and rounded once, at the end.
 """
+
 from __future__ import annotations
 
 import math
@@ -132,7 +133,9 @@ class Reduce(Movement):
     if x.dtype.kind == "f":
       found = graph.alu("or", found, graph.alu("ne", x, x))
     n = self.shape[a]
-    left = graph.reshape(graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a))  # n, n-1, ..., 1, 0
+    left = graph.reshape(
+      graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a)
+    )  # n, n-1, ..., 1, 0
     left = graph.expand_to(graph.shrink(left, ((0, n), *((0, 1),) * (self.ndim - 1 - a))), self.shape)
     most = graph.reduce(graph.alu("where", found, left, const(0, left.dtype)), "max", (a,))
     at = graph.cast(graph.alu("add", const(n, left.dtype), negated(most)), dtypes.int64)
@@ -157,7 +160,15 @@ class Reduce(Movement):
   def _count(self, axis: Axes) -> int:
     return prod(self.shape[a] for a in self._axes(axis, "mean"))
 
-  def var(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None, unbiased: bool | None = None) -> Tensor:
+  def var(
+    self,
+    axis: Axes = None,
+    correction: float = 1,
+    keepdim: bool = False,
+    *,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+  ) -> Tensor:
     """The variance over axes: the squared distances from the mean, summed, over n - correction.
 
     >>> Tensor([1.0, 2.0, 6.0]).var()
@@ -173,16 +184,28 @@ class Reduce(Movement):
     total = squares._reduced("var", "add", squares.uop, axis, keepdim)
     return self._new(graph.cast(graph.alu("div", total, const(left, total.dtype)), self.dtype))
 
-  def std(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None, unbiased: bool | None = None) -> Tensor:
+  def std(
+    self,
+    axis: Axes = None,
+    correction: float = 1,
+    keepdim: bool = False,
+    *,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+  ) -> Tensor:
     """The square root of `var`."""
     return self.var(axis if dim is None else dim, correction, keepdim, unbiased=unbiased).sqrt()
 
-  def var_mean(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+  def var_mean(
+    self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None
+  ) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
     axis = axis if dim is None else dim
     return self.var(axis, correction, keepdim), self.mean(axis, keepdim)
 
-  def std_mean(self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+  def std_mean(
+    self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None
+  ) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
     axis = axis if dim is None else dim
     return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
@@ -294,7 +317,10 @@ class Reduce(Movement):
     if not self.ndim:
       return self._new(const(0, dtypes.int64))
     here = (values == self) | (values.isnan() & self.isnan())
-    at = graph.expand_to(graph.reshape(graph.iota(self.shape[a], dtypes.int64), (self.shape[a],) + (1,) * (self.ndim - 1 - a)), self.shape)
+    at = graph.expand_to(
+      graph.reshape(graph.iota(self.shape[a], dtypes.int64), (self.shape[a],) + (1,) * (self.ndim - 1 - a)),
+      self.shape,
+    )
     return self._new(graph.scan(graph.alu("where", here.uop, at, const(0, dtypes.int64)), "max", a))
 
 

@@ -2,6 +2,7 @@
 
 While `jit` traces a function it sets `local.current`; every handle then reports what happens to it.
 """
+
 from __future__ import annotations
 
 import threading

@@ -1,0 +1,166 @@
+"""Functions of mathematics, element by element; of integers in float32, but for rounding.
+
+What is a composite (mini/ir/composites.py) is one node; the others are made of these.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from mini.tensor.elementwise import Elementwise
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+class Mathematics(Elementwise):
+  """Powers, exponentials, logarithms, trigonometry, rounding."""
+
+  def sqrt(self) -> Tensor:
+    """The square root; NaN of negative numbers.
+
+    >>> Tensor([4, 9]).sqrt()
+    Tensor([2., 3.])
+    """
+    return self._math("sqrt")
+
+  def rsqrt(self) -> Tensor:
+    """1 / sqrt(a)."""
+    return self._math("rsqrt")
+
+  def square(self) -> Tensor:
+    """a * a."""
+    return self._alu("mul", self.uop, self.uop)
+
+  def exp(self) -> Tensor:
+    """e to the power of a."""
+    return self._math("exp")
+
+  def exp2(self) -> Tensor:
+    """2 to the power of a."""
+    return self._math("exp2")
+
+  def expm1(self) -> Tensor:
+    """exp(a) - 1, accurate near 0."""
+    x = self._new(self._float())
+    small = x.abs() < 1
+    t = small.where(x * 0.5, 0).tanh()
+    return small.where(2 * t / (1 - t), x.exp() - 1)
+
+  def log(self) -> Tensor:
+    """The natural logarithm; -inf of 0, NaN of negative numbers."""
+    return self._math("log")
+
+  def log2(self) -> Tensor:
+    """The logarithm to the base 2."""
+    return self._math("log2")
+
+  def log10(self) -> Tensor:
+    """The logarithm to the base 10."""
+    return self.log2() * math.log10(2)
+
+  def log1p(self) -> Tensor:
+    """log(1 + a), accurate near 0 (W. Kahan's way: log(u) * a / (u - 1) with u = 1 + a)."""
+    x = self._new(self._float())
+    u = 1 + x
+    lost = u == 1
+    with_lost = lost | (u == x)  # tiny: log(1 + x) is x; huge: it is log(x)
+    ratio = with_lost.where(
+      1, x.detach() / with_lost.where(1, u - 1).detach()
+    )  # makes up for the bits that 1 + x lost
+    return lost.where(x, u.log() * ratio.detach())
+
+  def sin(self) -> Tensor:
+    """The sine of radians."""
+    return self._math("sin")
+
+  def cos(self) -> Tensor:
+    """The cosine of radians."""
+    return self._math("cos")
+
+  def tan(self) -> Tensor:
+    """The tangent of radians."""
+    return self.sin() / self.cos()
+
+  def asin(self) -> Tensor:
+    """The inverse sine, in radians."""
+    return (self / ((1 - self) * (1 + self)).sqrt()).atan()
+
+  def acos(self) -> Tensor:
+    """The inverse cosine, in radians."""
+    return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+
+  def atan(self) -> Tensor:
+    """The inverse tangent, in radians."""
+    return self._math("atan")
+
+  def sinh(self) -> Tensor:
+    """The hyperbolic sine."""
+    e = self.clamp(-1, 1).expm1()
+    return (self.abs() < 1).where((e + e / (e + 1)) * 0.5, (self.exp() - (-self).exp()) * 0.5)
+
+  def cosh(self) -> Tensor:
+    """The hyperbolic cosine."""
+    return (self.exp() + (-self).exp()) * 0.5
+
+  def tanh(self) -> Tensor:
+    """The hyperbolic tangent."""
+    return self._math("tanh")
+
+  def asinh(self) -> Tensor:
+    """The inverse hyperbolic sine."""
+    x = self.abs()
+    near = x < 1e6
+    small = near.where(x, 1)
+    out = near.where(
+      (small + small.square() / (1 + (small.square() + 1).sqrt())).log1p(), x.maximum(1).log() + math.log(2)
+    )
+    return (self < 0).where(-out, out)
+
+  def acosh(self) -> Tensor:
+    """The inverse hyperbolic cosine."""
+    t = self - 1
+    near = t < 1e6
+    small = near.where(t, 1)
+    return near.where(
+      (small + small.sqrt() * (small + 2).sqrt()).log1p(), self.maximum(1).log() + math.log(2)
+    )
+
+  def atanh(self) -> Tensor:
+    """The inverse hyperbolic tangent."""
+    return 0.5 * (2 * self / (1 - self)).log1p()
+
+  def erf(self) -> Tensor:
+    """The error function."""
+    return self._math("erf")
+
+  def floor(self) -> Tensor:
+    """The largest integer not above a, as a float; integers stay."""
+    return self._rounded("floor")
+
+  def ceil(self) -> Tensor:
+    """The least integer not below a, as a float; integers stay."""
+    return self._rounded("ceil")
+
+  def trunc(self) -> Tensor:
+    """Without the fraction: rounded towards zero."""
+    return self._rounded("trunc")
+
+  def round(self, decimals: int = 0) -> Tensor:
+    """The nearest integer, halves to the even one; with decimals, so many digits behind the point.
+
+    >>> Tensor([0.5, 1.5, 2.5]).round()
+    Tensor([0., 2., 2.])
+    """
+    if decimals == 0 or self.dtype.kind != "f":
+      return self._rounded("round")
+    scale = 10.0 ** abs(decimals)
+    return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
+
+  def frac(self) -> Tensor:
+    """What trunc takes away."""
+    return self - self.trunc()
+
+  def _rounded(self, op: str) -> Tensor:
+    return self._alu(op, self.uop) if self.dtype.kind == "f" else self._new(self.uop)
