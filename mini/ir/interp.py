@@ -249,7 +249,8 @@ class _Slice:
   def stage(self, u: UOp) -> None:
     copies = tuple(self.val[r].size if r in u.free else 1 for r in self.ranges)
     self.memory[u] = unwritten(copies + u.arg.shape, u.dtype)
-    self.memory[u][tuple(self.outer(u) + [self.val[i] for i in stage_index(u)])] = self.val[u.src[0]]
+    *cells, value = np.broadcast_arrays(*self.outer(u), *(self.val[i] for i in stage_index(u)), self.val[u.src[0]])
+    self.memory[u][tuple(cells)] = value
 
   def store(self, u: UOp) -> None:
     target, index, gate = access(u)

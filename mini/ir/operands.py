@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import prod
 
 from mini.ir.kernel import Index
-from mini.ir.text import implied_dtype
+from mini.ir.text import Names, implied_dtype
 from mini.ir.tokens import Literal, Tokens
 from mini.ir.uop import TRUE, UOp, add, both, bounds, const, div, least, less, mod, mul, uop
-from mini.ir.verify import VerifyError, nbytes, verify
+from mini.ir.verify import VerifyError, check_kernel_node, nbytes, verify
 from mini.types import BY_SHORT, DType, dtypes
 
 MAX_ELEMENTS = 1 << 31  # of one value
@@ -85,6 +85,8 @@ class Operands(Tokens):
     return BY_SHORT[self.word("a type", [d.short for d in dtypes.all])]
 
   def literal(self, l: Literal, dtype: DType | None) -> UOp:
+    if dtype is None and l.spelled in ("true", "false"):
+      dtype = dtypes.bool
     if dtype is None:
       self.fail(f"the type of {l.spelled} is not told by its line; write f32({l.spelled})", l.token)
     assert dtype is not None
@@ -163,12 +165,22 @@ class Operands(Tokens):
   def term(self) -> UOp:
     e = self.atom()
     while self.next in ("*", "//", "%"):
-      op = self.take()
+      op, at = self.take(), self.at
+      if op == "*":
+        e = self._limited(self.product(e, self.atom(), at))
+        continue
       k = self._factor()
-      if op != "*" and k <= 0:
+      if k <= 0:
         self.fail("a divisor is at least 1", self.at - 1)
-      e = self._limited({"*": mul, "//": div, "%": mod}[op](e, k))
+      e = self._limited(div(e, k) if op == "//" else mod(e, k))
     return e
+
+  def product(self, a: UOp, b: UOp, at: int) -> UOp:
+    if b.op != "const":
+      a, b = b, a
+    return (
+      mul(a, b.arg) if b.op == "const" else self.fail("one factor of a product of indices is a number", at)
+    )
 
   def sum(self) -> UOp:
     e = self.term()
@@ -260,6 +272,13 @@ class Operands(Tokens):
     known = [None if isinstance(x, Literal) or x.op == "const" else x.dtype for x in got]
     implied = [implied_dtype(op, n, dtype, known) for n in range(len(got))]
     return tuple(self.literal(x, d) if isinstance(x, Literal) else x for x, d in zip(got, implied))
+
+  def value_node(self, u: UOp, line: int, spot: int) -> UOp:
+    """A node of a kernel that was just read, if its types and indices are right."""
+    return self.checked(u, lambda v: check_kernel_node(v, self.names), line, spot)
+
+  def names(self) -> Names:
+    return Names({v: f"%{name}" for name, v in self.env.items()})
 
   def head(self, item: Callable[[], None]) -> str:
     """STAGE NAME(item, ...) {"""

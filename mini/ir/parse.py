@@ -7,8 +7,9 @@
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line
 
-A size may stand wherever an integer does. What is read is verified, and its sizes and memory are capped, so that a
-program from a file can neither reach outside its buffers nor ask for all memory. Whatever is wrong is a TextError.
+A size may stand wherever an integer does. What is read is verified, and its sizes and memory are capped, so
+that a program from a file can neither reach outside its buffers nor ask for all memory. Whatever is wrong is
+a TextError.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from mini.ir.text import (
 )
 from mini.ir.tokens import Literal, TextError
 from mini.ir.uop import UOp, range_, rsize, toposort, uop
-from mini.ir.verify import check_graph_node, check_kernel_node
+from mini.ir.verify import check_graph_node
 from mini.types import DType, dtypes
 
 __all__ = ["TextError", "parse", "parse_file"]
@@ -246,7 +247,7 @@ class Reader(Operands):
     index = self.index()
     self.take(",")
     value = self.value(target.dtype)
-    return self.checked(store(target, index, value, self.guard(), how), check_kernel_node, at, at)
+    return self.value_node(store(target, index, value, self.guard(), how), at, at)
 
   def kernel_line(self) -> None:
     if self.is_variable():
@@ -260,7 +261,7 @@ class Reader(Operands):
       return
     spot = self.at
     u = self.kernel_value()
-    self.checked(u, check_kernel_node, at, spot)
+    self.value_node(u, at, spot)
     self.define(target, u, at)
 
   def range_line(self, name: str) -> UOp:

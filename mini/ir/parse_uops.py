@@ -1,7 +1,7 @@
 """The lines of uops, read back into the kernel that they came from.
 
-Loops and accumulators become ranges and reduces again; where a line stands follows from the kernel, so other orders of
-the same lines become the canonical one.
+Loops and accumulators become ranges and reduces again; where a line stands follows from the kernel, so other
+orders of the same lines become the canonical one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from mini.ir.kernel import reduce_over, scan_over, stage_at
 from mini.ir.text import lane_text
 from mini.ir.tokens import Literal
 from mini.ir.uop import UOp, range_
-from mini.ir.verify import check_kernel_node
 from mini.types import DType
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class UopsReader:
     return "<" + "".join(", " if t == "," else t for t in found) + ">"
 
   def typed(self, make: Callable[[], UOp], at: int, spot: int) -> UOp:
-    u = self.r.checked(make(), check_kernel_node, at, spot)
+    u = self.r.value_node(make(), at, spot)
     self.lanes.append((u, u.dtype.short + self.lane_list(), spot))
     return u
 
@@ -164,7 +163,7 @@ class UopsReader:
     value = r.literal(x, dtype) if isinstance(x, Literal) else x
     if value.dtype is not dtype:
       r.fail(f"the value is {value.dtype.short}, the memory {dtype.short}", at)
-    u = r.checked(stage_at(value, index, r.over(), space, s), check_kernel_node, at, at)
+    u = r.value_node(stage_at(value, index, r.over(), space, s), at, at)
     r.define(name, u, at)
 
   def check_lanes(self) -> None:

@@ -2,10 +2,11 @@
 
   rule("add_zero", "x + 0", "x", when=is_int, why="...")
 
-A name on the left matches any value, the same one wherever it stands; c, c0, c1 match constants; t, t0, t1 match the
-type of a cast; a number matches the constant with that value and sign. Operators are those of the table: x + y, x * y,
-x / y (div), x % y (mod), x < y (lt), x != y (ne), and the others as functions: max(x, y), where(p, x, y), cast(x, t).
-Matched are element-wise values, of graphs and kernels alike; index expressions have a normal form of their own.
+A name on the left matches any value, the same one wherever it stands; c, c0, c1 match constants; t, t0, t1
+match the type of a cast; a number matches the constant with that value and sign. Operators are those of the
+table: x + y, x * y, x / y (div), x % y (mod), x < y (lt), x != y (ne), and the others as functions: max(x,
+y), where(p, x, y), cast(x, t). Matched are element-wise values, of graphs and kernels alike; index
+expressions have a normal form of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The algebra of values. test/test_rules.py evaluates both sides of every rule, on every type, and compares the bits.
+"""The algebra of values. test/test_rules.py evaluates both sides of every rule, on every type, and compares
+the bits.
 
-What is missing is often missing on purpose: on floats x * 0 is not 0 (nan, inf, -0.0), x + 0 is not x (-0.0), x - x is
-not 0 (inf), and (x + c0) + c1 rounds twice.
+What is missing is often missing on purpose: on floats x * 0 is not 0 (nan, inf, -0.0), x + 0 is not x (-0.0),
+x - x is not 0 (inf), and (x + c0) + c1 rounds twice.
 """
 
 from __future__ import annotations

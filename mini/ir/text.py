@@ -4,9 +4,9 @@
   schedule kernels in the order in which they run, and where their memory is
   uops     a kernel in the order of its loops   source   what a renderer wrote: printed, never read as a program
 
-The text of a program is canonical: it depends on the program alone. Values are numbered in the order in which they are
-printed; inputs and ranges keep their names, which recipes refer to. A number stands where it is used; it carries its
-type, as in `i32(3)`, where nothing else tells it.
+The text of a program is canonical: it depends on the program alone. Values are numbered in the order in which
+they are printed; inputs and ranges keep their names, which recipes refer to. A number stands where it is
+used; it carries its type, as in `i32(3)`, where nothing else tells it.
 """
 
 from __future__ import annotations

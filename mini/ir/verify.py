@@ -1,9 +1,9 @@
 """What must hold of a program, so that running it cannot read or write outside its buffers.
 
-A graph: every node has the type and shape that its constructor gives. A kernel: nothing is free at its root; every range
-has one name and one owner and every value one place; every axis of every access is in bounds, by intervals or by its
-guard; lanes fit; memory on the stack is bounded; a parameter that is read and written is so at one index.
-The verifier refuses what it cannot prove.
+A graph: every node has the type and shape that its constructor gives. A kernel: nothing is free at its root;
+every range has one name and one owner and every value one place; every axis of every access is in bounds, by
+intervals or by its guard; lanes fit; memory on the stack is bounded; a parameter that is read and written is
+so at one index. The verifier refuses what it cannot prove.
 """
 
 from __future__ import annotations
@@ -191,8 +191,22 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   return all(r in terms or rsize(r) == 1 for r in ranges)
 
 
-def check_kernel_node(u: UOp) -> None:
-  """The types of one node of a kernel, given that those of its sources are right."""
+def check_kernel_node(u: UOp, show: Callable[[], Names]) -> None:
+  """The types of one node of a kernel and the bounds of its indices, given that its sources are right.
+
+  show: how the program that u stands in spells its values; asked when something is wrong.
+  """
+  check_kernel_types(u)
+  if u.op in ("load", "store"):
+    memory, index, gate = access(u)
+    _check_access(u, index, memory_shape(memory), gate, show)
+  elif u.op == "stage":
+    if len(stage_index(u)) != len(u.arg.shape):
+      raise VerifyError(u, f"stage: {len(stage_index(u))} indices for memory of shape {list(u.arg.shape)}")
+    _check_access(u, stage_index(u), u.arg.shape, TRUE, show)
+
+
+def check_kernel_types(u: UOp) -> None:
   if u.op in ("load", "store"):
     memory, index, gate = access(u)
     if memory.op not in (("param", "stage") if u.op == "load" else ("param",)):
@@ -224,11 +238,13 @@ def check_kernel_node(u: UOp) -> None:
     raise VerifyError(u, f"{u.op} of {u.src[0].dtype.short} is not {u.dtype.short}")
 
 
-def _check_access(u: UOp, index: tuple[UOp, ...], s: tuple[int, ...], gate: UOp, show: Names) -> None:
+def _check_access(
+  u: UOp, index: tuple[UOp, ...], s: tuple[int, ...], gate: UOp, show: Callable[[], Names]
+) -> None:
   for i, n in zip(index, s):
     if not provable(i, n, gate):
-      by = "" if gate is TRUE else f" by {expr(gate, show)}"
-      raise VerifyError(u, f"{u.op}: {expr(i, show)} is not proved to be in 0..{n - 1}{by}")
+      by = "" if gate is TRUE else f" by {expr(gate, show())}"
+      raise VerifyError(u, f"{u.op}: {expr(i, show())} is not proved to be in 0..{n - 1}{by}")
 
 
 def _check_lanes(u: UOp, value: UOp, index: tuple[UOp, ...]) -> None:
@@ -285,9 +301,9 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
   if not stores(kernel) or any(s.op != "store" for s in stores(kernel)):
     raise VerifyError(kernel, "a kernel has stores, and nothing else, as its results")
   _check_names(kernel)
-  order, show, stack = toposort(kernel), Names(value_names(kernel)), 0
+  order, stack = toposort(kernel), 0
   for u in order:
-    check_kernel_node(u)
+    check_kernel_node(u, lambda: Names(value_names(kernel)))
   try:
     places(kernel)  # one owner per range, one place per value
   except ValueError as e:
@@ -295,15 +311,9 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
   for u in order:
     if any(r.op != "range" for r in closed(u)) or len(set(closed(u))) < len(closed(u)):
       raise VerifyError(u, f"{u.op}: what it closes are not different ranges")
-    if u.op in ("load", "store"):
-      memory, index, gate = access(u)
-      _check_access(u, index, memory_shape(memory), gate, show)
-      if u.op == "store":
-        _check_lanes(u, u.src[1], index)
+    if u.op == "store":
+      _check_lanes(u, u.src[1], access(u)[1])
     elif u.op == "stage":
-      if len(stage_index(u)) != len(u.arg.shape):
-        raise VerifyError(u, f"stage: {len(stage_index(u))} indices for memory of shape {list(u.arg.shape)}")
-      _check_access(u, stage_index(u), u.arg.shape, TRUE, show)
       _check_lanes(u, u.src[0], (*stage_index(u), *(r for r in u.free if not is_loop(r))))
       if u.arg.what != "stack" and any(rkind(r) == "par" for r in u.free):
         raise VerifyError(u, f"threads share the memory of this stage in {u.arg.what}")

@@ -1,0 +1,329 @@
+"""The command line: programs as text, and the tables that mini is made of.
+
+  python -m mini FILE.mini            verifies, and prints the canonical text
+    --passes=A,B,...                  what to run first (`python -m mini passes` lists them)
+    --recipe="STEP; STEP; ..."        a recipe for the kernels, instead of the heuristic's
+    --show=graph,schedule,kernel,uops,source
+                                      the stages to print, instead of the result of the last pass
+    --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
+    --dev=CPU|INTERP                  where --test runs
+  python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
+
+The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mini.ir import composites  # noqa: F401  its rows join the table
+from mini.ir.ops import OPS
+from mini.ir.parse import parse_file
+from mini.ir.text import text
+from mini.ir.tokens import TextError
+from mini.ir.uop import UOp
+from mini.ir.verify import verify
+from mini.types import DType, MiniError, dtypes, to_bfloat16
+
+DEFAULT_PASSES = "simplify,schedule,recipe"
+STAGES = ("graph", "schedule", "kernel", "uops", "source")
+# The largest difference that --test allows, relative to 1 + the largest result: sums are in another order on a device.
+TOLERANCE = {dtypes.float16: 1e-2, dtypes.bfloat16: 5e-2, dtypes.float32: 1e-4, dtypes.float64: 1e-9}
+
+
+class BadCommand(MiniError):
+  """A command line that asks for what there is not."""
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def columns(rows: Sequence[tuple[str, ...]]) -> str:
+  """Rows whose cells stand beneath each other; the first begins its line."""
+  widths = [max(len(r[n]) for r in rows) for n in range(len(rows[0]) - 1)] if rows else []
+  return "\n".join("  ".join([*(c.ljust(w) for c, w in zip(r, widths)), r[-1]]).rstrip() for r in rows)
+
+
+def ops(everything: bool) -> str:
+  rows = [(o.name, o.family, "any" if o.arity < 0 else str(o.arity), o.result, o.note) for o in OPS.values()
+          if everything or o.family not in ("leaf", "mark", "composite")]  # fmt: skip
+  return columns(rows)
+
+
+def rules() -> str:
+  from mini.ir.rules import RULES
+
+  return columns([(r.name, f"{r.left}  ->  {r.right}", r.why) for r in RULES])
+
+
+def pass_table() -> str:
+  from mini.engine.passes import passes
+
+  return columns([(name, ", ".join(p.takes), p.meaning) for name, p in passes().items()])
+
+
+def devices() -> str:
+  """Every device, and whether it can be had here."""
+  from mini.engine.device import NAMES, Device
+  from runtime.base import DeviceError
+
+  rows = []
+  for name in NAMES:
+    try:
+      shim = getattr(Device[name], "shim", None)
+      rows.append(
+        (
+          name,
+          "ready",
+          f"{shim.info.target}, {shim.info.threads} threads" if shim else "NumPy, needs no compiler",
+        )
+      )
+    except DeviceError as e:
+      rows.append((name, "missing", " ".join(str(e).split())))
+  return columns(rows)
+
+
+def cache(clear: bool) -> str:
+  from mini.engine.cache import disk_cache
+
+  found = disk_cache()
+  if found is None:
+    return "the cache is off"
+  if clear:
+    count, nbytes = found.clear()
+    return f"removed {count} entries, {nbytes} bytes"
+  return found.describe()
+
+
+# ---------------------------------------------------------------- programs
+
+
+def read(path: str, sizes: dict[str, int]) -> list[UOp]:
+  try:
+    with open(path, "rb") as f:
+      raw = f.read(64 << 20)
+  except OSError as e:
+    raise BadCommand(f"{path}: {e.strerror}") from None
+  try:
+    return parse_file(raw.decode(), path, sizes)
+  except UnicodeDecodeError as e:
+    line = raw.count(b"\n", 0, e.start) + 1
+    raise TextError(f"{path}:{line}:1: this is no UTF-8 text") from None
+
+
+def lowered(programs: list[UOp], args: argparse.Namespace, machine: Any) -> dict[str, list[UOp]]:
+  """{stage: the programs as they were at it last}, and as "result" what the last pass gave."""
+  from mini.engine.passes import passes, run_pass, step_pass
+
+  table = passes(machine)
+  names = [n for n in args.passes.split(",") if n]
+  if unknown := [n for n in names if n not in table]:
+    raise BadCommand(f"there is no pass {unknown[0]!r}; there are {', '.join(table)}")
+  steps = [
+    step_pass(args.recipe.replace(";", "\n")) if n == "recipe" and args.recipe else table[n] for n in names
+  ]
+  if args.recipe and "recipe" not in names:
+    steps.append(step_pass(args.recipe.replace(";", "\n")))
+  seen: dict[str, list[UOp]] = {}
+  for step in [None, *steps]:
+    if step is not None:
+      programs = run_pass(step, programs)
+    for p in programs:
+      verify(p)
+    seen.update({op: [p for p in programs if p.op == op] for op in {p.op for p in programs}})
+  seen["result"] = programs
+  return seen
+
+
+def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any) -> list[UOp]:
+  """What --show prints of a stage: what a pass gave, or what follows from the last kernels."""
+  from mini.engine.passes import kernels_of, passes, run_pass
+
+  if stage in seen:
+    return seen[stage]
+  last = seen.get("schedule", []) + [p for p in seen["result"] if p.op == "kernel"]
+  if stage == "kernel":
+    return [k for p in last for k in kernels_of(p)]
+  return run_pass(passes(machine)[stage], last) if stage in ("uops", "source") else []
+
+
+def random_inputs(program: UOp, rng: np.random.Generator) -> dict[str, np.ndarray]:
+  """Normal numbers; integers that are indices of every axis there is."""
+  from mini.engine.launch import interface
+
+  found = interface(program)
+  smallest = min([n for m in found for n in m.shape if n > 1], default=2)
+  return {m.name: _random(m.dtype, m.shape, smallest, rng) for m in found if m.where != "out"}
+
+
+def _random(dtype: DType, s: tuple[int, ...], below: int, rng: np.random.Generator) -> np.ndarray:
+  if dtype.kind != "f":
+    return rng.integers(0, 2 if dtype.kind == "b" else min(below, 100), s).astype(dtype.np)
+  x = rng.standard_normal(s).astype(dtype.np)
+  return to_bfloat16(x).reshape(s) if dtype is dtypes.bfloat16 else np.asarray(x)
+
+
+def difference(want: np.ndarray, got: np.ndarray) -> float:
+  """The largest, relative to 1 + the largest wanted result; infinite where one is NaN or infinite and the other not."""
+  if want.dtype.kind != "f":
+    return float((want != got).any())
+  with np.errstate(all="ignore"):
+    same = (want == got) | (np.isnan(want) & np.isnan(got))
+    apart = np.where(same, 0, np.abs(want.astype(np.float64) - got.astype(np.float64)))
+    scale = 1 + np.abs(want[np.isfinite(want)]).max(initial=0)
+  return float("inf") if not np.isfinite(apart).all() else float(apart.max(initial=0) / scale)
+
+
+def test(program: UOp, final: UOp, dev: str) -> bool:
+  """Run both on the same random inputs; print a line; do they agree?"""
+  from mini.engine.launch import Launchable, interface, interpret
+
+  data = random_inputs(program, np.random.default_rng(0))
+  other_names = (
+    dict(zip((m.name for m in interface(final) if m.where != "out"), data)) if final is not program else {}
+  )
+  renamed = {
+    name: data[other_names.get(name, name)] for name in (m.name for m in interface(final) if m.where != "out")
+  }
+  want = interpret(program, data)
+  start = time.perf_counter()
+  if dev == "INTERP":
+    got, flops = interpret(final, renamed), 0
+    seconds = time.perf_counter() - start
+  else:
+    launchable = Launchable(final, dev)
+    got, seconds = launchable.run(renamed)
+    flops = launchable.flops
+  errors = {n: difference(w, g) for (n, w), g in zip(want.items(), got.values())}
+  kinds = {m.name: m.dtype for m in interface(final)}
+  fine = all(e <= TOLERANCE.get(kinds[n], 0) for n, e in zip(got, errors.values()))
+  speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
+  name = (
+    program.arg
+    if program.op == "graph"
+    else program.arg.name
+    if program.op == "schedule"
+    else program.arg.what
+  )
+  print(
+    f"# {name} on {dev}: {seconds * 1e3:.3f} ms{speed}  error {max(errors.values(), default=0):.1e}  {'ok' if fine else 'DIFFERS'}"
+  )
+  return fine
+
+
+def run_tests(programs: list[UOp], args: argparse.Namespace, machine: Any) -> bool:
+  fine = True
+  for p in programs:
+    if p.op == "source":
+      continue
+    program = p.src[0] if p.op == "uops" else p
+    (final,) = [
+      q for q in lowered([program], args, machine)["result"] if q.op in ("graph", "schedule", "kernel")
+    ][:1] or [program]
+    if final.op == "graph" and args.dev != "INTERP":
+      raise BadCommand("a graph runs once it has a schedule: --passes=schedule")
+    fine &= test(program, final, args.dev)
+  return fine
+
+
+def sizes_of(spelled: str) -> dict[str, int]:
+  try:
+    return {name: int(value) for name, value in (part.split("=") for part in spelled.split(",") if part)}
+  except ValueError:
+    raise BadCommand(f"--test {spelled}: sizes are written n=64,m=64") from None
+
+
+def program_command(args: argparse.Namespace) -> int:
+  from mini.codegen.heuristic import Machine
+
+  programs = read(args.what, sizes_of(args.test or ""))
+  machine = Machine()
+  if args.test is not None and args.dev != "INTERP":
+    from mini.engine.device import Device
+
+    info = Device[args.dev].shim.info
+    machine = Machine(info.lanes, info.threads)
+  args.show = [s for s in (args.show or "").split(",") if s]
+  if unknown := [s for s in args.show if s not in STAGES]:
+    raise BadCommand(f"there is no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
+  if args.passes is None:
+    has_graph = any(p.op == "graph" for p in programs)
+    further = args.test is not None or set(args.show) - {"graph"}
+    args.passes = DEFAULT_PASSES if has_graph and further else ""
+  seen = lowered(programs, args, machine)
+  if args.show or args.test is None:
+    shown = [p for s in args.show for p in stage_programs(seen, s, machine)] if args.show else seen["result"]
+    print("\n".join(map(text, shown)))
+  return 0 if args.test is None or run_tests(programs, args, machine) else 1
+
+
+class Parser(argparse.ArgumentParser):
+  def error(self, message: str) -> NoReturn:
+    raise BadCommand(message)
+
+
+def arguments(argv: list[str]) -> argparse.Namespace:
+  parser = Parser(prog="python -m mini", usage=__doc__, add_help=False)
+  parser.add_argument("what", nargs="?")
+  parser.add_argument("rest", nargs="*")
+  parser.add_argument("--passes")
+  parser.add_argument("--recipe", default="")
+  parser.add_argument("--show")
+  parser.add_argument("--test", nargs="?", const="")
+  parser.add_argument("--dev", default=None)
+  parser.add_argument("--all", action="store_true")
+  parser.add_argument("-h", "--help", action="store_true")
+  args = parser.parse_args(argv)
+  if args.test is not None and args.what is None and args.test.endswith(".mini"):  # --test FILE
+    args.what, args.test = args.test, ""
+  return args
+
+
+def main(argv: list[str]) -> int:
+  from mini.engine.device import NAMES, Device
+
+  args = arguments(argv)
+  tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
+            "cache": lambda: cache("clear" in args.rest), "config": _config}  # fmt: skip
+  if args.help or args.what is None:
+    print((__doc__ or "").strip())
+    return 0 if args.help else 2
+  if args.what in tables:
+    print(tables[args.what]())
+    return 0
+  args.dev = args.dev or Device.DEFAULT
+  if args.dev not in NAMES:
+    raise BadCommand(f"there is no device {args.dev!r}; there are {', '.join(NAMES)}")
+  return program_command(args)
+
+
+def _config() -> str:
+  from mini.config import config
+
+  return str(config)
+
+
+def entry() -> NoReturn:
+  from runtime.base import DeviceError
+
+  try:
+    status = main(sys.argv[1:])
+  except (TextError, BadCommand) as e:
+    print(e, file=sys.stderr)
+    status = 2
+  except (MiniError, DeviceError, IndexError, MemoryError) as e:
+    print(f"{type(e).__name__}: {e}", file=sys.stderr)
+    status = 1
+  except BrokenPipeError:
+    status = 0
+  sys.exit(status)
+
+
+if __name__ == "__main__":
+  entry()

@@ -1,0 +1,335 @@
+"""Text: print and parse are inverse at every stage, what is wrong is said with its place, and the command
+line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz_text
+import golden
+import numpy as np
+import pytest
+from fuzz_graph import program as random_program
+
+from mini import __main__ as command
+from mini.engine import launch
+from mini.engine.passes import passes, run_pass
+from mini.ir import graph as G
+from mini.ir import interp
+from mini.ir.interp import evaluate, run_kernel
+from mini.ir.ops import OPS
+from mini.ir.parse import TextError, parse, parse_file
+from mini.ir.rules import RULES
+from mini.ir.text import graph_program, number, text, uops_program
+from mini.ir.uop import const
+from mini.types import dtypes
+
+ROOT = Path(__file__).parent.parent
+MATMUL = """
+%n = var "n" 1..64
+%m = var "m" 1..32
+graph mm(%a: f32[%n, 8], %b: f32[8, %m]) {   # relu(a @ b)
+  %0 = reshape %a {shape=[%n, 1, 8]} : f32[%n, 1, 8]
+  %1 = expand %0 {shape=[%n, %m, 8]} : f32[%n, %m, 8]
+  %2 = permute %b {axes=[1, 0]} : f32[%m, 8]
+  %3 = reshape %2 {shape=[1, %m, 8]} : f32[1, %m, 8]
+  %4 = expand %3 {shape=[%n, %m, 8]} : f32[%n, %m, 8]
+  %5 = mul %1, %4 : f32[%n, %m, 8]
+  %6 = reduce.add %5 {axes=[2]} : f32[%n, %m, 1]
+  %7 = reshape %6 {shape=[%n*%m]} : f32[%n*%m]
+  %8 = max %7, 0.0 : f32[%n*%m]
+  return %8
+}
+"""
+
+
+# ---------------------------------------------------------------- print and parse
+
+
+@pytest.mark.parametrize("path", sorted(golden.FOLDER.glob("*.mini")), ids=lambda p: p.stem)
+def test_golden(path):
+  assert golden.check(path) == "ok"
+
+
+def test_golden_refuses_what_computes_something_else(tmp_path, monkeypatch):
+  path = tmp_path / "wrong.mini"
+  path.write_text(
+    "# pass: simplify\ngraph f(%x: f32[8]) {\n  %0 = add %x, 0.0 : f32[8]\n  return %0\n}\n----\n"
+  )
+  (x,) = parse_file("graph f(%x: f32[8]) {\n  return %x\n}")
+  monkeypatch.setattr(golden, "run_pass", lambda *_: [x])
+  assert "changed out0" in golden.check(path, accept=True)
+  assert path.read_text().endswith("----\n")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_stage_of_random_graphs(seed):
+  """graph, schedule, kernel, recipe, uops and source: parse(print(p)) is p."""
+  outputs, _, _ = random_program(seed)
+  programs = [graph_program("g", tuple(outputs.values()))]
+  for name in ("simplify", "schedule", "recipe"):
+    programs = run_pass(passes()[name], programs)
+    assert all(parse(text(p)) is p for p in programs), name
+  for k in programs[0].src:
+    for p in (k, uops_program(k)):
+      assert parse(text(p)) is p
+  (source,) = run_pass(passes()["source"], programs)
+  assert parse(text(source)) is source
+
+
+def test_several_programs_in_a_file_and_comments():
+  one = "graph f(%x: f32[]) {\n  %0 = exp2 %x : f32[]\n  return %0\n}"
+  both = parse_file(f"# first\n{one}\n\n\n# second\n{one.replace('exp2', 'sqrt')}  # end\n")
+  assert [text(p) for p in both] == [one, one.replace("exp2", "sqrt")]
+
+
+def test_other_text_becomes_canonical():
+  p = parse(
+    "graph f(%x:f32[2 , 2]) {\n%a=const 1:f32[2,2]\n\n   %b= add   %x,%a:f32[2,2]\n return %b, f32(3)}"
+  )
+  q = parse(text(p))
+  assert q is p and text(q) == text(p)
+  k = parse(
+    "kernel f(%y: out f32[8], %x: in f32[8]) {\n%j = range 8\n%v = load %x[7 + -1*%j + 0*%j] if 3 > 2\nend over ()}".replace(
+      " if 3 > 2", " : f32\n store %y[%j + %j - 1*%j], %v"
+    ).replace("over ()", "over (%j)")
+  )
+  assert "%0 = load %x[-%j + 7] : f32\n  store %y[%j], %0" in text(k)
+
+
+@pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
+def test_constants_read_back(dtype):
+  values = (
+    [0.1, -0.0, 1e30, 1e-45, float("inf"), float("-inf"), float("nan"), 3.0]
+    if dtype.kind == "f"
+    else [0, 1]
+    if dtype.kind == "b"
+    else [0, 1, 100]
+  )
+  if dtype.kind in "iu":
+    values += [int(np.iinfo(dtype.np).min), int(np.iinfo(dtype.np).max)]
+  for v in values:
+    c = const(v, dtype)
+    p = graph_program(
+      "f", (G.alu("where", G.buffer("p", (2,), dtypes.bool), c, G.buffer("x", (2,), dtype)), c)
+    )
+    assert parse(text(p)) is p, number(c.arg, dtype)
+
+
+def test_live_buffers_get_names():
+  a, b = (G.buffer(object(), (2,), dtypes.float32) for _ in range(2))
+  t = text(graph_program("f", (G.alu("add", a, b),)))
+  assert t.startswith("graph f(%b0: f32[2], %b1: f32[2])") and text(parse(t)) == t
+
+
+def test_symbolic_sizes():
+  mm = parse(MATMUL)
+  assert "graph mm(%a: f32[64, 8], %b: f32[8, 32])" in text(mm)  # the upper bounds
+  assert "f32[15]" in text(parse(MATMUL, sizes={"n": 5, "m": 3}))
+  for sizes, reason in [({"n": 65}, "n=65 is not in 1..64"), ({"q": 1}, "this file has no size %q")]:
+    with pytest.raises(TextError, match=reason):
+      parse(MATMUL, sizes=sizes)
+
+
+# ---------------------------------------------------------------- the interpreter of kernels
+
+
+def test_kernel_runs_as_the_graph_does():
+  mm = parse(MATMUL, sizes={"n": 6, "m": 4})
+  rng = np.random.default_rng(0)
+  data = {"a": rng.standard_normal((6, 8), np.float32), "b": rng.standard_normal((8, 4), np.float32)}
+  (want,) = evaluate(list(mm.src), lambda u: data[u.arg[0]])
+  (schedule,) = run_pass(passes()["schedule"], [mm])
+  np.testing.assert_allclose(launch.interpret(schedule, data)["out0"], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
+def test_kernel_dtypes(dtype):
+  """Load, cast, accumulate and store, of every type."""
+  k = parse(f"""kernel f(%y: out {dtype.short}[3], %x: in {dtype.short}[3, 4]) {{
+  %i = range 3
+  %k = range 4
+  %0 = load %x[%i, %k - 1] if %k - 1 >= 0 : {dtype.short}
+  %1 = reduce.max %0 over (%k)            : {dtype.short}
+  %2 = cast %i                            : {dtype.short}
+  %3 = add %1, %2                         : {dtype.short}
+  store %y[%i], %3
+  end over (%i)
+}}""")
+  x = np.arange(12).reshape(3, 4).astype(dtype.np)
+  data = {"x": x}
+  run_kernel(k, data)
+  want = np.maximum(x[:, :3].max(1), 0)
+  np.testing.assert_array_equal(
+    data["y"],
+    (want | np.arange(3).astype(bool)) if dtype.kind == "b" else want + np.arange(3).astype(dtype.np),
+  )
+
+
+def test_large_kernels_run_in_slices(monkeypatch):
+  k = parse("""kernel f(%y: inout i64[2], %x: in i64[50, 20]) {
+  %i = range 50
+  %j = range 20
+  %k = range 3
+  %0 = load %x[%i, %j]                        : i64
+  %1 = cast %k                                : i64
+  %2 = mul %0, %1                             : i64
+  %3 = stage %2 at [%k] over (%k) stack       : i64[3]
+  %4 = load %3[2]                             : i64
+  store.add %y[%j % 2], %4
+  end over (%i, %j)
+}""")
+  x = np.arange(1000).reshape(50, 20)
+  want = np.array([x[:, 0::2].sum() * 2, x[:, 1::2].sum() * 2])
+  for cells in (1 << 22, 100, 1):
+    monkeypatch.setattr(interp, "CELLS", cells)
+    data = {"x": x, "y": np.zeros(2, np.int64)}
+    run_kernel(k, data)
+    np.testing.assert_array_equal(data["y"], want)
+
+
+# ---------------------------------------------------------------- what is wrong
+
+GRAPH = "graph f(%x: f32[4, 8], %i: i32[4]) {{\n  {}\n  return %x\n}}"
+KERNEL = "kernel f(%y: out f32[8], %x: in f32[8], %n: in i32[8]) {{\n  %i = range 8\n  %j = range 4\n  %v = load %x[%i] : f32\n  %m = load %n[%i] : i32\n  {}\n  store %y[%i], %v\n  end over (%i)\n}}"
+# fmt: off
+WRONG = [  # a line of a program, the text under the caret, the reason
+  (GRAPH, "%0 = foo %x : f32[4, 8]",                     "foo",    "foo is no operation of a graph"),
+  (GRAPH, "%0 = add %x, %q : f32[4, 8]",                 "%q",     "%q is not defined above"),
+  (GRAPH, "%0 = add %x, %i : f32[4, 8]",                 "add",    "add: inputs are f32, i32"),
+  (GRAPH, "%0 = add %x : f32[4, 8]",                     "add",    "add has 2 inputs, not 1"),
+  (GRAPH, "%0 = sqrt %i : i32[4]",                       "sqrt",   "sqrt does not take i32"),
+  (GRAPH, "%0 = and %x, %x : f32[4, 8]",                 "and",    "and does not take f32"),
+  (GRAPH, "%0 = lt %x, 0.0 : f32[4, 8]",                 "lt",     "lt of f32, f32 is bool, not f32"),
+  (GRAPH, "%0 = add %x, 1.0 : f32[4]",                   "f32[4]", "add of this is f32[4, 8]"),
+  (GRAPH, "%0 = add %x, true : f32[4, 8]",               "true",   "true is no f32"),
+  (GRAPH, "%0 = add %i, 3000000000 : i32[4]",            "3000000000", "3000000000 is no i32"),
+  (GRAPH, "%0 = cast 1.5 : i32",                         "1.5",    "the type of 1.5 is not told by its line; write f32(1.5)"),
+  (GRAPH, "%0 = reshape %x {shape=[5]} : f32[5]",        "reshape", "reshape: (4, 8) has 32 elements, (5,) has 5"),
+  (GRAPH, "%0 = reduce.add %x {axes=[2]} : f32[4, 8]",   "reduce", "reduce: (2,) are not all axes of (4, 8)"),
+  (GRAPH, "%0 = reduce.min %x {axes=[1]} : f32[4, 1]",   "reduce", "reduce knows add, mul, max, not min"),
+  (GRAPH, "%0 = expand %x {shape=[4, 9]} : f32[4, 9]",   "expand", "expand: (4, 8) does not repeat to (4, 9)"),
+  (GRAPH, "%0 = flip %x {axis=[1]} : f32[4, 8]",         "axis",   "expected axes, found axis"),
+  (GRAPH, "%0 = gather %x, %x {axis=0} : f32[4, 8]",     "gather", "gather: the index is float32, not an integer type"),
+  (GRAPH, "%x = add %x, %x : f32[4, 8]",                 "%x",     "%x is defined twice"),
+  (GRAPH, "%0 = iota : i32[99999999999]",                "[999",   "too many elements or axes"),
+  (GRAPH, "%0 = add %x, @ : f32[4]",                     "@",      "unexpected character '@'"),
+  (KERNEL, "%0 = load %x[%j + 5] : f32",                 "load",   "load: %j + 5 is not proved to be in 0..7"),
+  (KERNEL, "%0 = load %x[%i + 1] if %i < 8 : f32",       "load",   "load: %i + 1 is not proved to be in 0..7"),
+  (KERNEL, "%0 = load %x[%m] : f32",                     "load",   "load: %m is not proved to be in 0..7"),
+  (KERNEL, "%0 = load %x[%m] if %m < 8 : f32",           "load",   "load: %m is not proved to be in 0..7 by %m < 8"),
+  (KERNEL, "%0 = load %x[%i, %i] : f32",                 "load",   "load: 2 indices for memory of shape [8]"),
+  (KERNEL, "%0 = load %v[%i] : f32",                     "%v",     "%v is no memory"),
+  (KERNEL, "%0 = add %x, %v : f32",                      "%x",     "%x is memory: load from it"),
+  (KERNEL, "%0 = load %x[%v] : f32",                     "%v",     "an index is an integer, not f32"),
+  (KERNEL, "%0 = load %x[%i // 0] : f32",                "0",      "a divisor is at least 1"),
+  (KERNEL, "%0 = reduce.add %v over (%v) : f32",         "%v",     "%v is no range"),
+  (KERNEL, "%0 = reduce.add %v over (%i) : f32",         "kernel", "range i has two owners"),
+  (KERNEL, "%0 = load %x[%i] : i32",                     "i32",    "this is f32"),
+  (KERNEL, "store %y[%i], %m",                           "store",  "store: the value is i32, the memory f32"),
+  (KERNEL, "store %y[%j], %v",                           "kernel", "nothing closes %j"),
+  (KERNEL, "%i = range 3",                               "%i",     "%i is defined twice"),
+  (KERNEL, "%1 = range 0",                               "%1",     "a range has a name, not a number: %1"),
+  (KERNEL, "%q = range 0",                               "0",      "expected at least 1"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("program, line, under, reason", WRONG, ids=[w[3][:50] for w in WRONG])
+def test_what_is_wrong_is_said_with_its_place(program, line, under, reason):
+  source = program.format(line)
+  if "has two owners" in reason:
+    source = source.replace("store %y[%i], %v", "store %y[0], %0")
+  with pytest.raises(TextError) as e:
+    parse(source, "x.mini")
+  place, shown, caret = str(e.value).split("\n")[0:3]
+  assert reason in place
+  file, row, column = place.split(":")[:3]
+  assert file == "x.mini" and source.split("\n")[int(row) - 1] == shown[2:]
+  assert shown[2:][int(column) - 1 :].startswith(under) and caret.index("^") - 2 == int(column) - 1
+
+
+def test_mutants():
+  """A few hundred of the fuzzer's programs; python test/fuzz_text.py FIRST COUNT tries others."""
+  sources = fuzz_text.corpus()
+  assert [w for w in (fuzz_text.check(seed, sources) for seed in range(600)) if w] == []
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def mini(capsys, monkeypatch):
+  """python -m mini, in this process: (status, stdout, stderr)."""
+
+  def run(*args):
+    monkeypatch.setattr(sys, "argv", ["mini", *args])
+    with pytest.raises(SystemExit) as done:
+      command.entry()
+    out, err = capsys.readouterr()
+    return done.value.code, out, err
+
+  return run
+
+
+def test_it_is_a_command(tmp_path):
+  path = tmp_path / "mm.mini"
+  path.write_text(MATMUL)
+  done = subprocess.run(
+    [sys.executable, "-m", "mini", str(path)], capture_output=True, text=True, timeout=120, cwd=ROOT
+  )
+  assert (done.returncode, done.stdout, done.stderr) == (0, text(parse(MATMUL)) + "\n", "")
+
+
+def test_test_runs_and_compares(mini, tmp_path):
+  path = tmp_path / "mm.mini"
+  path.write_text(MATMUL)
+  for dev in ("INTERP", "CPU"):
+    status, out, err = mini(str(path), "--test", "n=5,m=7", f"--dev={dev}")
+    assert status == 0 and out.startswith(f"# mm on {dev}: ") and out.endswith("ok\n"), (out, err)
+
+
+def test_what_show_prints_is_a_file(mini, tmp_path):
+  path, shown = tmp_path / "mm.mini", tmp_path / "all.mini"
+  path.write_text(MATMUL)
+  status, out, _ = mini(str(path), "--show=graph,schedule,kernel,uops,source")
+  shown.write_text(out)
+  assert status == 0 and {p.op for p in parse_file(out)} == {"graph", "schedule", "kernel", "uops", "source"}
+  assert mini(str(shown)) == (0, out, "")
+
+
+def test_exit_status(mini, tmp_path):
+  path = tmp_path / "bad.mini"
+  path.write_text("graph f(%x: f32[4]) {\n  return %y\n}\n")
+  status, _, err = mini(str(path))
+  assert status == 2 and err == f"{path}:2:10: %y is not defined above\n    return %y\n           ^\n"
+  path.write_bytes(b"\xff\xfe")
+  assert mini(str(path))[0] == 2
+  assert mini(str(tmp_path / "missing.mini"))[0] == 2
+  path.write_text(MATMUL)
+  for wrong in ("--passes=foo", "--show=foo", "--dev=foo", "--foo", "--test=n"):
+    assert mini(str(path), wrong)[0] == 2, wrong
+
+
+def test_a_mismatch_is_status_1(monkeypatch, tmp_path):
+  path = tmp_path / "mm.mini"
+  path.write_text(MATMUL)
+  right = launch.interpret
+  monkeypatch.setattr(
+    launch, "interpret", lambda p, data: {n: v + (p.op == "graph") for n, v in right(p, data).items()}
+  )
+  assert command.main([str(path), "--test", "--dev=INTERP"]) == 1
+
+
+def test_tables(mini):
+  status, out, _ = mini("ops")
+  names = [line.split()[0] for line in out.splitlines()]
+  assert (
+    status == 0
+    and names == [o.name for o in OPS.values() if o.family not in ("leaf", "mark", "composite")]
+    and len(names) <= 27
+  )
+  assert [line.split()[0] for line in mini("ops", "--all")[1].splitlines()] == list(OPS)
+  assert [line.split()[0] for line in mini("rules")[1].splitlines()] == [r.name for r in RULES]
+  assert len(mini("config")[1].splitlines()) <= 16
+  assert mini("devices")[0] == 0 and mini("passes")[0] == 0 and mini("cache")[0] == 0

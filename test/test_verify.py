@@ -1,0 +1,195 @@
+"""The verifier: each rule that a program may break, by a program that breaks it."""
+
+import pytest
+
+from mini.ir import graph as G
+from mini.ir import kernel as K
+from mini.ir.parse import TextError, parse
+from mini.ir.text import graph_program
+from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, uop
+from mini.ir.verify import VerifyError, is_injective, provable, verify
+from mini.types import dtypes
+
+F = dtypes.float32
+I, J = range_("i", 8), range_("j", 4)
+X, Y = K.param("x", (8,), F), K.param("y", (8,), F)
+
+
+def kernel(*stores, over=(I,)):
+  return K.kernel("f", stores, over)
+
+
+def good():
+  return K.load(X, (I,))
+
+
+def vec(name, size):
+  return range_(name, size, "vec")
+
+
+def scatter(kind):
+  """Adds into a cell that the data choose."""
+  i, n = range_("i", 8, kind), K.param("n", (8,), dtypes.int32)
+  index = uop("cast", dtypes.index, (K.load(n, (i,)),))
+  return kernel(
+    K.store(
+      Y, (index,), K.load(X, (i,)), uop("and", dtypes.bool, (less(mul(index, -1), 1), less(index, 8))), "add"
+    ),
+    over=(i,),
+  )
+
+
+def stage(space="stack", size=8, index=None):
+  s = range_("s", size)
+  m = K.stage_at(
+    K.load(K.param("w", (size,), F), (s,)), (s if index is None else index,), (s,), space, (size,)
+  )
+  return K.load(m, (const(0),))
+
+
+def two_owners():
+  return kernel(
+    K.store(
+      Y,
+      (I,),
+      K.reduce_over("add", uop("add", F, (good(), K.reduce_over("add", K.load(X, (J,)), (J,)))), (J,)),
+    )
+  )
+
+
+def two_vectors():
+  a, b = vec("a", 4), vec("b", 8)
+  w = K.param("w", (4, 8), F)
+  return kernel(K.store(w, (a, b), uop("exp2", F, (K.load(w, (a, b)),))), over=(a, b))
+
+
+def shared_in_parallel():
+  i = range_("i", 8, "par")
+  s = range_("s", 8)
+  m = K.stage_at(uop("add", F, (K.load(X, (s,)), K.load(X, (i,)))), (s,), (s,), "scratch", (8,))
+  return kernel(K.store(Y, (i,), K.load(m, (i,))), over=(i,))
+
+
+WRONG = {
+  "nothing closes %j": lambda: kernel(K.store(Y, (J,), K.load(X, (J,)))),
+  "has stores, and nothing else": lambda: kernel(good()),
+  "%i names two ranges or parameters": lambda: kernel(K.store(K.param("i", (8,), F), (I,), good())),
+  "'1' is no name": lambda: kernel(K.store(K.param("1", (8,), F), (I,), good())),
+  "two owners": two_owners,
+  "2 indices for memory of shape": lambda: kernel(K.store(Y, (I, I), good())),
+  "store: %i + 1 is not proved": lambda: kernel(K.store(Y, (add(I, 1),), good())),
+  "load: %i - 1 is not proved to be in 0..7 by %i < 7": lambda: kernel(
+    K.store(Y, (I,), K.load(X, (add(I, -1),), less(I, 7)))
+  ),
+  "the value is f32, the memory i32": lambda: kernel(K.store(K.param("z", (8,), dtypes.int32), (I,), good())),
+  "the guard is no condition": lambda: kernel(
+    K.store(Y, (I,), K.load(X, (I,), uop("lt", dtypes.bool, (good(), good()))))
+  ),
+  "store knows add, mul, max": lambda: kernel(K.store(Y, (I,), good(), TRUE, "min")),
+  "reduce knows add, mul, max": lambda: kernel(K.store(Y, (I,), K.reduce_over("min", K.load(X, (J,)), (J,)))),
+  "a lane that its index lacks": lambda: kernel(
+    K.store(Y, (I,), K.load(X, (vec("v", 8),))), over=(I, vec("v", 8))
+  ),
+  "depends on two vec ranges": two_vectors,
+  "lanes; at most": lambda: kernel(
+    K.store(
+      K.param("z", (9999,), F),
+      (vec("v", 9999),),
+      uop("exp2", F, (K.load(K.param("w", (9999,), F), (vec("v", 9999),)),)),
+    ),
+    over=(vec("v", 9999),),
+  ),
+  "bytes of stack": lambda: kernel(K.store(Y, (I,), stage(size=1 << 20))),
+  "stage: %s + 1 is not proved": lambda: kernel(K.store(Y, (I,), stage(index=add(range_("s", 8), 1)))),
+  "threads share the memory of this stage": shared_in_parallel,
+  "a scan runs along a range that is a plain loop": lambda: kernel(
+    K.store(Y, (vec("v", 8),), K.scan_over("add", K.load(X, (vec("v", 8),)), vec("v", 8))),
+    over=(vec("v", 8),),
+  ),
+  "%x is read at another index": lambda: kernel(K.store(X, (I,), K.load(X, (add(mul(I, -1), 7),)))),
+  "two iterations may share a cell": lambda: kernel(K.store(X, (div(I, 2),), K.load(X, (div(I, 2),)))),
+  "threads accumulate into the same cell": lambda: scatter("par"),
+  "is no operation of a kernel": lambda: kernel(K.store(Y, (I,), uop("permute", F, (good(),), (0,)))),
+  "sqrt does not take i32": lambda: kernel(
+    K.store(
+      K.param("z", (8,), dtypes.int32), (I,), uop("sqrt", dtypes.int32, (uop("cast", dtypes.int32, (I,)),))
+    )
+  ),
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_a_wrong_kernel_is_refused(reason):
+  with pytest.raises(VerifyError) as e:
+    verify(WRONG[reason]())
+  assert reason in str(e.value)
+
+
+def test_right_kernels_pass():
+  verify(kernel(K.store(Y, (I,), good())))
+  verify(kernel(K.store(X, (I,), uop("exp2", F, (good(),)))))  # in place
+  verify(scatter("loop"))
+  rows = K.param("r", (2, 4), F)
+  verify(
+    kernel(K.store(rows, (div(I, 4), mod(I, 4)), uop("exp2", F, (K.load(rows, (div(I, 4), mod(I, 4))),))))
+  )
+
+
+def test_bounds_by_guards():
+  shifted = add(I, -1)
+  assert provable(I, 8, TRUE) and not provable(I, 7, TRUE) and not provable(shifted, 8, TRUE)
+  assert provable(shifted, 8, less(mul(shifted, -1), 1)) and provable(I, 7, less(I, 7))
+  assert provable(add(mul(I, 2), 1), 16, TRUE) and not provable(add(mul(I, 2), 2), 16, TRUE)
+
+
+def test_injective():
+  assert is_injective((I, J), (8, 4), (I, J))
+  assert is_injective((div(I, 4), mod(I, 4)), (2, 4), (I,))
+  assert not is_injective((I,), (8,), (I, J)) and not is_injective((add(I, J),), (11,), (I, J))
+
+
+def test_wrong_graphs():
+  x = G.buffer("x", (4,), F)
+  for bad in [
+    uop("reshape", F, (x,), (5,)),
+    uop("expand", F, (x,), (4, 4)),
+    uop("reduce", F, (x,), ("add", (1,))),
+    uop("reduce", F, (x,), ("sub", (0,))),
+    uop("add", F, (x,)),
+    uop("add", dtypes.int32, (x, x)),
+    uop("sin", dtypes.int32, (uop("cast", dtypes.int32, (x,)),)),
+    uop("where", F, (x, x, x)),
+    uop("bitcast", dtypes.int8, (x,)),
+    uop("cat", F, (x, x), 1),
+    uop("load", F, (x,)),
+  ]:
+    with pytest.raises(VerifyError):
+      verify(graph_program("f", (bad,)))
+
+
+SCHEDULE = """schedule f(%x: in f32[8], %y: out f32[8]) {{
+  %t0 = arena 0 : f32[8]
+  %t1 = arena {at} : f32[8]
+  kernel k(%a: out f32[8], %b: in f32[8]) {{
+    %i = range 8
+    %0 = load %b[%i] : f32
+    store %a[%i], %0
+    end over (%i)
+  }}
+  run k(%t0, %x)
+  run k(%t1, {second})
+  run k({third})
+}}"""
+
+
+def test_schedules():
+  assert parse(SCHEDULE.format(at=32, second="%t0", third="%y, %t1"))
+  for reason, at, second, third in [
+    ("%t1 and %t0 share memory while both are in use", 16, "%t0", "%y, %t1"),
+    ("%t1 is not aligned", 33, "%t0", "%y, %t1"),
+    ("%y is read before it is written", 32, "%y", "%y, %t1"),
+    ("%x is an input, and written", 32, "%t0", "%x, %t1"),
+    ("it takes 2 different memories", 32, "%t0", "%y, %y"),
+  ]:
+    with pytest.raises(TextError, match=reason):
+      parse(SCHEDULE.format(at=at, second=second, third=third))
