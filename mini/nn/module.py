@@ -1,0 +1,148 @@
+"""Module: a part of a model, with tensors and other modules as attributes.
+
+Nothing needs it: plain classes with `__call__` and tensors as attributes work with nn.state and nn.optim as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mini.nn.state import get_state_dict, load_state_dict, walk
+from mini.tensor import Tensor
+from mini.types import MiniError
+
+
+def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
+  """A tensor that is trained: a leaf that requires a gradient.
+
+  >>> Parameter(Tensor.zeros(2)).requires_grad
+  True
+  """
+  t = data if isinstance(data, Tensor) else Tensor(data)
+  return t.detach().requires_grad_(requires_grad)
+
+
+class Module:
+  """A part of a model, as PyTorch's: define `forward`; attributes that require a gradient are its parameters.
+
+  >>> class Net(Module):
+  ...   def __init__(self):
+  ...     self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
+  ...   def forward(self, x):
+  ...     return self.second(self.first(x).relu())
+  >>> Net()(Tensor.ones(3, 4)).shape
+  (3, 2)
+  """
+
+  training: bool = True
+  _trained: frozenset[str] = frozenset()  # attributes that are parameters, frozen or not
+
+  def __setattr__(self, name: str, value: Any) -> None:
+    if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
+      object.__setattr__(self, "_trained", self._trained | {name})
+    object.__setattr__(self, name, value)
+
+  def forward(self, *args: Any, **kwargs: Any) -> Any:
+    """What the module computes; calling the module calls this."""
+    raise MiniError(f"{type(self).__name__} has no forward()")
+
+  def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    return self.forward(*args, **kwargs)
+
+  def register_buffer(self, name: str, tensor: Tensor | None) -> None:
+    """A tensor that is state, but not trained."""
+    setattr(self, name, None if tensor is None else tensor.detach())
+
+  # ---------------------------------------------------------------- what is in it
+
+  def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+    """This module and those in it, each once, with their paths."""
+    seen: set[int] = set()
+    for name, m in walk(self, prefix):
+      if isinstance(m, Module) and id(m) not in seen:
+        seen.add(id(m))
+        yield name, m
+
+  def modules(self) -> Iterator[Module]:
+    """This module and those in it, each once."""
+    return (m for _, m in self.named_modules())
+
+  def named_children(self) -> Iterator[tuple[str, Module]]:
+    """The modules that are attributes of this one."""
+    return ((name, m) for name, m in vars(self).items() if isinstance(m, Module))
+
+  def children(self) -> Iterator[Module]:
+    """The modules that are attributes of this one."""
+    return (m for _, m in self.named_children())
+
+  def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """The parameters with their paths. A shared one comes once, under its first name.
+
+    >>> [name for name, p in nn.Sequential(nn.Linear(2, 3), nn.ReLU()).named_parameters()]
+    ['0.weight', '0.bias']
+    """
+    trained = {id(getattr(m, name, None)) for m in self.modules() for name in m._trained}
+    seen: set[int] = set()
+    for name, t in get_state_dict(self, prefix).items():
+      if (t.requires_grad or id(t) in trained) and id(t) not in seen:
+        seen.add(id(t))
+        yield name, t
+
+  def parameters(self) -> Iterator[Tensor]:
+    """The parameters, each once."""
+    return (t for _, t in self.named_parameters())
+
+  def requires_grad_(self, requires_grad: bool = True) -> Module:
+    """Train its parameters, or freeze them."""
+    for p in list(self.parameters()):
+      p.requires_grad_(requires_grad)
+    return self
+
+  def zero_grad(self) -> None:
+    """Forget the gradients of its parameters."""
+    for p in self.parameters():
+      p.grad = None
+
+  def apply(self, f: Any) -> Module:
+    """Call f with every module in this one, then with this one."""
+    for m in reversed(list(self.modules())):
+      f(m)
+    return self
+
+  # ---------------------------------------------------------------- state
+
+  def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+    """Its tensors by path, shared ones under each of their names."""
+    return get_state_dict(self, prefix)
+
+  def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Module:
+    """Take values over from a state_dict; see nn.state.load_state_dict."""
+    load_state_dict(self, state, strict)
+    return self
+
+  def train(self, mode: bool = True) -> Module:
+    """Training, in which dropout acts. It is on at the beginning, as in PyTorch."""
+    for m in self.modules():
+      m.training = mode
+    return self
+
+  def eval(self) -> Module:
+    """The opposite of `train()`."""
+    return self.train(False)
+
+  # ---------------------------------------------------------------- text
+
+  def extra_repr(self) -> str:
+    """What `repr` says between the parentheses."""
+    return ""
+
+  def __repr__(self) -> str:
+    inner = [f"({name}): {m!r}".replace("\n", "\n  ") for name, m in self.named_children()]
+    lines = ([self.extra_repr()] if self.extra_repr() else []) + inner
+    if not inner:
+      return f"{type(self).__name__}({self.extra_repr()})"
+    return "\n  ".join([f"{type(self).__name__}(", *lines]) + "\n)"
+
+
+__all__ = ["Module", "Parameter"]

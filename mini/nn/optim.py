@@ -1,0 +1,589 @@
+"""Optimizers: parameters, gradients and state of one type each lie in one flat buffer, so a step is one kernel.
+
+At construction an optimizer moves its parameters into a flat buffer, of which each becomes a view; those with more weight
+decay come first, and which number holds for an element is decided by its position. A step reads p, g and the state and
+writes p and the state anew. Learning rates and step counts are 0-d tensors: a new value compiles nothing, and `jit`
+takes it as an input.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mini.ir import graph
+from mini.ir.uop import UOp
+from mini.nn import lr_scheduler
+from mini.nn.state import LANES, StateError, get_state_dict, lay, pack, part_of, views
+from mini.tensor import Tensor
+from mini.tensor.autograd import enable_grad, no_grad
+from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.trace import local
+from mini.types import MiniError, ShapeError, dtypes
+
+Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
+
+
+class Group(dict):
+  """Parameters under "params", and what holds for them: "lr", a 0-d tensor, and numbers, as PyTorch's `param_groups`.
+
+  Setting "lr" to a number gives the tensor another value.
+  """
+
+  def __init__(self, entries: Mapping[str, Any], peers: list[Group]):
+    super().__init__(entries)
+    self.peers = peers
+
+  def __setitem__(self, name: str, value: Any) -> None:
+    if name == "lr" and not isinstance(value, Tensor):
+      rate = self["lr"]
+      if any(other["lr"] is rate for other in self.peers if other is not self):
+        value = Tensor(float(value), dtype=rate.dtype, device=rate.device)
+      else:
+        value = rate.assign(Tensor(float(value), dtype=rate.dtype, device=rate.device))
+    super().__setitem__(name, value)
+
+
+class Bucket:
+  """Parameters of one type that have made the same number of steps: the parts of one flat buffer."""
+
+  def __init__(self, params: Sequence[Tensor], groups: Sequence[Group], t: Tensor, slots: dict[str, Tensor]):
+    self.params, self.groups, self.t, self.slots = list(params), list(groups), t, slots
+    self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
+
+  @staticmethod
+  def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str]) -> Bucket:
+    """No steps made, all state 0."""
+    b = Bucket(params, groups, Tensor(0, device=params[0].device), {})
+    b.slots = {n: Tensor.zeros(b.size, dtype=params[0].dtype, device=params[0].device) for n in names}
+    if names:
+      Tensor.realize(*b.slots.values())
+    return b
+
+  def choose(self, value: Callable[[Group], Any]) -> Any:
+    """A group's number or 0-d tensor at each element: one for all if it is the same, or else selected by position."""
+    runs: list[tuple[int, Any]] = []  # (where it ends, value)
+    end = 0
+    for p, group in zip(self.params, self.groups):
+      v = value(group)
+      end += p.numel()
+      if runs and _same(runs[-1][1], v):
+        runs.pop()
+      runs.append((end, v))
+    found = runs[-1][1]
+    if len(runs) == 1:
+      return found
+    kind = wide(self.params[0].dtype)
+    position = Tensor(graph.iota(self.size, dtypes.int32 if self.size < 1 << 31 else dtypes.int64))
+    for stop, v in reversed(runs[:-1]):
+      found = (position < stop).where(_number(v, kind), _number(found, kind))
+    return found
+
+  def part(self, keep: Sequence[bool]) -> Bucket:
+    """Some of the parameters, with their state."""
+    chosen = [n for n, k in enumerate(keep) if k]
+    shapes = [p.shape for p in self.params]
+    slots = {}
+    for name, flat in self.slots.items():
+      pieces = views(flat.uop, shapes)
+      slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
+    return Bucket(
+      [self.params[n] for n in chosen], [self.groups[n] for n in chosen], self.t.clone().realize(), slots
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+  if isinstance(a, Handle) or isinstance(b, Handle):
+    return isinstance(a, Handle) and isinstance(b, Handle) and a.uop is b.uop
+  return a == b
+
+
+def _number(x: Any, kind: Any) -> Tensor:
+  return x.cast(kind) if isinstance(x, Tensor) else Tensor.full((), x, dtype=kind)
+
+
+class Optimizer:
+  """The base of optimizers: groups of parameters, their layout, their state. A subclass names its state and says `update`.
+
+  params: tensors, or dicts with "params" and what differs from `defaults` for them. Without a gradient, a parameter is
+  left alone by a step, as in PyTorch.
+
+  >>> class Descent(nn.optim.Optimizer):
+  ...   def update(self, p, g, state, t, choose):
+  ...     return p - choose(lambda group: group["lr"]) * g, {}
+  >>> w = Tensor([4.0], requires_grad=True)
+  >>> (w * w).sum().backward()
+  >>> Descent([w], {"lr": 0.25}).step()
+  >>> w.tolist()
+  [2.0]
+  """
+
+  slots: tuple[str, ...] = ()  # the names of the state that each element of a parameter has
+
+  def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]):
+    given = list(params)
+    dicts = given if given and isinstance(given[0], Mapping) else [{"params": given}]
+    self.defaults = dict(defaults)
+    self.param_groups: list[Group] = []
+    rates: dict[float, Tensor] = {}
+    seen: set[int] = set()
+    for d in dicts:
+      entries = {**defaults, **d}
+      held = [entries["params"]] if isinstance(entries["params"], Tensor) else list(entries["params"])
+      for p in held:
+        if not isinstance(p, Tensor) or p.dtype.kind != "f" or not p.is_leaf:
+          fail(
+            MiniError,
+            f"{type(self).__name__}: a parameter is a float tensor that was not computed",
+            parameter=p,
+          )
+      entries["params"] = [p for p in dict.fromkeys(held) if id(p) not in seen]
+      seen.update(map(id, entries["params"]))
+      lr = entries["lr"]
+      if not isinstance(lr, Tensor):
+        if lr < 0:
+          fail(ValueError, f"{type(self).__name__}: the learning rate {lr} is negative")
+        device = held[0].device if held else None
+        entries["lr"] = rates[lr] = (
+          rates[lr] if lr in rates else Tensor(float(lr), dtype=dtypes.float32, device=device)
+        )
+      self.param_groups.append(Group(entries, self.param_groups))
+    if not seen:
+      fail(MiniError, f"{type(self).__name__}: there are no parameters")
+    self._buckets: list[Bucket] = []
+    self._adopt([p for p in self._all() if p.requires_grad])
+
+  # ---------------------------------------------------------------- for subclasses
+
+  def update(
+    self, p: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor, choose: Choose
+  ) -> tuple[Tensor, dict[str, Tensor]]:
+    """One step of flat parameters p with gradients g: the new p, and the new state by name.
+
+    p, g, state: f32[n] (f64[n] if they are float64)   t: i64[], 1 at the first step
+    choose(lambda group: ...): what the function gives for each element's group, a number, f32[] or f32[n]
+    """
+    raise MiniError(f"{type(self).__name__} has no update()")
+
+  # ---------------------------------------------------------------- layout
+
+  def _all(self) -> list[Tensor]:
+    return [p for group in self.param_groups for p in group["params"]]
+
+  def _group_of(self) -> dict[Tensor, Group]:
+    return {p: group for group in self.param_groups for p in group["params"]}
+
+  def _adopt(self, params: Sequence[Tensor]) -> None:
+    """New buckets for parameters that have made no step: one for each type and device."""
+    group_of = self._group_of()
+    kinds: dict[Any, list[Tensor]] = {}
+    for p in params:
+      if p.numel():
+        kinds.setdefault((p.dtype, p.device), []).append(p)
+    for found in kinds.values():
+      found.sort(key=lambda p: -group_of[p].get("weight_decay", 0))
+      found[0].realize(*found[1:])
+      pack(found, [p.uop for p in found])
+      self._buckets.append(Bucket.fresh(found, [group_of[p] for p in found], self.slots))
+
+  def _active(self) -> list[Bucket]:
+    """The buckets to step: a bucket in which not all have a gradient falls into two."""
+    known = {p for b in self._buckets for p in b.params}
+    late = [p for p in self._all() if p not in known and p.grad is not None]
+    if late:
+      self._adopt(late)
+    found: list[Bucket] = []
+    for b in list(self._buckets):
+      given = [p.grad is not None for p in b.params]
+      if not any(given):
+        continue
+      if not all(given):
+        at = self._buckets.index(b)
+        self._buckets[at : at + 1] = [b.part(given), b.part([not g for g in given])]
+        b = self._buckets[at]
+      found.append(b)
+    return found
+
+  # ---------------------------------------------------------------- a step
+
+  def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+    """Update the parameters that have a gradient. Computes them, the state, and the losses that the gradients came from.
+
+    closure: computes the loss and its gradients anew; what it returns is returned.
+
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = nn.optim.SGD([w], lr=0.5)
+    >>> (3 * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.tolist()
+    [-0.5]
+    """
+    loss = None
+    if closure is not None:
+      with enable_grad():
+        loss = closure()
+    with no_grad():
+      made: list[tuple[Bucket, Tensor, Tensor]] = []
+      pending: dict[Tensor, None] = {}
+      for b in self._active():
+        refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
+        new, g = self._step(b)
+        made.append((b, new, g))
+        pending.update(dict.fromkeys((new, b.t, *b.slots.values())))
+        pending.update({x: None for ref in refs if (x := ref()) is not None})
+        if g.uop.op == "cat":  # it is written in any case: keep it, and not the graph that it came from
+          pending[g] = None
+      if made:
+        Tensor.realize(*pending)
+      for b, new, g in made:
+        shapes = [p.shape for p in b.params]
+        for p, u in zip(b.params, views(new.uop, shapes)):
+          p.assign(Tensor(u))
+        if g in pending:
+          for p, u in zip(b.params, views(g.uop, shapes)):
+            p.grad = Tensor(u)
+    return loss
+
+  def _step(self, b: Bucket) -> tuple[Tensor, Tensor]:
+    """(the new parameters, their gradients), flat."""
+    kind, held = wide(b.params[0].dtype), b.params[0].dtype
+    nodes = [p.uop for p in b.params]
+    if local.current is None and lay(nodes).op != "buffer":  # someone has bound a parameter to other memory
+      pack(b.params, nodes)
+      nodes = [p.uop for p in b.params]
+    p = Tensor(lay(nodes)).cast(kind)
+    g = Tensor(lay([graph.detach(_gradient(p)) for p in b.params]))
+    t = b.t + 1
+    new, state = self.update(p, g.cast(kind), {n: s.cast(kind) for n, s in b.slots.items()}, t, b.choose)
+    b.t.assign(t)
+    for name in b.slots:
+      b.slots[name].assign(state[name])
+    return new.cast(held), g
+
+  def zero_grad(self, set_to_none: bool = True) -> None:
+    """Forget the gradients."""
+    for p in self._all():
+      p.grad = None
+
+  # ---------------------------------------------------------------- learning rates
+
+  def rates(self) -> list[Tensor]:
+    """The learning rates, each once: groups that began with equal ones share a tensor."""
+    return list(dict.fromkeys(group["lr"] for group in self.param_groups))
+
+  @property
+  def lr(self) -> Tensor:
+    """The learning rate, a 0-d tensor; of the first group if they differ. Setting it sets that of all groups.
+
+    >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> optimizer.lr = 0.25
+    >>> optimizer.lr.item()
+    0.25
+    """
+    return self.param_groups[0]["lr"]
+
+  @lr.setter
+  def lr(self, value: Any) -> None:
+    for rate in self.rates():
+      rate.assign(
+        value if isinstance(value, Tensor) else Tensor(float(value), dtype=rate.dtype, device=rate.device)
+      )
+
+  # ---------------------------------------------------------------- state
+
+  def _state(self) -> dict[int, dict[str, Tensor]]:
+    number = {p: n for n, p in enumerate(self._all())}
+    found: dict[int, dict[str, Tensor]] = {}
+    for b in self._buckets:
+      shapes = [p.shape for p in b.params]
+      for p in b.params:
+        found[number[p]] = {"step": b.t}
+      for name, flat in b.slots.items():
+        for p, u in zip(b.params, views(flat.uop, shapes)):
+          found[number[p]][name] = Tensor(u)
+    return dict(sorted(found.items()))
+
+  def state_dict(self) -> dict[str, Any]:
+    """State and settings in PyTorch's form: parameters are numbered in the order of the groups.
+
+    >>> list(nn.optim.Adam([Tensor([1.0], requires_grad=True)]).state_dict()["state"][0])
+    ['step', 'exp_avg', 'exp_avg_sq']
+    """
+    numbers = iter(range(len(self._all())))
+    settings = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
+    return {"state": self._state(), "param_groups": settings}
+
+  def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    """Go on from a `state_dict`. StateError if it is of other parameters."""
+    settings = state["param_groups"]
+    if [len(s["params"]) for s in settings] != [len(group["params"]) for group in self.param_groups]:
+      raise StateError("load_state_dict: the state is of other groups of parameters")
+    for group, said in zip(self.param_groups, settings):
+      group.update({name: v for name, v in said.items() if name not in ("params", "lr")})
+    rates = {f"param_groups.{n}.lr": s["lr"] for n, s in enumerate(settings)}
+    self.load_named_state({**get_state_dict(state["state"], "state"), **_others(state["state"]), **rates})
+
+  def named_state(self) -> dict[str, Tensor]:
+    """The tensors of `state_dict()` by their paths, such as `state.0.exp_avg`: what nn.state takes and gives back."""
+    found = {f"state.{n}.{name}": t for n, s in self._state().items() for name, t in s.items()}
+    return {**found, **{f"param_groups.{n}.lr": group["lr"] for n, group in enumerate(self.param_groups)}}
+
+  def load_named_state(self, state: Mapping[str, Any]) -> None:
+    """Go on from a `named_state`. Parameters without an entry begin anew. StateError if it is of other parameters."""
+    params, group_of = self._all(), self._group_of()
+    number = {p: n for n, p in enumerate(params)}
+    ends = ("step", *self.slots)
+    known = {f"state.{n}.{name}" for n in range(len(params)) for name in ends}
+    known |= {f"param_groups.{n}.lr" for n in range(len(self.param_groups))}
+    if extra := [name for name in state if name not in known]:
+      raise StateError(f"load_state_dict: {', '.join(extra[:5])} are no state of this {type(self).__name__}")
+    kinds: dict[Any, list[Tensor]] = {}
+    values: dict[tuple[Tensor, str], UOp] = {}
+    order = [p for b in self._buckets for p in b.params]
+    late = [p for p in params if p not in set(order)]
+    for p in sorted((*order, *late), key=lambda p: -group_of[p].get("weight_decay", 0)):
+      n = number[p]
+      if (t := state.get(f"state.{n}.step")) is None and p in late:
+        continue
+      for name in self.slots:
+        x = state.get(f"state.{n}.{name}")
+        if t is not None and (x is None or tuple(np.shape(x)) != p.shape):
+          raise StateError(
+            f"load_state_dict: state.{n}.{name} is missing, or has not the shape {p.shape} of its parameter"
+          )
+        values[p, name] = (
+          graph.full(p.shape, 0, p.dtype) if x is None else graph.cast(_tensor(x).uop, p.dtype)
+        )
+      kinds.setdefault((p.dtype, p.device, 0 if t is None else int(t)), []).append(p)
+    if [set(b.params) for b in self._buckets] == [set(found) for found in kinds.values()]:
+      buckets = self._buckets
+    else:
+      buckets = [Bucket.fresh(found, [group_of[p] for p in found], self.slots) for found in kinds.values()]
+    for b, (_, _, t) in zip(buckets, kinds):
+      b.t.assign(Tensor(t, device=b.t.device))
+      for name in self.slots:
+        b.slots[name].assign(Tensor(lay([graph.detach(values[p, name]) for p in b.params])))
+      Tensor.realize(b.t, *b.slots.values())
+      if lay([p.uop for p in b.params]).op != "buffer":
+        pack(b.params, [p.uop for p in b.params])
+    self._buckets = buckets
+    for n, group in enumerate(self.param_groups):
+      if (rate := state.get(f"param_groups.{n}.lr")) is not None and float(rate) != group["lr"].item():
+        group["lr"] = float(rate)
+
+  def __repr__(self) -> str:
+    lines = [", ".join(f"{k}={v}" for k, v in group.items() if k != "params") for group in self.param_groups]
+    return "\n".join(
+      [
+        f"{type(self).__name__}:",
+        *(f"  {len(g['params'])} parameters: {s}" for g, s in zip(self.param_groups, lines)),
+      ]
+    )
+
+
+def _gradient(p: Tensor) -> UOp:
+  assert p.grad is not None
+  if p.grad.shape != p.shape:
+    fail(ShapeError, "step: a gradient does not have its parameter's shape", parameter=p, gradient=p.grad)
+  return graph.cast(p.grad.uop, p.dtype)
+
+
+def _tensor(x: Any) -> Tensor:
+  return x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+
+
+def _others(state: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+  """What of a state is no tensor of ours: numbers and arrays."""
+  return {f"state.{n}.{k}": v for n, s in state.items() for k, v in s.items() if not isinstance(v, Tensor)}
+
+
+# ---------------------------------------------------------------- the optimizers
+
+
+class SGD(Optimizer):
+  """Stochastic gradient descent, with momentum if it is not 0. As torch.optim.SGD.
+
+  >>> w = Tensor([1.0], requires_grad=True)
+  >>> (w * w).sum().backward()
+  >>> nn.optim.SGD([w], lr=0.25, momentum=0.9, nesterov=True).step()
+  >>> round(w.item(), 4)
+  0.05
+  """
+
+  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+               weight_decay: float = 0.0, nesterov: bool = False):  # fmt: skip
+    given = list(params)
+    momenta = [momentum, *(d.get("momentum", 0) for d in given if isinstance(d, Mapping))]
+    self.slots = ("momentum_buffer",) if any(momenta) else ()
+    if nesterov and (momentum <= 0 or dampening):
+      fail(ValueError, "SGD: nesterov needs momentum, and no dampening")
+    defaults = {
+      "lr": lr,
+      "momentum": momentum,
+      "dampening": dampening,
+      "weight_decay": weight_decay,
+      "nesterov": nesterov,
+    }
+    super().__init__(given, defaults)
+
+  def update(
+    self, p: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor, choose: Choose
+  ) -> tuple[Tensor, dict[str, Tensor]]:
+    decay = choose(lambda group: group["weight_decay"])
+    if not _same(decay, 0):
+      g = g + decay * p
+    if not self.slots:
+      return p - choose(lambda group: group["lr"]) * g, {}
+    momentum = choose(lambda group: group["momentum"])
+    taken = choose(lambda group: 1 - group["dampening"] if group["momentum"] else 1)
+    buffer = momentum * state["momentum_buffer"] + (g if _same(taken, 1) else (t > 1).where(taken * g, g))
+    ahead = choose(lambda group: group["momentum"] if group["nesterov"] else 0)
+    this = choose(lambda group: 1 if group["nesterov"] else 0)
+    if _same(this, 0):
+      way = buffer
+    elif _same(this, 1):
+      way = g + ahead * buffer
+    else:
+      way = (this != 0).where(g + ahead * buffer, buffer)
+    return p - choose(lambda group: group["lr"]) * way, {"momentum_buffer": buffer}
+
+
+def _correction(beta: float, t: Tensor, kind: Any) -> Any:
+  """1 - beta ** t, as -expm1(t * log(beta)): exact to the last places where beta ** t is near 1."""
+  return -(t.cast(kind) * math.log(beta)).expm1() if beta else 1.0
+
+
+class Adam(Optimizer):
+  """Adam (https://arxiv.org/abs/1412.6980) as torch.optim.Adam: weight decay is added to the gradient."""
+
+  slots = ("exp_avg", "exp_avg_sq")
+  decoupled = False
+
+  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+               weight_decay: float = 0.0):  # fmt: skip
+    if not all(0 <= b < 1 for b in betas):
+      fail(ValueError, f"{type(self).__name__}: betas {betas} are not between 0 and 1")
+    super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
+
+  def update(
+    self, p: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor, choose: Choose
+  ) -> tuple[Tensor, dict[str, Tensor]]:
+    decay = choose(lambda group: group["weight_decay"])
+    if not _same(decay, 0):
+      if self.decoupled:
+        p = p * choose(
+          lambda group: 1 - group["lr"] * group["weight_decay"] if group["weight_decay"] else 1.0
+        )
+      else:
+        g = g + decay * p
+    m, v = state["exp_avg"], state["exp_avg_sq"]
+    m = m + choose(lambda group: 1 - group["betas"][0]) * (g - m)
+    v = v * choose(lambda group: group["betas"][1]) + choose(lambda group: 1 - group["betas"][1]) * g * g
+    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
+    scale = choose(lambda group: _root(_correction(group["betas"][1], t, p.dtype)))
+    p = p - rate * m / (v.sqrt() / scale + choose(lambda group: group["eps"]))
+    return p, {"exp_avg": m, "exp_avg_sq": v}
+
+
+def _root(x: Any) -> Any:
+  return x.sqrt() if isinstance(x, Tensor) else math.sqrt(x)
+
+
+class AdamW(Adam):
+  """Adam with weight decay apart from the gradient (https://arxiv.org/abs/1711.05101), as torch.optim.AdamW.
+
+  >>> w = Tensor([1.0, 2.0], requires_grad=True)
+  >>> optimizer = nn.optim.AdamW([w], lr=0.1)
+  >>> (w * w).sum().backward()
+  >>> optimizer.step()
+  >>> w.numpy().round(4)
+  array([0.899, 1.898], dtype=float32)
+  """
+
+  decoupled = True
+
+  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+               weight_decay: float = 0.01):  # fmt: skip
+    super().__init__(params, lr, betas, eps, weight_decay)
+
+
+# ---------------------------------------------------------------- clipping
+
+
+def _with_gradients(parameters: Any) -> list[Tensor]:
+  given: Iterator[Tensor] = iter([parameters] if isinstance(parameters, Tensor) else parameters)
+  return [p for p in dict.fromkeys(given) if p.grad is not None]
+
+
+def _rows(params: Sequence[Tensor]) -> list[list[Tensor]]:
+  """Parameters whose gradients go into one flat buffer, in the order in which an optimizer has them."""
+  found: dict[Any, list[tuple[int, Tensor]]] = {}
+  for p in params:
+    flat, start, stop = part_of(p.uop)
+    key = p.dtype if (start, stop) == (0, graph.shape(flat)[0]) else flat
+    found.setdefault((key, p.device), []).append((start if key is flat else 0, p))
+  return [[p for _, p in sorted(row, key=lambda item: item[0])] for row in found.values()]
+
+
+def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
+  """Scale all gradients together so that their norm, as of one vector, is at most max_norm. Returns the norm before.
+
+  The norm is computed together with the step that follows. As torch.nn.utils.clip_grad_norm_.
+
+  >>> w = Tensor([0.0, 0.0], requires_grad=True)
+  >>> (w * Tensor([3.0, 4.0])).sum().backward()
+  >>> clip_grad_norm([w], 1.0).item()
+  5.0
+  >>> w.grad.numpy().round(3)
+  array([0.6, 0.8], dtype=float32)
+  """
+  params = _with_gradients(parameters)
+  if not params:
+    return Tensor(0.0)
+  with no_grad():
+    rows = _rows(params)
+    flats = [Tensor(graph.detach(lay([_gradient(p) for p in row]))) for row in rows]
+    norms = [_powers(g.cast(wide(g.dtype)), norm_type) for g in flats]
+    if math.isinf(norm_type):
+      total = norms[0]
+      for n in norms[1:]:
+        total = total.maximum(n)
+    else:
+      total = sum(norms[1:], norms[0])
+      total = total.sqrt() if norm_type == 2 else total ** (1 / norm_type)
+    scale = (max_norm / (total + 1e-6)).minimum(1.0)
+    for row, g in zip(rows, flats):
+      _give(row, (g * scale).cast(g.dtype), total)
+  return total
+
+
+def _powers(g: Tensor, norm_type: float) -> Tensor:
+  if math.isinf(norm_type):
+    return g.abs().max()
+  return (g * g).sum() if norm_type == 2 else (g.abs() ** norm_type).sum()
+
+
+def _give(row: Sequence[Tensor], flat: Tensor, total: Tensor | None = None) -> None:
+  """The parts of flat as gradients; `total` is computed where these are used."""
+  for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
+    new, old = Tensor(u), p.grad
+    assert old is not None
+    new._losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
+    p.grad = new
+
+
+def clip_grad_value(parameters: Any, clip_value: float) -> None:
+  """Limit every element of the gradients to [-clip_value, clip_value]."""
+  with no_grad():
+    for row in _rows(_with_gradients(parameters)):
+      _give(row, Tensor(graph.detach(lay([_gradient(p) for p in row]))).clamp(-clip_value, clip_value))
+
+
+clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names
+
+__all__ = ["SGD", "Adam", "AdamW", "Group", "Optimizer", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value",
+           "clip_grad_value_", "lr_scheduler"]  # fmt: skip
