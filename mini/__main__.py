@@ -33,7 +33,7 @@ from mini.types import DType, MiniError, dtypes, to_bfloat16
 
 DEFAULT_PASSES = "simplify,schedule,recipe"
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
-# The largest difference that --test allows, relative to 1 + the largest result: sums are in another order on a device.
+# The largest difference that --test allows, relative to 1 + the largest result: a device sums in another order.
 TOLERANCE = {dtypes.float16: 1e-2, dtypes.bfloat16: 5e-2, dtypes.float32: 1e-4, dtypes.float64: 1e-9}
 
 
@@ -170,7 +170,7 @@ def _random(dtype: DType, s: tuple[int, ...], below: int, rng: np.random.Generat
 
 
 def difference(want: np.ndarray, got: np.ndarray) -> float:
-  """The largest, relative to 1 + the largest wanted result; infinite where one is NaN or infinite and the other not."""
+  """The largest, relative to 1 + the largest wanted result; infinite where only one is NaN or infinite."""
   if want.dtype.kind != "f":
     return float((want != got).any())
   with np.errstate(all="ignore"):
@@ -204,6 +204,7 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
   kinds = {m.name: m.dtype for m in interface(final)}
   fine = all(e <= TOLERANCE.get(kinds[n], 0) for n, e in zip(got, errors.values()))
   speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
+  error = f"error {max(errors.values(), default=0):.1e}"
   name = (
     program.arg
     if program.op == "graph"
@@ -211,9 +212,7 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
     if program.op == "schedule"
     else program.arg.what
   )
-  print(
-    f"# {name} on {dev}: {seconds * 1e3:.3f} ms{speed}  error {max(errors.values(), default=0):.1e}  {'ok' if fine else 'DIFFERS'}"
-  )
+  print(f"# {name} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}")
   return fine
 
 

@@ -120,6 +120,10 @@ def kernels_of(program: UOp) -> list[UOp]:
   return {"kernel": [program], "schedule": list(program.src), "uops": list(program.src)}.get(program.op, [])
 
 
+def uops_pass(program: UOp) -> list[UOp]:
+  return [uops_program(k) for k in kernels_of(program)]
+
+
 def source_pass(machine: Machine) -> Callable[[UOp], list[UOp]]:
   def run(program: UOp) -> list[UOp]:
     named = {k.arg.what: with_own_names(k) for k in kernels_of(program)}
@@ -134,10 +138,10 @@ def passes(machine: Machine | None = None) -> dict[str, Pass]:
   machine = machine or Machine()
   # fmt: off
   return {
-    "simplify": Pass(("graph", "kernel", "schedule"), simplify_pass,          "the rules of `python -m mini rules`"),
-    "schedule": Pass(("graph",),                      schedule_pass,          "what shares a kernel, and where memory is"),
-    "recipe":   Pass(("kernel", "schedule"),          recipe_pass(machine),   "the heuristic's recipe for every kernel"),
-    "uops":     Pass(("kernel", "schedule"),          lambda p: [uops_program(k) for k in kernels_of(p)], "the order of the loops"),
+    "simplify": Pass(("graph", "kernel", "schedule"), simplify_pass,          "algebra: `python -m mini rules`"),
+    "schedule": Pass(("graph",),                      schedule_pass,          "what shares a kernel; where memory is"),
+    "recipe":   Pass(("kernel", "schedule"),          recipe_pass(machine),   "the heuristic's recipe of each kernel"),
+    "uops":     Pass(("kernel", "schedule"),          uops_pass,              "the order of the loops"),
     "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine),   "C"),
   }
   # fmt: on

@@ -1,8 +1,9 @@
 """Text -> programs: the inverse of text.py. One grammar for every stage.
 
   file       = { size | program }
-  size       = %NAME = var "NAME" LOW..HIGH      a symbolic size, bound when the file is read: HIGH unless told otherwise
-  program    = graph NAME(inputs) { lines }  |  schedule ...  |  kernel ...  |  uops ...  |  source NAME "LANGUAGE" { ... } end source
+  size       = %NAME = var "NAME" LOW..HIGH      symbolic; bound when the file is read: HIGH unless told otherwise
+  program    = graph NAME(inputs) { lines }  |  schedule ...  |  kernel ...  |  uops ...
+             | source NAME "LANGUAGE" { ... } end source
   line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line

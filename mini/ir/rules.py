@@ -40,8 +40,20 @@ def is_discrete(m: Match) -> bool:
   return m.dtype.kind in "biu"
 
 
+def p_is_bool(m: Match) -> bool:
+  return m["p"].dtype.kind == "b"
+
+
+def is_number(m: Match) -> bool:
+  return m.dtype.kind != "b"
+
+
 def only_left_is_const(m: Match) -> bool:
   return m["x"].op != "const"
+
+
+def may_swap_max(m: Match) -> bool:
+  return only_left_is_const(m) and is_discrete(m)
 
 
 def is_lowest(m: Match) -> bool:
@@ -132,7 +144,7 @@ RULES = (
   # numbers stand on the right
   rule("add_order",   "c + x",               "x + c",             when=only_left_is_const),
   rule("mul_order",   "c * x",               "x * c",             when=only_left_is_const),
-  rule("max_order",   "max(c, x)",           "max(x, c)",         when=lambda m: only_left_is_const(m) and is_discrete(m),
+  rule("max_order",   "max(c, x)",           "max(x, c)",         when=may_swap_max,
        why="which of 0.0 and -0.0 is larger is left open"),
   rule("and_order",   "and(c, x)",           "and(x, c)",         when=only_left_is_const),
   rule("or_order",    "or(c, x)",            "or(x, c)",          when=only_left_is_const),
@@ -140,12 +152,12 @@ RULES = (
   rule("ne_order",    "c != x",              "x != c",            when=only_left_is_const),
 
   # neutral and absorbing numbers
-  rule("add_zero",    "x + 0",               "x",                 when=is_int, why="-0.0 + 0.0 is 0.0: on floats a sign would change"),
-  rule("add_minus_zero", "x + -0.0",         "x",                 when=is_float, why="-0.0 is the neutral number of float addition"),
+  rule("add_zero",    "x + 0",               "x",                 when=is_int, why="-0.0 + 0.0 is 0.0"),
+  rule("add_minus_zero", "x + -0.0",         "x",                 when=is_float, why="0.0 + -0.0 is 0.0"),
   rule("add_false",   "x + 0",               "x",                 when=is_bool),
   rule("mul_one",     "x * 1",               "x"),
-  rule("mul_zero",    "x * 0",               "0",                 when=is_discrete, why="nan * 0 is nan, and so is inf * 0"),
-  rule("div_one",     "x / 1",               "x",                 when=lambda m: not is_bool(m)),
+  rule("mul_zero",    "x * 0",               "0",                 when=is_discrete, why="nan * 0 and inf * 0 are nan"),
+  rule("div_one",     "x / 1",               "x",                 when=is_number),
   rule("mod_one",     "x % 1",               "0",                 when=is_int),
   rule("max_lowest",  "max(x, c)",           "x",                 when=is_lowest, why="nan stays: it wins"),
   rule("and_zero",    "and(x, 0)",           "0"),
@@ -169,27 +181,28 @@ RULES = (
   rule("add_add",     "x + c0 + c1",         "x + (c0 + c1)",     when=is_int, why="floats round after each"),
   rule("mul_mul",     "x * c0 * c1",         "x * (c0 * c1)",     when=is_int, why="floats round after each"),
   rule("max_max",     "max(max(x, c0), c1)", "max(x, max(c0, c1))", when=is_discrete),
-  rule("mod_mod",     "x % c % c",           "x % c",             when=is_int, why="on floats the first may round up to c"),
+  rule("mod_mod",     "x % c % c",           "x % c",             when=is_int, why="floats may round up to c"),
   rule("neg_neg",     "x * -1 * -1",         "x"),
   rule("not_not",     "(x != 1) != 1",       "x",                 when=x_is_bool),
   rule("ne_false",    "x != 0",              "x",                 when=is_bool),
   rule("xor_xor",     "xor(xor(x, c0), c1)", "xor(x, xor(c0, c1))"),
-  rule("div_power",   "x / c",               "x * (1 / c)",       when=is_power_of_two, why="1 / c is exact, so both round once"),
+  rule("div_power",   "x / c",               "x * (1 / c)",       when=is_power_of_two, why="1 / c is exact"),
 
   # choices
   rule("where_true",  "where(1, x, y)",      "x"),
   rule("where_false", "where(0, x, y)",      "y"),
   rule("where_same",  "where(p, x, x)",      "x"),
   rule("where_bool",  "where(p, 1, 0)",      "p",                 when=is_bool),
-  rule("where_not",   "where(p != 1, x, y)", "where(p, y, x)"),
+  rule("where_not",   "where(p != 1, x, y)", "where(p, y, x)",    when=p_is_bool),
   rule("where_left",  "where(p, where(p, x, y), z)", "where(p, x, z)"),
   rule("where_right", "where(p, x, where(p, y, z))", "where(p, x, z)"),
 
   # types
   rule("cast_same",   "cast(x, t)",          "x",                 when=same_type),
-  rule("cast_cast",   "cast(cast(x, t), t0)", "cast(x, t0)",      when=inner_is_exact, why="the first loses nothing"),
+  rule("cast_cast",   "cast(cast(x, t), t0)", "cast(x, t0)",      when=inner_is_exact),
   rule("bits_same",   "bitcast(x, t)",       "x",                 when=same_type),
-  rule("bits_bits",   "bitcast(bitcast(x, t), t0)", "bitcast(x, t0)", when=no_bfloat16, why="reading a bfloat16 makes its nan quiet"),
+  rule("bits_bits",   "bitcast(bitcast(x, t), t0)", "bitcast(x, t0)", when=no_bfloat16,
+       why="reading a bfloat16 makes its nan quiet"),
 )
 # fmt: on
 

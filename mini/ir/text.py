@@ -98,7 +98,7 @@ def over(rs: tuple[UOp, ...]) -> str:
 
 
 def expr(u: UOp, name: Callable[[UOp], str] = lambda u: f"%{rname(u)}") -> str:
-  """An index expression, or a condition on indices, infix. `name` gives that of a range, or of a value cast to an index."""
+  """An index expression, or a condition on indices, infix. `name` spells a range, or a value cast to an index."""
   if u.op == "and":
     return " && ".join(expr(c, name) for c in conjuncts(u))
   if u.dtype is dtypes.bool:
@@ -142,8 +142,10 @@ def _comparison(u: UOp, name: Callable[[UOp], str]) -> str:
 
 
 def implied_dtype(op: str, n: int, dtype: DType, known: list[DType | None]) -> DType | None:
-  """The type that input n of a line `op ... : dtype` must have, judged by the rest of the line: by the types of those
-  inputs that are no numbers (`known`). None where the number itself must tell."""
+  """The type that input n of a line `op ... : dtype` must have, judged by the rest of the line.
+
+  known: the types of its inputs, None for numbers. None where the number itself must tell.
+  """
   if op in ("cast", "bitcast") or (op in ("gather", "scatter") and n == 1):
     return None
   if op == "where" and n == 0:
@@ -199,8 +201,11 @@ def header(stage: str, name: str, inputs: list[str]) -> str:
 # ---------------------------------------------------------------- graph
 
 # How the argument of an operation is written: an attribute, by name.
-ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths", "shrink": "spans",
-              "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis", "copy": "device"}  # fmt: skip
+# fmt: off
+ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths",
+              "shrink": "spans", "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis",
+              "copy": "device"}
+# fmt: on
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
 
 
@@ -281,7 +286,8 @@ def value_text(u: UOp, show: Names) -> str:
   if u.op == "scan":
     return f"scan.{u.arg} {show.operand(u.src[0], u.dtype)} along {expr(u.src[1], show)}"
   if u.op == "stage":
-    return f"stage {show.operand(u.src[0], u.dtype)} at {show.at(stage_index(u))} over {over(closed(u))} {u.arg.what}"
+    value, at = show.operand(u.src[0], u.dtype), show.at(stage_index(u))
+    return f"stage {value} at {at} over {over(closed(u))} {u.arg.what}"
   return f"{u.op} {show.operands(u)}"
 
 

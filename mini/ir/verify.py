@@ -177,8 +177,10 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
 
 
 def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:
-  """Does the index, which is within a memory of shape s, name another cell for all values of the ranges? Proved for
-  sums in which every range has a coefficient larger than all that the smaller ones add up to."""
+  """Does the index, which is within a memory of shape s, name another cell for all values of the ranges?
+
+  Proved for sums in which every range has a coefficient larger than all that the smaller ones add up to.
+  """
   flat = const(0)
   for i, n in zip(index, s):
     flat = add(mul(flat, n), i)
@@ -348,8 +350,8 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
 
 
 def verify_schedule(program: UOp) -> None:
-  """Every run gets the memory that its kernel expects, nothing is read before it is written, and parts of the arena that
-  overlap are not in use at the same time."""
+  """Every run gets the memory that its kernel expects, nothing is read before it is written, and parts of the
+  arena that overlap are not in use at the same time."""
   plan = program.arg
   memory = {m.name: m for m in plan.memory}
   for k in program.src:
