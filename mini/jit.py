@@ -11,14 +11,15 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from typing import Any, Callable, NoReturn, Sequence
+from math import prod
+from typing import Any, Callable, Iterator, NoReturn, Sequence
 
 import numpy as np
 
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.program import Program
-from mini.engine.realize import Numbered, leaf_of
+from mini.engine.realize import Numbered, leaf_of, realize
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.rules import simplify
 from mini.ir.uop import UOp, const, uop
@@ -40,16 +41,6 @@ def base(u: UOp) -> UOp:
   while u.op in VIEWS and leaf_of(u) is None:
     u = u.src[0]
   return u
-
-
-def chain(u: UOp) -> tuple:
-  """The views that lead from `base(u)` to u."""
-  steps = []
-  while u.op in VIEWS and leaf_of(u) is None:
-    if u.op not in ("tag", "detach"):
-      steps.append((u.op, u.arg))
-    u = u.src[0]
-  return tuple(reversed(steps))
 
 
 def viewed(u: UOp, steps: tuple) -> UOp:
@@ -99,14 +90,8 @@ class StandIn:
     self.device = device
 
 
-class Result:
-  """One result: which output of the program (or which leaf) it is a view of."""
-
-  def __init__(self, node: UOp, root: UOp):
-    self.root, self.steps, self.dtype = root, chain_to(node, root), node.dtype
-
-
 def chain_to(u: UOp, root: UOp) -> tuple:
+  """The views that lead from root to u."""
   steps = []
   while u is not root:
     if u.op not in ("tag", "detach"):
@@ -121,8 +106,24 @@ def untagged(u: UOp) -> UOp:
   return u
 
 
+def leaf_beneath(h: Tensor) -> UOp:
+  leaf = leaf_of(base(h._uop))
+  assert leaf is not None
+  return leaf
+
+
+def layout(u: UOp) -> tuple:
+  """What a routine relies on of a tensor from outside: its shape and type, and of which memory it is which view."""
+  leaf = leaf_of(base(u))
+  return shape(u), u.dtype, chain_to(u, base(u)), shape(leaf)  # type: ignore[arg-type]
+
+
 class Routine:
-  """A traced function, compiled."""
+  """A traced function, compiled.
+
+  Memory is named by (kind, n): ("given", n) the n-th argument, ("state", n) what the tensors `holders[n]` from outside
+  are views of, ("fixed", leaf) what the function made of Python data, ("made", n) the n-th computed node.
+  """
 
   def __init__(self, fn: Callable, tree: Any, tensors: Sequence[Tensor], device: str):
     self.device = device
@@ -130,19 +131,19 @@ class Routine:
     stand_ins = [Tensor(buffer(StandIn(device), t.shape, t.dtype)) for t in tensors]
     placeholders = [s._uop for s in stand_ins]
     for s, t in zip(stand_ins, tensors):
+      s._trace = trace  # type: ignore[assignment]
       if t.requires_grad:
         s.requires_grad_()
     waiting = iter(stand_ins)
     args, kwargs = mapped(lambda _: next(waiting), tree)
     local.current = trace  # type: ignore[assignment]
-    for s in stand_ins:
-      s._trace = trace
     try:
-      self.result = fn(*args, **kwargs)
+      result = fn(*args, **kwargs)
       returned: list[Tensor] = []
-      mapped(returned.append, self.result)
+      mapped(returned.append, result)
       for t in returned:
         trace.read(t)
+      self.result = mapped(lambda _: SLOT, result)
       self.grads = [h for h in trace.outer if h.grad is not None and h.grad._trace is trace]
       self.updated = list(trace.rebound)
       nodes = [t._uop for t in returned] + [h.grad._uop for h in self.grads] + [h._uop for h in self.updated]  # type: ignore[union-attr]
@@ -155,102 +156,111 @@ class Routine:
     self.plan(trace, nodes, placeholders)
 
   def plan(self, trace: Trace, nodes: list[UOp], placeholders: list[UOp]) -> None:
-    """What is computed, what is bound, and how each result is a view of a computed node."""
-    states = len(nodes) - len(self.updated)
-    shared = {base(u) for u in nodes[states:] if base(u) is untagged(u)}
-    given = {p: n for n, p in enumerate(placeholders)}
-    self.results = []
-    for n, u in enumerate(nodes):
-      root = base(u)
-      keep = leaf_of(root) is not None or (n >= states and root in shared)
-      self.results.append(Result(u, root if keep else untagged(u)))
-    computed = dict.fromkeys(r.root for r in self.results if leaf_of(r.root) is None)
-    self.computed = list(computed)
-    self.holders: dict[UOp, list[Tensor]] = {}  # leaf from outside -> the tensors that are views of it
-    for h, node in trace.outer.items():
-      self.holders.setdefault(leaf_of(base(node)), []).append(h)  # type: ignore[arg-type]
-    self.known = {h: (shape(node), node.dtype, chain(node)) for h, node in trace.outer.items()}
+    """What is computed, what is bound, and how each result is a view of either. No node from outside is kept: as long as
+    somebody holds one, its memory is not written."""
+    outer = {h: leaf_of(base(node)) for h, node in trace.outer.items()}
+    leaves = list(dict.fromkeys(outer.values()))
+    where: dict[Any, tuple[str, Any]] = {leaf: ("state", n) for n, leaf in enumerate(leaves)}
+    where.update({p: ("given", n) for n, p in enumerate(placeholders)})
+    self.holders = [[h for h, leaf in outer.items() if leaf is mine] for mine in leaves]
+    self.home = {h: where[leaf] for h, leaf in outer.items()}
+    self.known = {h: layout(node) for h, node in trace.outer.items()}
     self.tagged = {h for h, node in trace.outer.items() if node.op == "tag"}
     self.last: dict[Tensor, weakref.ref] = {}
-    graph = Numbered([u for u in self.computed if numel(u)], lift=False, device=self.device)
-    self.given, self.inputs = given, graph.leaves
+
+    states = len(nodes) - len(self.updated)
+    shared = {base(u) for u in nodes[states:] if base(u) is untagged(u)}  # a flat buffer, of which others are views
+    roots = [base(u) if leaf_of(base(u)) or (n >= states and base(u) in shared) else untagged(u) for n, u in enumerate(nodes)]
+    computed = list(dict.fromkeys(r for r in roots if leaf_of(r) is None))
+    self.kinds = [(u.dtype, shape(u)) for u in computed]
+    self.live = [n for n, u in enumerate(computed) if numel(u)]
+    graph = Numbered([computed[n] for n in self.live], lift=False, device=self.device)
+    self.inputs = [where.get(leaf) or ("fixed", leaf) for leaf in graph.leaves]
+    self.results: list[tuple[tuple[str, Any], tuple]] = []  # (memory, the views that lead to the result)
+    for u, root in zip(nodes, roots):
+      leaf = leaf_of(root)
+      memory = ("made", computed.index(root)) if leaf is None else where.get(leaf) or ("fixed", leaf)
+      self.results.append((memory, chain_to(u, root)))
     inout: dict[int, int] = {}
-    live = [u for u in self.computed if numel(u)]
-    for h, r in zip(self.updated, self.results[states:]):
-      old = leaf_of(base(trace.outer[h]))
-      if r.root in live and old in graph.leaves and shape(old) == shape(r.root) and old.dtype is r.root.dtype:  # type: ignore[arg-type, union-attr]
-        inout.setdefault(live.index(r.root), graph.leaves.index(old))  # type: ignore[arg-type]
-    self.live = live
-    self.program = None
-    if live:
-      self.program = Program(simplify(graph.roots), len(graph.leaves), self.device, inout)
+    for h, root in zip(self.updated, roots[states:]):
+      old = outer[h]
+      if leaf_of(root) is None and old in graph.leaves and (shape(old), old.dtype) == (shape(root), root.dtype) and numel(root):  # type: ignore[arg-type, union-attr]
+        inout.setdefault(self.live.index(computed.index(root)), graph.leaves.index(old))  # type: ignore[arg-type]
+    self.program = Program(simplify(graph.roots), len(graph.leaves), self.device, inout) if self.live else None
 
   def fits(self) -> bool:
-    """Do the tensors from outside still have the shapes and the memory layout that they had?"""
-    for h, (s, d, steps) in self.known.items():
+    """Have the tensors from outside still the shapes, and the views of shared memory, that they had?"""
+    for h, known in self.known.items():
       last = self.last.get(h)
-      if last is None or last() is not h._uop:
-        if leaf_of(base(h._uop)) is None:
-          h.realize()
-        if shape(h._uop) != s or h._uop.dtype is not d or chain(h._uop) != steps:
-          return False
-    return all(len({leaf_of(base(h._uop)) for h in hs}) == 1 for hs in self.holders.values() if len(hs) > 1)
+      if last is not None and last() is h._uop:
+        continue
+      if leaf_of(base(h._uop)) is None:
+        h.realize()
+      if layout(h._uop) != known:
+        return False
+    return all(len({leaf_beneath(h) for h in hs}) == 1 for hs in self.holders if len(hs) > 1)
 
   def __call__(self, tensors: Sequence[Tensor]) -> Any:
-    bound = {leaf: leaf_of(base(hs[0]._uop)) for leaf, hs in self.holders.items()}
-    for p, n in self.given.items():
-      bound[p] = leaf_of(base(tensors[n]._uop))
-    made: dict[UOp, UOp] = {}
+    bound: dict[tuple[str, Any], UOp] = {("state", n): leaf_beneath(hs[0]) for n, hs in enumerate(self.holders)}
+    bound.update({("given", n): leaf_beneath(t) for n, t in enumerate(tensors)})
     if self.program is not None:
-      memory = [(bound[u] if u in bound else u).arg[0] for u in self.inputs]  # type: ignore[union-attr]
+      memory: list[Buffer] = [(x if kind == "fixed" else bound[kind, x]).arg[0] for kind, x in self.inputs]
       inplace = self.program.inplace
-      taken = {self.inputs[i] for i in inplace.values()}
-      watch = {u: weakref.ref(bound.pop(u)) for u in taken}  # type: ignore[arg-type]
-      before = [(h, h._uop if not self.holds(h, taken) else None) for h in self.updated]
+      taken = {self.inputs[i]: i for i in inplace.values()}
+      watch = [(i, weakref.ref(bound.pop(name))) for name, i in taken.items()]
+      before = [(h, None if self.home[h] in taken else h._uop) for h in self.updated]
       for h in self.updated:
         h._uop = NOWHERE
       try:
-        for i in inplace.values():
-          if watch[self.inputs[i]]() is not None:  # somebody else still sees this value
+        for i, leaf in watch:
+          if leaf() is not None:  # somebody else still sees this value
             memory[i] = memory[i].copy()
-        outputs = [memory[inplace[n]] if n in inplace else Buffer(self.device, u.dtype, numel(u)) for n, u in enumerate(self.live)]
+        outputs = [memory[inplace[k]] if k in inplace else self.fresh(n) for k, n in enumerate(self.live)]
         self.program.run(memory, outputs)
       except BaseException:
-        self.restore(before, {u: memory[self.inputs.index(u)] for u in taken})
+        for h, node in before:  # every tensor has memory again; what is updated in place may hold new values
+          if node is None:
+            _, dtype, steps, s = self.known[h]
+            node = viewed(buffer(memory[taken[self.home[h]]], s, dtype), steps)
+            bind(h, node, h in self.tagged)
+          else:
+            h._uop = node
         raise
-      made = {u: buffer(b, shape(u), u.dtype) for u, b in zip(self.live, outputs)}
-    return self.deliver(made, bound)
+      bound.update({("made", n): buffer(b, self.kinds[n][1], self.kinds[n][0]) for n, b in zip(self.live, outputs)})
+    return self.deliver(bound)
 
-  def holds(self, h: Tensor, taken: set[UOp]) -> bool:
-    return any(h in self.holders[u] for u in taken)
+  def fresh(self, n: int) -> Buffer:
+    dtype, s = self.kinds[n]
+    return Buffer(self.device, dtype, prod(s))
 
-  def restore(self, before: list, memory: dict[UOp, Buffer]) -> None:
-    """After a failure every tensor is bound to memory again: what was updated in place may hold new values."""
-    where = {h: u for u in memory for h in self.holders[u]}
-    for h, node in before:
-      if node is None:
-        u = where[h]
-        bind(h, viewed(buffer(memory[u], shape(u), u.dtype), self.known[h][2]), h in self.tagged)
-      else:
-        h._uop = node
-
-  def deliver(self, made: dict[UOp, UOp], bound: dict) -> Any:
-    """Give results to the caller, gradients and state to their tensors."""
-
-    def value(r: Result) -> UOp:
-      leaf = made.get(r.root) or bound.get(r.root)
-      if leaf is None:
-        leaf = leaf_of(r.root) or buffer(Buffer(self.device, r.root.dtype, 0), shape(r.root), r.root.dtype)
-      return viewed(leaf, r.steps)
-
-    results = iter(self.results)
-    out = mapped(lambda _: Tensor(value(next(results))), self.result)
+  def deliver(self, bound: dict[tuple[str, Any], UOp]) -> Any:
+    """Results go to the caller, gradients and state to their tensors."""
+    for n, (dtype, s) in enumerate(self.kinds):
+      if n not in self.live:
+        bound["made", n] = buffer(self.fresh(n), s, dtype)
+    values = (viewed(name[1] if name[0] == "fixed" else bound[name], steps) for name, steps in self.results)
+    out = filled(self.result, values)
     for h in self.grads:
-      h.grad = Tensor(value(next(results)))
+      h.grad = Tensor(next(values))
     for h in self.updated:
-      bind(h, value(next(results)), h in self.tagged)
+      bind(h, next(values), h in self.tagged)
       self.last[h] = weakref.ref(h._uop)
     return out
+
+
+SLOT = object()  # where a tensor stands in what a function returned
+
+
+def filled(tree: Any, values: Iterator[UOp]) -> Any:
+  """The function's result with new tensors in its slots."""
+  if tree is SLOT:
+    return Tensor(next(values))
+  if isinstance(tree, dict):
+    return {k: filled(v, values) for k, v in tree.items()}
+  if isinstance(tree, (list, tuple)):
+    items = [filled(v, values) for v in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+  return tree
 
 
 def bind(h: Tensor, node: UOp, tagged: bool) -> None:
@@ -289,8 +299,7 @@ def jit(fn: Callable | None = None) -> Callable:
     tensors: list[Tensor] = []
     tree = numbered((args, kwargs), tensors)
     for t in tensors:
-      if leaf_of(base(t._uop)) is None or chain(t._uop):
-        contiguous(t)
+      as_memory(t)
     devices = {t.device for t in tensors}
     device = devices.pop() if len(devices) == 1 else Device.DEFAULT
     key = (signature(tree), tuple((t.shape, t.dtype, t.requires_grad) for t in tensors), device, local.gradients, Tensor.training)
@@ -334,8 +343,9 @@ def signature(tree: Any) -> Any:
   return tree
 
 
-def contiguous(t: Tensor) -> None:
-  """An argument is bound as memory: what is lazy or a view is computed first."""
-  if leaf_of(base(t._uop)) is not None and chain(t._uop):
-    t._uop = t.contiguous()._uop if not t.requires_grad else t._uop
-  t.realize()
+def as_memory(t: Tensor) -> None:
+  """An argument is bound as memory: what is lazy, or a view of some, is computed first."""
+  node = untagged(t._uop)
+  if leaf_of(node) is None:
+    leaf = realize([node])[0]
+    bind(t, leaf, t._uop.op == "tag")

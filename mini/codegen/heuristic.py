@@ -7,12 +7,13 @@ it was: the heuristic tries, it does not prove.
 """
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.ir.kernel import access, all_ranges, contractions, stage_index, stores
-from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
+from mini.ir.uop import UOp, closed, const, linear, rkind, rname, rsize, toposort
 from mini.schedule.index import flatten
 from mini.types import dtypes
 
@@ -23,7 +24,12 @@ class Machine(NamedTuple):
   lanes: int = 8  # float32 elements of a vector register
   threads: int = 1
   rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
-  panel_bytes: int = 256 << 10  # what a packed panel may take: half of an L2
+  l2_bytes: int = 512 << 10
+
+  @property
+  def panel_bytes(self) -> int:
+    """What a packed panel may take."""
+    return self.l2_bytes // 2
 
 
 class Writer(Tuning):
@@ -245,12 +251,15 @@ def tile(w: Writer, found: UOp, machine: Machine) -> bool:
   else:
     row_loop = i
   rest = [rname(r) for r in outputs if r is not rows and r is not columns]
-  loops = [*rest, *([outer] if outer else []), *([row_loop] if row_loop else [])]
+  blocks = block_rows(w, a, b, rows, columns, row_loop, tall, machine)
+  loops = [*rest, *blocks, *([outer] if outer else []), *([row_loop] if row_loop else [])]
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
-  ks = [rname(r) for r in closed(next(iter(contractions(w.kernel)), found)) if is_loop(r)]
+  ks = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
+  if blocks and coefficient(flat_index_of(a), rows) == 1:  # its columns are rows here: read in order from a packed copy
+    pack(w, [row_loop, *ks], f"{i}u", a, machine)
   if row_loop and rsize(rows) >= 4 * tall:
-    pack(w, ks, inner, machine)
+    pack(w, ks, inner, b, machine)
   loops_now = {rname(r): r for r in closed(w.kernel) if is_loop(r)}
   wide = [x for x in loops if x in loops_now]
   if wide:
@@ -261,25 +270,43 @@ def tile(w: Writer, found: UOp, machine: Machine) -> bool:
   return True
 
 
-def pack(w: Writer, ks: list[str], inner: str, machine: Machine) -> None:
-  """The operand of the columns goes into a panel that every block of rows reads again."""
-  found = next(iter(contractions(w.kernel)), None)
-  if found is None:
-    return
-  product = found.src[0]
+def flat_index_of(value: UOp) -> UOp:
+  """The offset that an operand, a load or a cast of one, is read at."""
+  while value.op == "cast":
+    value = value.src[0]
+  return flat_index(value) if value.op == "load" else const(0)  # type: ignore[return-value]
+
+
+def block_rows(w: Writer, a: UOp, b: UOp, rows: UOp, columns: UOp, row_loop: str, tall: int, machine: Machine) -> list[str]:
+  """Many rows are taken in blocks that stay in the cache while all columns pass; panels are then packed for each block,
+  which costs little where packing is a copy, and more where it transposes."""
+  k = prod(rsize(r) for r in a.free & b.free if r not in closed(w.kernel))
+  tiles = max(16, machine.l2_bytes // 4 // (a.dtype.itemsize * k * tall))
+  if coefficient(flat_index_of(b), columns) != 1:
+    tiles = max(tiles, 64)
+  if not row_loop or rsize(rows) < 4 * tiles * tall:
+    return []
+  return [f"{row_loop}b"] if w.attempt(f"split {row_loop} {tiles} -> {row_loop}b, {row_loop} overlap") else []
+
+
+def pack(w: Writer, ks: list[str], inner: str, operand: UOp, machine: Machine) -> None:
+  """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another."""
+  ranges = {rname(r): r for r in all_ranges(w.kernel)}
+  product = contractions(w.kernel)[0].src[0]
   while product.op == "cast":
     product = product.src[0]
-  b = next((s for s in product.src if any(rname(r) == inner for r in s.free)), None)
-  if b is None:
+  found = next((s for s in product.src if ranges[inner] in s.free), None)
+  name = next((name for name, u in w.named.items() if u is found), None)
+  mine = [k for k in ks if found is not None and ranges[k] in found.free]
+  size = operand.dtype.itemsize * rsize(ranges[inner]) * prod(rsize(ranges[k]) for k in mine)
+  if name is None or found is None or not mine or size > machine.panel_bytes:
     return
-  name = next((name for name, u in w.named.items() if u is b), None)
-  ranges = {rname(r): r for r in all_ranges(w.kernel)}
-  size = b.dtype.itemsize * rsize(ranges[inner])
-  for k in ks:
-    size *= rsize(ranges[k])
-  mine = [k for k in ks if ranges[k] in b.free]
-  if name is None or size > machine.panel_bytes or not mine:
+  flat, k = flat_index_of(found), mine[-1]
+  transposed = rkind(ranges[inner]) == "vec" and coefficient(flat, ranges[inner]) != 1 and coefficient(flat, ranges[k]) == 1
+  if not w.attempt(f"stage {name[1:]} over ({', '.join([*mine, inner])}) stack"):
     return
-  w.attempt(f"stage {name[1:]} over ({', '.join([*mine, inner])}) stack")
-
-
+  if transposed and rsize(ranges[inner]) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes and is_loop(ranges[k]):
+    copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes
+    if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
+      w.attempt(f"unroll {inner}.{name[1:]}")
+      w.attempt(f"vec {copied}v")

@@ -81,7 +81,8 @@ def cost(k: UOp) -> tuple[int, int]:
 
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that this device has not seen, compiled together."""
-  machine = Machine(opened.shim.info.lanes, opened.shim.info.threads)
+  info = opened.shim.info
+  machine = Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes)
   fresh = [k for k in dict.fromkeys(kernels) if k not in opened.compiled]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:

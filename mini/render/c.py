@@ -246,6 +246,20 @@ class C:
       lines.append(f"{t} {ref[u]} = {self.spell(u, width, helpers).format(*(ref[s] for s in u.src))};")
     return " ".join(lines) + f" return {ref[root]};"
 
+  def transpose(self, d: DType, helpers: dict[str, str]) -> str:
+    """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
+    t, name, w = self.vector(d, helpers), f"transpose_{compute(d).short}x{self.width}", self.width
+    if name not in helpers:
+      rows, step = [], 1
+      while step < w:
+        low = ", ".join(str(n if not n & step else w + n - step) for n in range(w))
+        high = ", ".join(str(n + step if not n & step else w + n) for n in range(w))
+        for i in (i for i in range(w) if not i & step):
+          rows.append(f"  a = x[{i}], b = x[{i + step}]; x[{i}] = SHUFFLE(a, b, {low}); x[{i + step}] = SHUFFLE(a, b, {high});")
+        step *= 2
+      helpers[name] = f"INLINE void {name}({t} *x) {{\n  {t} a, b;\n" + "\n".join(rows) + "\n}"
+    return name
+
   # ---------------------------------------------------------------- the function around it
 
   @staticmethod
@@ -257,7 +271,7 @@ class C:
   def language(self) -> Language:
     return Language(
       name="C", width=self.width, types=REGISTER, storage=STORAGE, spell=self.spell, literal=literal, vector=self.vector,
-      splat=self.splat, load=self.load, store=self.store, head=self.head,
+      splat=self.splat, load=self.load, store=self.store, head=self.head, transpose=self.transpose,
       par=lambda i, size: f"for (long {i} = lo; {i} < hi; {i}++) {{",
       stack=lambda t, name, n: f"{t} {name}[{n}] __attribute__((aligned(64)));",
     )  # fmt: skip
@@ -267,7 +281,13 @@ def unsigned(d: DType) -> DType:
   return getattr(dtypes, "u" + d.name)
 
 
-PRELUDE = "#define INLINE static inline __attribute__((always_inline, unused))\n"
+PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
+#endif
+"""
 
 
 def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:

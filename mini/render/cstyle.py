@@ -43,6 +43,7 @@ class Language:
   head: Callable[[str, list[tuple[UOp, bool]], bool], str]  # name, params (written?), has it an error word
   par: Callable[[str, int], str]  # name, size -> how a parallel loop opens
   stack: Callable[[str, str, int], str]  # type, name, size
+  transpose: Callable[[DType, dict[str, str]], str] | None = None  # the function that transposes `width` vectors in place
   close: str = "}"
   storage: Mapping[DType, str] = field(default_factory=dict)  # memory's type where it is not the register's
   raise_: str = "if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);"
@@ -340,12 +341,44 @@ class Renderer:
 
   def flush(self, batch: list[Line]) -> None:
     rs = list(dict.fromkeys(r for line in batch for r in unrolled(line_lanes(line))))
+    if len(rs) == 1 and any(self.transposes(line, rs[0]) for line in batch):
+      return self.flush_transposed(batch, rs[0])
     for choice in product(*(range(rsize(r)) for r in rs)):
       env = dict(zip(rs, choice))
       for line in batch:
         mine = unrolled(line_lanes(line))
         if all(env[r] == 0 for r in rs if r not in mine):
           self.line(line, {r: env[r] for r in mine})
+    batch.clear()
+
+  def transposes(self, line: Line, r: UOp) -> bool:
+    """Does this store to a stage run along its vector with a stride, and along the unrolled lane r without?"""
+    u, v = line.node, vector(line_lanes(line))
+    if line.op != "store" or u.op != "stage" or v is None or not self.lang.transpose or rsize(r) % self.lang.width or lanes(u):
+      return False
+    _, flat = self.memory(u, stage_index(u))
+    return self.stride(flat, v) not in (1, None) and self.stride(flat, r) == 1 and v in u.src[0].free and r in u.src[0].free
+
+  def flush_transposed(self, batch: list[Line], r: UOp) -> None:
+    """Blocks of width x width elements: as many vectors are read along one axis, and written along the other."""
+    w = self.lang.width
+    stored = [line for line in batch if self.transposes(line, r)]
+    for block in range(0, rsize(r), w):
+      for n in range(block, block + w):
+        for line in batch:
+          if line not in stored and (n == 0 or r in line_lanes(line)):
+            self.line(line, {r: n} if r in line_lanes(line) else {})
+      for line in stored:
+        u, v = line.node, vector(line_lanes(line))
+        p, flat = self.memory(u, stage_index(u))
+        for c in self.chunks(v):
+          rows = [self.ref(u.src[0], {r: block + n, v: c}, True) for n in range(w)]  # type: ignore[dict-item]
+          t = f"{self.lang.vector(u.dtype, self.helpers)} x[{w}]"
+          self.emit(f"{{ {t} = {{{', '.join(rows)}}}; {self.lang.transpose(u.dtype, self.helpers)}(x);")
+          for n in range(w):
+            at = self.at(flat, {r: block, v: c}, n)  # type: ignore[dict-item]
+            self.emit("  " + self.lang.store(p, at, f"x[{n}]", u.dtype, w, self.helpers))
+          self.emit("}")
     batch.clear()
 
   def source(self) -> str:

@@ -20,6 +20,7 @@ from mini.types import dtypes
 STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
 RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
 COSTLY = 8  # operations that are not worth repeating in a loop
+SERIAL, NARROW = 1 << 14, 16  # a reduction of so many elements is not done inside a kernel with so few results
 TRANSPARENT = VIEWS | {"detach", "copy"}
 LEAVES = {"buffer", "const", "iota"}
 WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
@@ -82,8 +83,11 @@ class Schedule:
     self.reads: dict[UOp, frozenset[UOp]] = {}
     self.work: dict[UOp, int] = {}
     self.heavy: set[UOp] = set()
-    self.reduced: set[UOp] = set()
     none: frozenset[UOp] = frozenset()
+    users: dict[UOp, int] = {}
+    for n in order:
+      for x in n.src:
+        users[x] = users.get(x, 0) + 1
     for n in order:
       if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
         self.reads[n] = frozenset((n,))
@@ -94,7 +98,7 @@ class Schedule:
       if n.op in LEAVES or n.op == "expand":
         self.work[n] = 0
       elif n.op == "reduce":
-        self.work[n] = 1000
+        self.work[n] = 0  # by then in memory
         if is_contraction(n):
           self.heavy.add(n)
       elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
@@ -102,10 +106,8 @@ class Schedule:
       else:
         own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
         self.work[n] = min(1000, own + sum(self.work[s] for s in n.src))
-      if (is_elementwise(n.op) or n.op in TRANSPARENT) and any(s in self.heavy for s in n.src):
+      if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(s in self.heavy and users[s] == 1 for s in n.src):
         self.heavy.add(n)
-      if n.op == "reduce" or ((is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(s in self.reduced for s in n.src)):
-        self.reduced.add(n)
 
   # ---------------------------------------------------------------- first walk: where values live
 
@@ -212,7 +214,7 @@ class Schedule:
       return
     if node in self.forced:
       return self.open(node, self.temporary())
-    costly, heavy = self.work[node] >= COSTLY, node in self.heavy
+    costly, heavy = node.op == "reduce" or self.work[node] >= COSTLY, node in self.heavy
     (root, first), context = next(iter(wanted.items()))
     one_kernel = all(r is root for r, _ in wanted)
     axes: set[int] = set()
@@ -228,15 +230,19 @@ class Schedule:
         axes |= {a for a, i in enumerate(index) if i.free & set(ctx[missing[0] :])}
       if heavy and any(r.arg[0].startswith("k") for r in own):  # a contraction's result, reduced again
         in_contraction = True
+    if node.op == "reduce" and numel(node.src[0]) >= SERIAL and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node):
+      in_contraction = True  # inside a kernel that runs on one core
     if in_contraction:
       return self.open(node, self.temporary())
     if one_kernel and not axes and not repeated:
       return
     several = len(self.reads[node]) > 1
-    if not costly and not several:
+    if not costly and not several and not heavy:
       return
-    if not one_kernel and not repeated and node not in self.reduced and not several and self.work[node] <= RECOMPUTE:
-      return
+    if not one_kernel and not repeated and not heavy and node.op != "reduce" and self.work[node] <= RECOMPUTE:
+      users, buffers = len({r for r, _ in wanted}), len(self.reads[node])
+      if users * buffers <= users + buffers + 1:  # reading what it is made of costs less than writing and reading it
+        return
     kept = tuple(i for a, i in enumerate(first) if a not in axes)
     inside = all(0 <= bounds(i)[0] and bounds(i)[1] < n for i, n in zip(first, shape(node)))
     size = node.dtype.itemsize * prod(shape(node)[a] for a in axes)
@@ -376,7 +382,7 @@ def is_contraction(n: UOp) -> bool:
   if n.op != "reduce" or n.arg[0] != "add":
     return False
   product = n.src[0]
-  while product.op in ("reshape", "permute", "cast"):
+  while product.op in ("reshape", "permute", "shrink", "flip", "cast"):
     product = product.src[0]
   return product.op == "mul" and all(repeats(s) for s in product.src) and numel(n) > 1
 
