@@ -8,7 +8,9 @@ import pytest
 
 import mini
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(mini.__path__, "mini.") if not m.name.endswith("__main__"))
+MODULES = sorted(
+  m.name for m in pkgutil.walk_packages(mini.__path__, "mini.") if not m.name.endswith("__main__")
+)
 NAMES = {name: getattr(mini, name) for name in mini.__all__}
 
 

@@ -8,14 +8,16 @@ What the nodes of a tensor graph mean stands in graph.py, what those of a kernel
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import count
 from math import gcd
-from typing import Any, Iterable, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from mini.types import DType, dtypes
+from mini.types import DType, dtypes, to_bfloat16
 
 
 class Over(NamedTuple):
@@ -74,7 +76,7 @@ def interned_count() -> int:
   return len(_interned)
 
 
-def const(value: float | int | bool, dtype: DType = dtypes.index) -> UOp:
+def const(value: float | bool, dtype: DType = dtypes.index) -> UOp:
   """A number of the given type: wrapped or rounded to it, so that equal constants are one node."""
   if dtype is not dtypes.index:
     if dtype.kind in "iu":
@@ -85,11 +87,14 @@ def const(value: float | int | bool, dtype: DType = dtypes.index) -> UOp:
     elif dtype.kind == "b":
       value = bool(value)
     else:
-      from mini.types import to_bfloat16
-
-      with np.errstate(all="ignore"):
-        value = float(to_bfloat16(np.float32(value)) if dtype is dtypes.bfloat16 else dtype.np.type(value))
+      value = _rounded(float(value), dtype) if value else float(value)  # a cache cannot tell 0.0 from -0.0
   return uop("const", dtype, (), value)
+
+
+@lru_cache(4096)
+def _rounded(value: float, dtype: DType) -> float:
+  with np.errstate(all="ignore"):
+    return float(to_bfloat16(np.float32(value)) if dtype is dtypes.bfloat16 else dtype.np.type(value))
 
 
 def range_(name: str, size: int, kind: str = "loop") -> UOp:
