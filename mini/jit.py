@@ -168,9 +168,12 @@ class Routine:
     self.tagged = {h for h, node in trace.outer.items() if node.op == "tag"}
     self.last: dict[Tensor, weakref.ref] = {}
 
-    states = len(nodes) - len(self.updated)
-    shared = {base(u) for u in nodes[states:] if base(u) is untagged(u)}  # a flat buffer, of which others are views
-    roots = [base(u) if leaf_of(base(u)) or (n >= states and base(u) in shared) else untagged(u) for n, u in enumerate(nodes)]
+    states, kept = len(nodes) - len(self.updated), len(nodes) - len(self.updated) - len(self.grads)
+    used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, is kept as views of it
+    for u in dict.fromkeys(map(untagged, nodes[kept:])):
+      used[base(u)] = used.get(base(u), 0) + numel(u)
+    whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
+    roots = [base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else untagged(u) for n, u in enumerate(nodes)]
     computed = list(dict.fromkeys(r for r in roots if leaf_of(r) is None))
     self.kinds = [(u.dtype, shape(u)) for u in computed]
     self.live = [n for n, u in enumerate(computed) if numel(u)]
@@ -211,6 +214,8 @@ class Routine:
       before = [(h, None if self.home[h] in taken else h._uop) for h in self.updated]
       for h in self.updated:
         h._uop = NOWHERE
+      for h in self.grads:
+        h.grad = None  # not read, or it would be among `updated`
       try:
         for i, leaf in watch:
           if leaf() is not None:  # somebody else still sees this value
