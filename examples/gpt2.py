@@ -26,6 +26,7 @@ class Config:
 
 
 MODELS = {
+  "pico": Config(2, 2, 32, block=64),
   "nano": Config(4, 4, 128, block=128),
   "micro": Config(6, 6, 384, block=256),
   "gpt2": Config(12, 12, 768),

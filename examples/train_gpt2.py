@@ -30,6 +30,7 @@ from mini.config import config
 
 # batch and seq in tokens, lr at its peak, steps
 DEFAULTS = {
+  "pico": {"batch": 8, "seq": 64, "lr": 3e-3, "steps": 500},
   "nano": {"batch": 16, "seq": 128, "lr": 2e-3, "steps": 1500},
   "micro": {"batch": 8, "seq": 256, "lr": 1e-3, "steps": 3000},
   "gpt2": {"batch": 4, "seq": 256, "lr": 6e-4, "steps": 10000},

@@ -1,5 +1,6 @@
-"""What all tests share: the option --full, random numbers whose seed is printed, and the examples on the path."""
+"""What all tests share: the option --full, random numbers whose seed is printed, and what can be imported."""
 
+import os
 import random
 import sys
 import zlib
@@ -10,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])  # of scripts, too
 
 
 def pytest_addoption(parser):

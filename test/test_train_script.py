@@ -34,7 +34,7 @@ def call(script: str, *args: object, cwd: Path | None = None) -> subprocess.Comp
 
 def train(out: Path, *args: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
   """A short run; from any folder."""
-  small = ("--batch", 4, "--seq", 32, "--warmup", 4, "--sample", 5)
+  small = ("--model", "pico", "--batch", 4, "--seq", 32, "--warmup", 4, "--sample", 5)
   done = call("train_gpt2.py", "--out", out, *small, *args, cwd=cwd)
   assert done.returncode == 0, done.stderr
   return done
@@ -66,7 +66,7 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
 
 def test_kill_loses_no_checkpoint(tmp_path, text):
   """kill -9 at some moment of a run that saves at every step; what it leaves resumes to the same losses."""
-  out, flags = tmp_path / "out", ("--data", text, "--batch", 2, "--seq", 16, "--save-every", 1, "--sample", 0)
+  out, flags = tmp_path / "out", ("--model", "pico", "--data", text, "--batch", 2, "--seq", 32, "--save-every", 1, "--sample", 0)
   started = command("train_gpt2.py", "--out", out, *flags, "--steps", 400)
   process = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
