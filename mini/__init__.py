@@ -12,7 +12,7 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
 
-_LATER = {"nn": ("mini.nn", None), "jit": ("mini.jit", "jit"), "TinyJit": ("mini.jit", "jit"), 
+_LATER = {"nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context")}  # fmt: skip
 
 

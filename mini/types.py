@@ -79,15 +79,15 @@ class dtypes:
   all = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
 
   @staticmethod
-  def is_float(d: DType) -> "bool":  # type: ignore[valid-type]
+  def is_float(d: DType) -> bool:  # type: ignore[valid-type]
     return d.kind == "f"
 
   @staticmethod
-  def is_int(d: DType) -> "bool":  # type: ignore[valid-type]
+  def is_int(d: DType) -> bool:  # type: ignore[valid-type]
     return d.kind in "iu"
 
   @staticmethod
-  def is_unsigned(d: DType) -> "bool":  # type: ignore[valid-type]
+  def is_unsigned(d: DType) -> bool:  # type: ignore[valid-type]
     return d.kind == "u"
 
   @staticmethod

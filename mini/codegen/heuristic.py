@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mini.codegen.linearize import is_loop
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.ir.kernel import access, all_ranges, contractions, stage_index, stores
-from mini.ir.uop import UOp, closed, const, linear, rkind, rname, rsize, toposort
+from mini.ir.uop import UOp, closed, const, index_nodes, linear, rkind, rname, rsize, toposort
 from mini.schedule.index import flatten
 from mini.types import dtypes
 
@@ -80,7 +80,7 @@ def coefficient(flat: UOp, r: UOp) -> int | None:
 
 def divisions(kernel: UOp) -> int:
   """Divisions in the addresses of a kernel: what collapsing two ranges must not add to."""
-  return sum(e.op in ("div", "mod") for u in toposort(kernel) if u.op in ("load", "store") for e in toposort(flat_index(u), access(u)[2]))
+  return sum(e.op in ("div", "mod") for u in toposort(kernel) if u.op in ("load", "store") for x in (flat_index(u), access(u)[2]) for e in index_nodes(x))
 
 
 def accesses(value: UOp) -> list[UOp]:

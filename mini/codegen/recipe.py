@@ -18,8 +18,24 @@ from __future__ import annotations
 import re
 
 from mini.ir.kernel import all_ranges, carries_value, is_inline, load, stage_at, stores, written
-from mini.ir.uop import (UOp, add, closed, copy, div, least, mod, mul, range_, rkind, rname, rsize, substitute,
-                         linear, toposort, uop)  # fmt: skip
+from mini.ir.uop import (
+  UOp,
+  add,
+  closed,
+  copy,
+  div,
+  least,
+  linear,  # fmt: skip
+  mod,
+  mul,
+  range_,
+  rkind,
+  rname,
+  rsize,
+  substitute,
+  toposort,
+  uop,
+)
 from mini.types import MiniError
 
 

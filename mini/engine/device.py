@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mini.stats import stats
 from mini.config import config
 from mini.ir.kernel import access, carries_value
 from mini.ir.uop import UOp, toposort
 from mini.render.c import C, link
 from mini.render.cstyle import Renderer
+from mini.stats import stats
 from runtime.base import DeviceError
 
 NAMES = ("CPU", "INTERP")

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from mini.stats import stats
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import is_loop
 from mini.config import config
@@ -17,6 +17,7 @@ from mini.ir.verify import is_injective
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
+from mini.stats import stats
 
 
 class Launch(NamedTuple):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from mini.stats import stats
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.program import Program
@@ -19,6 +18,7 @@ from mini.ir.graph import buffer, numel, shape
 from mini.ir.interp import evaluate
 from mini.ir.rules import simplify
 from mini.ir.uop import UOp, uop
+from mini.stats import stats
 from mini.types import to_storage
 
 PROGRAMS = 256  # structures that are remembered

@@ -74,7 +74,7 @@ def iota(n: int, dtype: DType = dtypes.int32) -> UOp:
   return uop("iota", dtype, (), n)
 
 
-def full(s: tuple[int, ...], value: float | int | bool, dtype: DType) -> UOp:
+def full(s: tuple[int, ...], value: float | bool, dtype: DType) -> UOp:
   return expand_to(const(value, dtype), s)
 
 

@@ -5,7 +5,8 @@ float16 and bfloat16 are rounded after every operation here; a device may keep m
 """
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 

@@ -6,8 +6,8 @@ Composites (exp, tanh, ...) are rows of `composites.py`, and join this table whe
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 

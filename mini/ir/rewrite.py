@@ -11,17 +11,21 @@ expressions have a normal form of their own.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mini.config import config
 from mini.ir import graph as build
 from mini.ir.graph import expand_to, shape
+from mini.ir.kernel import is_inline
 from mini.ir.ops import OPS, is_elementwise, result_dtype
 from mini.ir.uop import UOp, both, const, is_condition, rebuild, uop
 from mini.types import DType, MiniError, dtypes
 
+log = logging.getLogger("mini")
 STEP_LIMIT = 200  # rewrites of one node; more is a cycle
 
 
@@ -273,6 +277,8 @@ class Rules:
     if found is None:
       return v
     name, new = found
+    if config.TRACE:
+      log.info("%s: %s", name, v.op)
     if len(trail) >= STEP_LIMIT:
       raise RewriteError(
         f"these rules do not come to an end: {', '.join(dict.fromkeys(trail[-STEP_LIMIT // 2 :]))}"
@@ -288,9 +294,7 @@ class Rules:
     return REBUILD[u.op](src[0], u.arg) if u.op in REBUILD else rebuild(u, src)
 
   def step(self, u: UOp) -> tuple[str, UOp] | None:
-    if (
-      not u.src or not is_elementwise(u.op) or is_condition(u) or (u.dtype is dtypes.index and u.op != "cast")
-    ):
+    if not is_elementwise(u.op) or (is_inline(u) and u.op != "cast"):
       return None
     for r in self.by_op.get(u.op, self.otherwise):
       new = r(u)

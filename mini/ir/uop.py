@@ -382,6 +382,19 @@ def ranges_of(index: UOp) -> list[UOp]:
   return [index] if index.op == "range" else [u for u in toposort(index) if u.op == "range"]
 
 
+def index_nodes(e: UOp) -> list[UOp]:
+  """The nodes of an index expression or condition, down to the ranges and the values that serve as indices."""
+  seen = {e: None}
+  stack = [e]
+  while stack:
+    u = stack.pop()
+    for s in u.src if u.op not in ("cast", "at") else ():
+      if s not in seen:
+        seen[s] = None
+        stack.append(s)
+  return list(seen)
+
+
 def substitute(root: UOp, table: dict[UOp, UOp], memo: dict[UOp, UOp] | None = None) -> UOp:
   """Replace every node that is a key of `table`, rebuilding what depends on it; the replacement is not entered."""
   memo = dict(table) if memo is None else memo

@@ -230,7 +230,7 @@ def check_kernel_types(u: UOp) -> None:
     other = u.src[0].dtype if u.dtype is dtypes.index else u.dtype
     if u.dtype is dtypes.index and other.kind not in "biu":
       raise VerifyError(u, f"an index is an integer, not {other.short}")
-  elif is_elementwise(u.op) and u.dtype is not dtypes.index and not is_condition(u):
+  elif is_elementwise(u.op) and not is_inline(u):
     wrong = check_types(u.op, tuple(s.dtype for s in u.src), u.dtype)
     if wrong:
       raise VerifyError(u, wrong)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,21 +49,44 @@ class Group(dict):
     super().__setitem__(name, value)
 
 
+@contextmanager
+def outside() -> Iterator[None]:
+  """Memory is arranged at once, even while `jit` traces a step."""
+  tracer, local.current = local.current, None
+  try:
+    yield
+  finally:
+    local.current = tracer
+
+
 class Bucket:
   """Parameters of one type that have made the same number of steps: the parts of one flat buffer."""
 
   def __init__(self, params: Sequence[Tensor], groups: Sequence[Group], t: Tensor, slots: dict[str, Tensor]):
     self.params, self.groups, self.t, self.slots = list(params), list(groups), t, slots
+    self.shapes = [p.shape for p in params]
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
+    self.flat = pack(self.params, [p.uop for p in params])
 
   @staticmethod
   def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str]) -> Bucket:
     """No steps made, all state 0."""
-    b = Bucket(params, groups, Tensor(0, device=params[0].device), {})
-    b.slots = {n: Tensor.zeros(b.size, dtype=params[0].dtype, device=params[0].device) for n in names}
-    if names:
-      Tensor.realize(*b.slots.values())
+    kind, device = params[0].dtype, params[0].device
+    b = Bucket(params, groups, Tensor(0, device=device), {})
+    for name in names:  # from NumPy: equal nodes, such as two of Tensor.zeros, would be one memory
+      b.slots[name] = Tensor(np.zeros(b.size, kind.np), dtype=kind, device=device)
     return b
+
+  def gather(self) -> None:
+    """Together again, if someone has bound a parameter to other memory."""
+    if all(p.is_realized for p in self.params) and lay([p.uop for p in self.params]) is not self.flat.uop:
+      self.flat.assign(pack(self.params, [p.uop for p in self.params]))
+
+  def give(self, flat: Tensor) -> None:
+    """The parameters become parts of `flat`."""
+    self.flat.assign(flat)
+    for p, u in zip(self.params, views(flat.uop, self.shapes)):
+      p.assign(Tensor(u))
 
   def choose(self, value: Callable[[Group], Any]) -> Any:
     """A group's number or 0-d tensor at each element: one for all if it is the same, or else selected by position."""
@@ -85,15 +109,15 @@ class Bucket:
 
   def part(self, keep: Sequence[bool]) -> Bucket:
     """Some of the parameters, with their state."""
+    if not all(x.is_realized for x in (self.t, *self.params, *self.slots.values())):
+      fail(MiniError, "step: in one jitted function, the same parameters must have a gradient at every step")
     chosen = [n for n, k in enumerate(keep) if k]
-    shapes = [p.shape for p in self.params]
     slots = {}
     for name, flat in self.slots.items():
-      pieces = views(flat.uop, shapes)
+      pieces = views(flat.uop, self.shapes)
       slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
-    return Bucket(
-      [self.params[n] for n in chosen], [self.groups[n] for n in chosen], self.t.clone().realize(), slots
-    )
+    params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
+    return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots)
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -187,7 +211,6 @@ class Optimizer:
     for found in kinds.values():
       found.sort(key=lambda p: -group_of[p].get("weight_decay", 0))
       found[0].realize(*found[1:])
-      pack(found, [p.uop for p in found])
       self._buckets.append(Bucket.fresh(found, [group_of[p] for p in found], self.slots))
 
   def _active(self) -> list[Bucket]:
@@ -229,7 +252,9 @@ class Optimizer:
     with no_grad():
       made: list[tuple[Bucket, Tensor, Tensor]] = []
       pending: dict[Tensor, None] = {}
-      for b in self._active():
+      with outside():
+        active = self._active()
+      for b in active:
         refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
         new, g = self._step(b)
         made.append((b, new, g))
@@ -240,22 +265,18 @@ class Optimizer:
       if made:
         Tensor.realize(*pending)
       for b, new, g in made:
-        shapes = [p.shape for p in b.params]
-        for p, u in zip(b.params, views(new.uop, shapes)):
-          p.assign(Tensor(u))
+        b.give(new)
         if g in pending:
-          for p, u in zip(b.params, views(g.uop, shapes)):
+          for p, u in zip(b.params, views(g.uop, b.shapes)):
             p.grad = Tensor(u)
     return loss
 
   def _step(self, b: Bucket) -> tuple[Tensor, Tensor]:
     """(the new parameters, their gradients), flat."""
     kind, held = wide(b.params[0].dtype), b.params[0].dtype
-    nodes = [p.uop for p in b.params]
-    if local.current is None and lay(nodes).op != "buffer":  # someone has bound a parameter to other memory
-      pack(b.params, nodes)
-      nodes = [p.uop for p in b.params]
-    p = Tensor(lay(nodes)).cast(kind)
+    if local.current is None:
+      b.gather()
+    p = Tensor(lay([p.uop for p in b.params])).cast(kind)
     g = Tensor(lay([graph.detach(_gradient(p)) for p in b.params]))
     t = b.t + 1
     new, state = self.update(p, g.cast(kind), {n: s.cast(kind) for n, s in b.slots.items()}, t, b.choose)
@@ -266,6 +287,9 @@ class Optimizer:
 
   def zero_grad(self, set_to_none: bool = True) -> None:
     """Forget the gradients."""
+    with outside():
+      for b in self._buckets:
+        b.gather()
     for p in self._all():
       p.grad = None
 
@@ -299,11 +323,10 @@ class Optimizer:
     number = {p: n for n, p in enumerate(self._all())}
     found: dict[int, dict[str, Tensor]] = {}
     for b in self._buckets:
-      shapes = [p.shape for p in b.params]
       for p in b.params:
         found[number[p]] = {"step": b.t}
       for name, flat in b.slots.items():
-        for p, u in zip(b.params, views(flat.uop, shapes)):
+        for p, u in zip(b.params, views(flat.uop, b.shapes)):
           found[number[p]][name] = Tensor(u)
     return dict(sorted(found.items()))
 
@@ -368,8 +391,6 @@ class Optimizer:
       for name in self.slots:
         b.slots[name].assign(Tensor(lay([graph.detach(values[p, name]) for p in b.params])))
       Tensor.realize(b.t, *b.slots.values())
-      if lay([p.uop for p in b.params]).op != "buffer":
-        pack(b.params, [p.uop for p in b.params])
     self._buckets = buckets
     for n, group in enumerate(self.param_groups):
       if (rate := state.get(f"param_groups.{n}.lr")) is not None and float(rate) != group["lr"].item():

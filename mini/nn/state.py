@@ -159,11 +159,12 @@ def views(flat: UOp, shapes: Sequence[tuple[int, ...]]) -> list[UOp]:
   return found
 
 
-def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> None:
-  """Put values, of one type, into one flat buffer, and make params its parts."""
+def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> Tensor:
+  """Put values, of one type, into one flat buffer, which is returned, and make params its parts."""
   flat = Tensor(lay(values)).realize()
   for p, u in zip(params, views(flat.uop, [p.shape for p in params])):
     p.assign(Tensor(u))
+  return flat
 
 
 def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:

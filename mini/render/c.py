@@ -33,7 +33,7 @@ def compute(d: DType) -> DType:
   return dtypes.float32 if d in (dtypes.float16, dtypes.bfloat16) else dtypes.int32 if d is dtypes.bool else d
 
 
-def literal(value: float | int | bool, d: DType) -> str:
+def literal(value: float | bool, d: DType) -> str:
   if d.kind == "f":
     f = "f" if compute(d) is dtypes.float32 else ""
     if math.isnan(value) or math.isinf(value):

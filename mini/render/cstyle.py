@@ -8,16 +8,29 @@ A language is a `Language`: its tables of spellings, and nothing else that diffe
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import Callable, Mapping
 
 from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
 from mini.ir.kernel import access, carries_value, is_inline, stage_index, written
 from mini.ir.ops import identity
-from mini.ir.uop import (TRUE, UOp, bounds, closed, conjuncts, const, linear, rkind, rname, rsize, substitute,
-                         toposort)  # fmt: skip
+from mini.ir.uop import (
+  TRUE,
+  UOp,
+  bounds,
+  closed,
+  conjuncts,
+  const,
+  index_nodes,
+  linear,
+  rkind,
+  rname,
+  rsize,
+  substitute,
+  toposort,  # fmt: skip
+)
 from mini.schedule.index import flatten
 from mini.types import DType, MiniError, dtypes
 
@@ -139,8 +152,8 @@ class Renderer:
     table = {r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free}
     if not table:
       return self.expr(e, env, lane)
-    for u in toposort(e):  # values keep their lanes: they are variables
-      if u.op == "cast" and u.dtype is dtypes.index:
+    for u in index_nodes(e):  # values keep their lanes: they are variables
+      if u.op == "cast":
         table[u] = u
     return self.expr(substitute(e, table), env, lane)
 
@@ -171,7 +184,7 @@ class Renderer:
       else:
         own = lanes(u)
         self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
-      if any(e.op in ("div", "mod") and bounds(e.src[0])[0] < 0 for e in toposort(self.flat[key][1])):
+      if any(e.op in ("div", "mod") and bounds(e.src[0])[0] < 0 for e in index_nodes(self.flat[key][1])):
         raise RenderError("C rounds towards zero: division of an index that may be negative")
     return self.flat[key]
 

@@ -13,7 +13,24 @@ from math import prod
 from mini.ir.graph import numel, shape
 from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import VIEWS, is_elementwise
-from mini.ir.uop import FALSE, TRUE, UOp, add, bounds, both, conjuncts, const, copy, free_in, mul, range_, rsize, substitute, toposort, uop
+from mini.ir.uop import (
+  FALSE,
+  TRUE,
+  UOp,
+  add,
+  both,
+  bounds,
+  conjuncts,
+  const,
+  copy,
+  free_in,
+  mul,
+  range_,
+  rsize,
+  substitute,
+  toposort,
+  uop,
+)
 from mini.schedule.index import Index, stored_index, view_index
 from mini.types import dtypes
 
@@ -298,6 +315,8 @@ class Schedule:
     return self.compute(root, node, index, gate)
 
   def compute(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
+    if node.op in LEAVES:
+      return self.make(root, node, index, gate)
     if node.op in TRANSPARENT:
       inner, ok = view_index(node, index)
       value = self.scalar(root, node.src[0], inner, both(gate, ok))

@@ -1,7 +1,8 @@
 """Where temporaries live: one arena per program, offsets by liveness."""
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 ALIGN = 64
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any, Callable, Iterator, NoReturn, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
