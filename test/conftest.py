@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
-os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])  # of scripts, too
+os.environ["PYTHONPATH"] = os.pathsep.join(
+  [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)  # of scripts, too
 
 
 def pytest_addoption(parser):
@@ -49,3 +51,25 @@ def seed(request):
 def rng(seed):
   """A NumPy generator with this test's own seed."""
   return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_kernel_reads_back():
+  """Whatever kernels a test compiles: they are verified, and their text reads back as the same nodes."""
+  from mini.engine import program
+  from mini.ir.parse import parse
+  from mini.ir.text import text, uops_program
+
+  compile_kernels = program.compile_kernels
+
+  def checked(kernels, opened):
+    fresh = [k for k in dict.fromkeys(kernels) if k not in opened.compiled]
+    compiled = compile_kernels(kernels, opened)
+    for k in fresh:
+      for p in (k, compiled[k].kernel, uops_program(compiled[k].kernel)):
+        assert parse(text(p)) is p
+    return compiled
+
+  program.compile_kernels = checked
+  yield
+  program.compile_kernels = compile_kernels

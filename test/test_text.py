@@ -77,6 +77,12 @@ def test_every_stage_of_random_graphs(seed):
   assert parse(text(source)) is source
 
 
+def test_an_operation_on_numbers_is_no_condition():
+  k = parse("kernel f(%y: out bool[]) {\n  %0 = and false, true : bool\n  store %y[], %0\n  end over ()\n}")
+  assert parse(text(k)) is k
+  assert "store %y[], false" in text(run_pass(passes()["simplify"], [k])[0])
+
+
 def test_several_programs_in_a_file_and_comments():
   one = "graph f(%x: f32[]) {\n  %0 = exp2 %x : f32[]\n  return %0\n}"
   both = parse_file(f"# first\n{one}\n\n\n# second\n{one.replace('exp2', 'sqrt')}  # end\n")
