@@ -25,11 +25,11 @@ import numpy as np
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir.ops import OPS
 from mini.ir.parse import parse_file
-from mini.ir.text import text
+from mini.ir.text import Memory, text
 from mini.ir.tokens import TextError
 from mini.ir.uop import UOp
 from mini.ir.verify import verify
-from mini.types import DType, MiniError, dtypes, to_bfloat16
+from mini.types import MiniError, dtypes, to_bfloat16
 
 DEFAULT_PASSES = "simplify,schedule,recipe"
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
@@ -153,20 +153,15 @@ def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any) -> list
   return run_pass(passes(machine)[stage], last) if stage in ("uops", "source") else []
 
 
-def random_inputs(program: UOp, rng: np.random.Generator) -> dict[str, np.ndarray]:
-  """Normal numbers; integers that are indices of every axis there is."""
-  from mini.engine.launch import interface
-
-  found = interface(program)
-  smallest = min([n for m in found for n in m.shape if n > 1], default=2)
-  return {m.name: _random(m.dtype, m.shape, smallest, rng) for m in found if m.where != "out"}
-
-
-def _random(dtype: DType, s: tuple[int, ...], below: int, rng: np.random.Generator) -> np.ndarray:
-  if dtype.kind != "f":
-    return rng.integers(0, 2 if dtype.kind == "b" else min(below, 100), s).astype(dtype.np)
-  x = rng.standard_normal(s).astype(dtype.np)
-  return to_bfloat16(x).reshape(s) if dtype is dtypes.bfloat16 else np.asarray(x)
+def random_array(m: Memory, among: list[Memory], rng: np.random.Generator) -> np.ndarray:
+  """Normal numbers; integers that are indices of every axis there is; zeros for what is written."""
+  if m.where == "out":
+    return np.zeros(m.shape, m.dtype.np)
+  if m.dtype.kind != "f":
+    below = min([n for other in among for n in other.shape if n > 1], default=2)
+    return rng.integers(0, 2 if m.dtype.kind == "b" else min(below, 100), m.shape).astype(m.dtype.np)
+  x = np.asarray(rng.standard_normal(m.shape), m.dtype.np)
+  return to_bfloat16(x) if m.dtype is dtypes.bfloat16 else x
 
 
 def difference(want: np.ndarray, got: np.ndarray) -> float:
@@ -184,21 +179,19 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
   """Run both on the same random inputs; print a line; do they agree?"""
   from mini.engine.launch import Launchable, interface, interpret
 
-  data = random_inputs(program, np.random.default_rng(0))
-  other_names = (
-    dict(zip((m.name for m in interface(final) if m.where != "out"), data)) if final is not program else {}
-  )
-  renamed = {
-    name: data[other_names.get(name, name)] for name in (m.name for m in interface(final) if m.where != "out")
+  rng = np.random.default_rng(0)
+  data = {m.name: random_array(m, interface(program), rng) for m in interface(program)}
+  inputs = {
+    m.name: data.get(m.name.removeprefix("in."), np.zeros(m.shape, m.dtype.np)) for m in interface(final)
   }
   want = interpret(program, data)
   start = time.perf_counter()
   if dev == "INTERP":
-    got, flops = interpret(final, renamed), 0
+    got, flops = interpret(final, inputs), 0
     seconds = time.perf_counter() - start
   else:
     launchable = Launchable(final, dev)
-    got, seconds = launchable.run(renamed)
+    got, seconds = launchable.run(inputs)
     flops = launchable.flops
   errors = {n: difference(w, g) for (n, w), g in zip(want.items(), got.values())}
   kinds = {m.name: m.dtype for m in interface(final)}

@@ -282,7 +282,12 @@ def test_it_is_a_command(tmp_path):
   path = tmp_path / "mm.mini"
   path.write_text(MATMUL)
   done = subprocess.run(
-    [sys.executable, "-m", "mini", str(path)], capture_output=True, text=True, timeout=120, cwd=ROOT
+    [sys.executable, "-m", "mini", str(path)],
+    check=False,
+    capture_output=True,
+    text=True,
+    timeout=120,
+    cwd=ROOT,
   )
   assert (done.returncode, done.stdout, done.stderr) == (0, text(parse(MATMUL)) + "\n", "")
 
@@ -293,6 +298,14 @@ def test_test_runs_and_compares(mini, tmp_path):
   for dev in ("INTERP", "CPU"):
     status, out, err = mini(str(path), "--test", "n=5,m=7", f"--dev={dev}")
     assert status == 0 and out.startswith(f"# mm on {dev}: ") and out.endswith("ok\n"), (out, err)
+
+
+@pytest.mark.parametrize("path", sorted(golden.FOLDER.glob("*.mini")), ids=lambda p: p.stem)
+def test_golden_programs_run(mini, path, tmp_path):
+  first = tmp_path / "first.mini"
+  first.write_text(path.read_text().partition("----\n")[0])
+  status, out, err = mini(str(first), "--test")
+  assert status == 0 and out.endswith("ok\n"), (out, err)
 
 
 def test_what_show_prints_is_a_file(mini, tmp_path):
