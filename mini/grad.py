@@ -1,9 +1,9 @@
 """Reverse-mode differentiation of tensor graphs: one row per operation.
 
-`gradient(out, seed, wrt)` walks from `out` towards `wrt`, users before sources, and adds up what arrives at each node. What
-it returns is a graph of the same operations, so it can be differentiated again. The elementwise rows (`CALCULUS`) are
-written in `Value`s, nodes with Python's operators; the others (`STRUCTURE`) build nodes. What has no row here has one in
-`NO_GRADIENT`, with the reason.
+`gradient(out, seed, wrt)` walks from `out` towards `wrt`, users before sources, and adds up what arrives at
+each node. What it returns is a graph of the same operations, so it can be differentiated again. The
+elementwise rows (`CALCULUS`) are written in `Value`s, nodes with Python's operators; the others (`STRUCTURE`)
+build nodes. What has no row here has one in `NO_GRADIENT`, with the reason.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ def _is(u: UOp, value: float) -> bool:
 
 
 def combine(op: str, a: UOp, b: UOp) -> UOp:
-  """`alu(op, a, b)` of two inputs, where constants stay 0-d, two of them are folded, and times 1 is nothing."""
+  """`alu(op, a, b)`, but constants stay 0-d, two of them are folded, and times 1 is nothing."""
   s = shape(a) or shape(b)
   ca, cb = filled_with(a), filled_with(b)
   if ca is not None and cb is not None:
     with np.errstate(all="ignore"):
-      folded = OPS[op].numpy(np.asarray(ca.arg, a.dtype.np), np.asarray(cb.arg, b.dtype.np))  # type: ignore[misc]
+      values = np.asarray(ca.arg, a.dtype.np), np.asarray(cb.arg, b.dtype.np)
+      folded = OPS[op].numpy(*values)  # type: ignore[misc]
     return full(s, folded.item(), dtypes.bool if OPS[op].result == "bool" else a.dtype)
   if ca is not None and shape(b) == s:
     if op == "mul" and ca.arg == 1:
@@ -153,7 +154,7 @@ def where(c: Value, a: Operand, b: Operand) -> Value:
 
 
 def _max(g: Value, out: Value, a: Value, b: Value) -> tuple[Value, Value]:
-  """Equal inputs share, as in torch.maximum; but a constant takes no share and leaves none: relu's slope at 0 is 0."""
+  """Equal inputs share, as in torch.maximum; but not with a constant: the slope of relu at 0 is 0."""
   if filled_with(a.u) is not None or filled_with(b.u) is not None:
     return where(b < a, g, 0), where(a < b, g, 0)
   half = g * 0.5
@@ -262,7 +263,7 @@ def _reduce(g: UOp, out: UOp, x: UOp) -> Gradients:
 
 
 def _others(x: UOp, axes: tuple[int, ...]) -> UOp:
-  """For each element the product of the others along axes: of those before it times of those after it, so a 0 does no harm."""
+  """For each element the product of the others along axes: those before it times those after it."""
   s = shape(x)
   order = tuple(a for a in range(len(s)) if a not in axes) + tuple(axes)
   kept = tuple(s[a] for a in order[: len(s) - len(axes)])
@@ -302,7 +303,7 @@ def _running_from_end(g: UOp, axis: int) -> UOp:
 
 
 def _scan_mul(g: UOp, out: UOp, x: UOp, axis: int) -> UOp:
-  """Before the first 0 by division; the first 0 itself gets the products without it; what is behind it gets nothing.
+  """Before the first 0 by division; the first 0 gets the products without it; what is behind it gets nothing.
 
   (PyTorch's cumprod does the same. The second derivative is right where no x is 0.)"""
   zero = Value(x).equals(0)
@@ -337,7 +338,7 @@ def _scatter(g: UOp, out: UOp, base: UOp, index: UOp, value: UOp) -> Gradients:
 
 
 def _scatter_mul(g: UOp, out: UOp, base: UOp, index: UOp, value: UOp, axis: int) -> UOp:
-  """The product of the others: by division, or, for the only 0 at its place, the product with a 1 instead of it."""
+  """The product of the others: by division, or, for the only 0 at its place, with a 1 instead of it."""
   zero = Value(value).equals(0)
   zeros = scatter(full(shape(base), 0, dtypes.int32), index, cast(zero.u, dtypes.int32), "add", axis)
   safe = where(zero, 1, Value(value))
@@ -407,7 +408,7 @@ GRADS: dict[str, Rule] = {**{name: _on_nodes(row) for name, row in CALCULUS.item
 
 
 def _onto(part: UOp, g: UOp) -> UOp | None:
-  """part + g, where part is `scatter(zeros, index, value, add)` seen through views: g takes the place of the zeros."""
+  """part + g, where part is `scatter(zeros, ..., add)` seen through views: g takes the place of the zeros."""
   if part.op == "reshape":
     inner = _onto(part.src[0], reshape(g, shape(part.src[0])))
     return None if inner is None else reshape(inner, part.arg)
@@ -422,7 +423,7 @@ def _onto(part: UOp, g: UOp) -> UOp | None:
 
 
 def plus(a: UOp, b: UOp) -> UOp:
-  """a + b of gradients. What scatters into zeros scatters into the other one instead, so that it costs what it scatters.
+  """a + b of gradients. What is scattered into zeros is scattered into the other one instead.
 
   a, b: T[s]   ->   T[s]
   """
@@ -433,7 +434,7 @@ def plus(a: UOp, b: UOp) -> UOp:
 
 
 def _joined(parts: list[UOp]) -> list[UOp]:
-  """Gradients of the pieces of one axis, padded with zeros to the whole: those that tile it become one `cat`."""
+  """Gradients of the pieces of an axis, padded to the whole: those that tile it become one `cat`."""
   spans: dict[int, dict[tuple[int, int], UOp]] = {}
   for p in parts:
     padded = [a for a, widths in enumerate(p.arg) if any(widths)] if p.op == "pad" else []
@@ -472,11 +473,11 @@ def _fit(g: UOp, x: UOp) -> UOp:
 
 
 def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
-  """The gradients of `sum(seed * out)` with respect to nodes of out's graph; None for one that out does not depend on.
+  """The gradients of `sum(seed * out)` with respect to nodes; None for one that out does not depend on.
 
   out, seed: T[s]   wrt: nodes of any shapes   ->   a node of the same shape and type for each
 
-  Visits the nodes between wrt and out, each once. Nodes are told by identity: tag what equal nodes should not share.
+  Visits the nodes between wrt and out, each once. Nodes are told by identity: tag what equals another.
 
   >>> from mini.ir import graph
   >>> x = graph.tag(graph.buffer("x", (3,), dtypes.float32))

@@ -1,4 +1,4 @@
-"""Every gradient row against finite differences in float64, once and twice; and what graphs of gradients look like."""
+"""Every gradient row against finite differences in float64, once and twice; and what the graphs look like."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""safetensors files: both ways, beside the reference implementation, and files that are not what they should be."""
+"""safetensors files: both ways, beside the reference implementation, and broken ones."""
 
 import json
 import os

@@ -29,7 +29,7 @@ from mini.nn.layers import (
 from mini.nn.module import Module, Parameter
 
 # fmt: off
-__all__ = ["ELU", "GELU", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "Identity", "LayerNorm", "LeakyReLU", "Linear",
-           "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleList", "MultiheadAttention", "Parameter", "RMSNorm", "ReLU",
-           "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh", "init", "optim", "state"]
+__all__ = ["ELU", "GELU", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "Identity", "LayerNorm", "LeakyReLU",
+           "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleList", "MultiheadAttention", "Parameter",
+           "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh", "init", "optim", "state"]
 # fmt: on

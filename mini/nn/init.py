@@ -1,4 +1,4 @@
-"""Initial values of parameters, with PyTorch's names and formulas (torch.nn.init): each fills a tensor and returns it."""
+"""Initial values, with PyTorch's names and formulas (torch.nn.init): each fills a tensor and returns it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-  """(fan in, fan out) of a weight [out, in, ...]: how many inputs an output sees, how many outputs an input reaches."""
+  """(fan in, fan out) of a weight [out, in, ...]: the inputs of an output, the outputs of an input."""
   if tensor.ndim < 2:
     fail(ShapeError, "a weight of fewer than two axes has no fan in and fan out", x=tensor)
   field = math.prod(tensor.shape[2:])

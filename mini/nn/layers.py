@@ -56,8 +56,14 @@ class Embedding(Module):
   (3, 4)
   """
 
-  def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: str | None = None,
-               dtype: Any = None):  # fmt: skip
+  def __init__(
+    self,
+    num_embeddings: int,
+    embedding_dim: int,
+    padding_idx: int | None = None,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
     self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
     if padding_idx is not None:
       if not -num_embeddings <= padding_idx < num_embeddings:
@@ -97,8 +103,15 @@ class LayerNorm(Module):
   (2, 4)
   """
 
-  def __init__(self, normalized_shape: int | Iterable[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-               device: str | None = None, dtype: Any = None):  # fmt: skip
+  def __init__(
+    self,
+    normalized_shape: int | Iterable[int],
+    eps: float = 1e-5,
+    elementwise_affine: bool = True,
+    bias: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
     self.normalized_shape, self.eps = _sizes(normalized_shape), eps
     self.weight = weight(*self.normalized_shape, dtype=dtype, device=device) if elementwise_affine else None
     self.bias = (
@@ -123,8 +136,14 @@ class LayerNorm(Module):
 class RMSNorm(Module):
   """x / sqrt(mean(x**2) + eps) * weight over the last axes. https://arxiv.org/abs/1910.07467"""
 
-  def __init__(self, normalized_shape: int | Iterable[int], eps: float | None = None, elementwise_affine: bool = True,
-               device: str | None = None, dtype: Any = None):  # fmt: skip
+  def __init__(
+    self,
+    normalized_shape: int | Iterable[int],
+    eps: float | None = None,
+    elementwise_affine: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
     self.normalized_shape, self.eps = _sizes(normalized_shape), eps
     self.weight = weight(*self.normalized_shape, dtype=dtype, device=device) if elementwise_affine else None
     self.reset_parameters()
@@ -230,9 +249,12 @@ class Sequential(ModuleList):
 class MultiheadAttention(Module):
   """Attention of several heads, with its projections. https://arxiv.org/abs/1706.03762
 
-  query: T[L, N, E]   key, value: T[S, N, E]   ->   T[L, N, E], and the weights T[N, L, S] (T[N, heads, L, S] unless averaged)
+  query: T[L, N, E]   key, value: T[S, N, E]   ->   T[L, N, E], and the weights T[N, L, S]
 
-  With batch_first, N comes first; without a batch, N is absent. As in PyTorch, a boolean mask says what is *not* seen.
+  Weights that are not averaged over the heads are T[N, heads, L, S].
+
+  With batch_first, N comes first; without a batch, N is absent. A boolean mask says what is
+  *not* seen, as in PyTorch.
 
   >>> x = Tensor.ones(2, 5, 8)
   >>> out, weights = MultiheadAttention(8, 2, batch_first=True)(x, x, x)
@@ -240,8 +262,16 @@ class MultiheadAttention(Module):
   ((2, 5, 8), (2, 5, 5))
   """
 
-  def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, batch_first: bool = False,
-               device: str | None = None, dtype: Any = None):  # fmt: skip
+  def __init__(
+    self,
+    embed_dim: int,
+    num_heads: int,
+    dropout: float = 0.0,
+    bias: bool = True,
+    batch_first: bool = False,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
     if num_heads < 1 or embed_dim % num_heads:
       fail(ShapeError, f"MultiheadAttention: {embed_dim} does not divide into {num_heads} heads")
     self.embed_dim, self.num_heads, self.dropout, self.batch_first = (
@@ -258,9 +288,21 @@ class MultiheadAttention(Module):
       init.zeros_(self.in_proj_bias)
       init.zeros_(self.out_proj.bias)
 
-  def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
-              attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(what is attended to, the weights or None). key_padding_mask: [N, S]   attn_mask: [L, S] or [N * heads, L, S]"""
+  def forward(
+    self,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+  ) -> tuple[Tensor, Tensor | None]:
+    """(what is attended to, the weights or None).
+
+    key_padding_mask: [N, S]   attn_mask: [L, S] or [N * heads, L, S]
+    """
     q, k, v = self._projected(query, key, value)  # [N, heads, L or S, E / heads]
     mask = self._mask(q, k, key_padding_mask, attn_mask, is_causal)
     p = self.dropout if self.training else 0.0
@@ -358,7 +400,7 @@ class ReLU(Module):
 
 
 class GELU(Module):
-  """x times the normal distribution function of x; approximate="tanh" as in GPT-2. https://arxiv.org/abs/1606.08415"""
+  """x * P(N(0, 1) < x); approximate="tanh" as in GPT-2. https://arxiv.org/abs/1606.08415"""
 
   def __init__(self, approximate: str = "none"):
     self.approximate = approximate

@@ -1,7 +1,7 @@
 """Schedules of the learning rate: functions of the number of steps, which is a 0-d tensor, as is the rate.
 
-`step()` may be called beside a jitted training step or inside it. Names, arguments and closed forms are PyTorch's
-(torch.optim.lr_scheduler); steps begin with 0 at construction.
+`step()` may be called beside a jitted training step or inside it. Names, arguments and closed forms are
+PyTorch's (torch.optim.lr_scheduler); steps begin with 0 at construction.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class WarmupCosineLR(LRScheduler):
-  """Up in a line over `warmup` steps, then down along half a cosine to `floor` times the rate at step `total`.
+  """Up in a line over `warmup` steps, then along half a cosine to `floor` times the rate at `total`.
 
   Step 0 has 1 / warmup of the rate. As GPT-3 was trained: https://arxiv.org/abs/2005.14165, appendix B.
 

@@ -1,6 +1,6 @@
 """Module: a part of a model, with tensors and other modules as attributes.
 
-Nothing needs it: plain classes with `__call__` and tensors as attributes work with nn.state and nn.optim as well.
+Nothing needs it: nn.state and nn.optim take plain classes with `__call__` and tensors as attributes, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Optimizers: parameters, gradients and state of one type each lie in one flat buffer, so a step is one kernel.
+"""Optimizers: parameters, gradients and state lie in one flat buffer per type, so a step is one kernel.
 
-At construction an optimizer moves its parameters into a flat buffer, of which each becomes a view; those with more weight
-decay come first, and which number holds for an element is decided by its position. A step reads p, g and the state and
-writes p and the state anew. Learning rates and step counts are 0-d tensors: a new value compiles nothing, and `jit`
-takes it as an input.
+At construction an optimizer moves its parameters into a flat buffer, of which each becomes a view; those with
+more weight decay come first, and which number holds for an element is decided by its position. A step reads
+p, g and the state and writes p and the state anew. Learning rates and step counts are 0-d tensors: a new
+value compiles nothing, and `jit` takes it as an input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> i
 
 
 class Group(dict):
-  """Parameters under "params", and what holds for them: "lr", a 0-d tensor, and numbers, as PyTorch's `param_groups`.
+  """Parameters under "params", and what holds for them: "lr", a 0-d tensor, and numbers, as in PyTorch.
 
   Setting "lr" to a number gives the tensor another value.
   """
@@ -89,7 +89,7 @@ class Bucket:
       p.assign(Tensor(u))
 
   def choose(self, value: Callable[[Group], Any]) -> Any:
-    """A group's number or 0-d tensor at each element: one for all if it is the same, or else selected by position."""
+    """A group's number or 0-d tensor at each element: selected by position, unless all are the same."""
     runs: list[tuple[int, Any]] = []  # (where it ends, value)
     end = 0
     for p, group in zip(self.params, self.groups):
@@ -131,10 +131,10 @@ def _number(x: Any, kind: Any) -> Tensor:
 
 
 class Optimizer:
-  """The base of optimizers: groups of parameters, their layout, their state. A subclass names its state and says `update`.
+  """The base of optimizers: parameters, their layout, their state. A subclass has `slots` and `update`.
 
-  params: tensors, or dicts with "params" and what differs from `defaults` for them. Without a gradient, a parameter is
-  left alone by a step, as in PyTorch.
+  params: tensors, or dicts with "params" and what differs from `defaults` for them. Without a gradient, a
+  parameter is left alone by a step, as in PyTorch.
 
   >>> class Descent(nn.optim.Optimizer):
   ...   def update(self, p, g, state, t, choose):
@@ -234,7 +234,7 @@ class Optimizer:
   # ---------------------------------------------------------------- a step
 
   def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
-    """Update the parameters that have a gradient. Computes them, the state, and the losses that the gradients came from.
+    """Update the parameters that have a gradient; computes them, their state, and the losses behind them.
 
     closure: computes the loss and its gradients anew; what it returns is returned.
 
@@ -351,12 +351,12 @@ class Optimizer:
     self.load_named_state({**get_state_dict(state["state"], "state"), **_others(state["state"]), **rates})
 
   def named_state(self) -> dict[str, Tensor]:
-    """The tensors of `state_dict()` by their paths, such as `state.0.exp_avg`: what nn.state takes and gives back."""
+    """The tensors of `state_dict()` by their paths, such as `state.0.exp_avg`: what nn.state sees."""
     found = {f"state.{n}.{name}": t for n, s in self._state().items() for name, t in s.items()}
     return {**found, **{f"param_groups.{n}.lr": group["lr"] for n, group in enumerate(self.param_groups)}}
 
   def load_named_state(self, state: Mapping[str, Any]) -> None:
-    """Go on from a `named_state`. Parameters without an entry begin anew. StateError if it is of other parameters."""
+    """Go on from a `named_state`; what has no entry begins anew. StateError if it is of other parameters."""
     params, group_of = self._all(), self._group_of()
     number = {p: n for n, p in enumerate(params)}
     ends = ("step", *self.slots)
@@ -435,8 +435,15 @@ class SGD(Optimizer):
   0.05
   """
 
-  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
-               weight_decay: float = 0.0, nesterov: bool = False):  # fmt: skip
+  def __init__(
+    self,
+    params: Iterable[Any],
+    lr: Any = 1e-3,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+  ):
     given = list(params)
     momenta = [momentum, *(d.get("momentum", 0) for d in given if isinstance(d, Mapping))]
     self.slots = ("momentum_buffer",) if any(momenta) else ()
@@ -484,8 +491,14 @@ class Adam(Optimizer):
   slots = ("exp_avg", "exp_avg_sq")
   decoupled = False
 
-  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-               weight_decay: float = 0.0):  # fmt: skip
+  def __init__(
+    self,
+    params: Iterable[Any],
+    lr: Any = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+  ):
     if not all(0 <= b < 1 for b in betas):
       fail(ValueError, f"{type(self).__name__}: betas {betas} are not between 0 and 1")
     super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
@@ -527,8 +540,14 @@ class AdamW(Adam):
 
   decoupled = True
 
-  def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-               weight_decay: float = 0.01):  # fmt: skip
+  def __init__(
+    self,
+    params: Iterable[Any],
+    lr: Any = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+  ):
     super().__init__(params, lr, betas, eps, weight_decay)
 
 
@@ -551,9 +570,9 @@ def _rows(params: Sequence[Tensor]) -> list[list[Tensor]]:
 
 
 def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
-  """Scale all gradients together so that their norm, as of one vector, is at most max_norm. Returns the norm before.
+  """Scale all gradients together so that their norm, as of one vector, is at most max_norm.
 
-  The norm is computed together with the step that follows. As torch.nn.utils.clip_grad_norm_.
+  Returns the norm before, computed together with the step that follows. As torch.nn.utils.clip_grad_norm_.
 
   >>> w = Tensor([0.0, 0.0], requires_grad=True)
   >>> (w * Tensor([3.0, 4.0])).sum().backward()
@@ -606,5 +625,15 @@ def clip_grad_value(parameters: Any, clip_value: float) -> None:
 
 clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names
 
-__all__ = ["SGD", "Adam", "AdamW", "Group", "Optimizer", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value",
-           "clip_grad_value_", "lr_scheduler"]  # fmt: skip
+__all__ = [
+  "SGD",
+  "Adam",
+  "AdamW",
+  "Group",
+  "Optimizer",
+  "clip_grad_norm",
+  "clip_grad_norm_",
+  "clip_grad_value",
+  "clip_grad_value_",
+  "lr_scheduler",
+]

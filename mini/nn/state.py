@@ -1,8 +1,8 @@
 """The tensors of a model by name, and files of them in the safetensors format.
 
-A name is the path of attributes, keys and positions to a tensor: `h.0.attn.weight`, as PyTorch's modules give it. What
-begins with an underscore is no state. The format: https://huggingface.co/docs/safetensors (8 bytes of header size,
-the header as JSON, the elements in little-endian order).
+A name is the path of attributes, keys and positions to a tensor: `h.0.attn.weight`, as PyTorch's modules give
+it. What begins with an underscore is no state. The format: https://huggingface.co/docs/safetensors (8 bytes
+of header size, the header as JSON, the elements in little-endian order).
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 
 def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> None:
-  """Give the tensors in obj the values in `state`, cast to their types; nothing is changed if something does not fit.
+  """Give the tensors in obj the values in `state`, cast to their types; nothing, if something does not fit.
 
-  state: tensors or arrays by name, as `get_state_dict` gives them. StateError on names that only one side has (unless
-  strict is False), ShapeError on another shape.
+  state: tensors or arrays by name, as `get_state_dict` gives them. StateError on names that only one side has
+  (unless strict is False), ShapeError on another shape.
 
   >>> a, b = nn.Linear(2, 3), nn.Linear(2, 3)
   >>> load_state_dict(a, get_state_dict(b))
@@ -133,7 +133,7 @@ def part_of(u: UOp) -> tuple[UOp, int, int]:
 
 
 def lay(parts: Sequence[UOp]) -> UOp:
-  """The elements of all parts in one row, padded with zeros; nothing is copied where they stand in such a row already.
+  """The elements of all parts in one row, padded with zeros; if they stand in such a row already: that row.
 
   (In that case what stands in the padding is whatever stood there.)
   """
@@ -190,7 +190,8 @@ def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 # fmt: off
 FORMAT = {"F64": dtypes.float64, "F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
           "I64": dtypes.int64, "I32": dtypes.int32, "I16": dtypes.int16, "I8": dtypes.int8,
-          "U64": dtypes.uint64, "U32": dtypes.uint32, "U16": dtypes.uint16, "U8": dtypes.uint8, "BOOL": dtypes.bool}
+          "U64": dtypes.uint64, "U32": dtypes.uint32, "U16": dtypes.uint16, "U8": dtypes.uint8,
+          "BOOL": dtypes.bool}
 # fmt: on
 SPELLED = {d: name for name, d in FORMAT.items()}
 MOST_HEADER_BYTES = 100_000_000  # as the reference implementation
@@ -201,7 +202,7 @@ def safe_save(
 ) -> None:
   """Write tensors, and texts about them, to a safetensors file.
 
-  The file is there whole or not at all: it is written beside `path` under another name, and renamed when it is on disk.
+  The file is there whole or not at all: it is written under another name, and renamed when it is on disk.
 
   >>> import tempfile
   >>> with tempfile.TemporaryDirectory() as folder:
@@ -296,7 +297,7 @@ def safe_load(path: str | os.PathLike, device: str | None = None) -> dict[str, T
 
 
 def safe_load_metadata(path: str | os.PathLike) -> dict[str, str]:
-  """The texts that a safetensors file carries beside its tensors. StateError if it is no such file, or not all of it."""
+  """The texts that a safetensors file carries beside its tensors. StateError as from `safe_load`."""
   with _Mapped(path) as (_, header):
     return header.metadata
 
@@ -380,5 +381,12 @@ class _Mapped:
     self.data.close()
 
 
-__all__ = ["StateError", "get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata",
-           "safe_save"]  # fmt: skip
+__all__ = [
+  "StateError",
+  "get_parameters",
+  "get_state_dict",
+  "load_state_dict",
+  "safe_load",
+  "safe_load_metadata",
+  "safe_save",
+]
