@@ -7,6 +7,7 @@ it was: the heuristic tries, it does not prove.
 """
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -93,7 +94,7 @@ def collapse_outputs(w: Writer) -> None:
   while changed:
     changed = False
     rs = closed(w.kernel)
-    for a, b in zip(rs, rs[1:]):
+    for a, b in pairwise(rs):
       before, saved = divisions(w.kernel), (w.kernel, dict(w.named))
       if any(r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)):
         continue  # a store that stands between the two loops
@@ -209,7 +210,9 @@ def tile(w: Writer, found: UOp, machine: Machine) -> bool:
   if others:
     return False
   collapse_outputs(w)
-  found = next(u for u in contractions(w.kernel))
+  if len(contractions(w.kernel)) != 1:
+    return False
+  found = contractions(w.kernel)[0]
   product = found.src[0]
   while product.op == "cast":
     product = product.src[0]
