@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
+from mini import Tensor
 from mini.grad import GRADS, NO_GRADIENT, gradient, plus
 from mini.ir import graph
 from mini.ir.interp import evaluate
@@ -351,3 +352,24 @@ def test_linear_in_the_graph():
     y = graph.alu("add", graph.alu("mul", y, const(0.5, f64)), graph.alu("mul", y, const(0.25, f64)))
   g = gradient(y, graph.full((3,), 1, f64), [x])[0]
   assert len(toposort(g)) < 200 * 6
+
+
+def reduces(u: UOp) -> list[UOp]:
+  return [n for n in toposort(u) if n.op == "reduce"]
+
+
+def test_forms_of_linear_attention_and_layer_norm():
+  """Contractions stay sums of products; a normalization's backward adds two sums along its row to the forward's two."""
+  x, w = Tensor.rand(2, 6, 4, requires_grad=True), Tensor.rand(5, 4, requires_grad=True)
+  for g in x.linear(w).gradient(x, w, gradient=Tensor.rand(2, 6, 5)):
+    assert is_matmul(g.uop) and len(reduces(g.uop)) == 1
+  q, k, v = (Tensor.rand(2, 3, 6, 4, requires_grad=True) for _ in range(3))
+  out = q.scaled_dot_product_attention(k, v, is_causal=True)
+  for g in out.gradient(q, k, v, gradient=Tensor.rand(2, 3, 6, 4)):
+    sums = [r for r in reduces(g.uop) if r.arg[0] == "add"]
+    contractions = [r for r in sums if len(graph.shape(r)) == 5]
+    assert contractions and all(is_matmul(r) for r in contractions)
+    assert len(sums) - len(contractions) <= 2  # of exp, and of softmax times its gradient
+  s = Tensor.rand(4, requires_grad=True)
+  dx, ds = x.layer_norm(4, s).gradient(x, s, gradient=Tensor.rand(2, 6, 4))
+  assert len(reduces(dx.uop)) == 4 and len({*reduces(dx.uop), *reduces(ds.uop)}) == 5
