@@ -359,7 +359,7 @@ def reduces(u: UOp) -> list[UOp]:
 
 
 def test_forms_of_linear_attention_and_layer_norm():
-  """Contractions stay sums of products; a normalization's backward adds two sums along its row to the forward's two."""
+  """Contractions stay sums of products; the backward of a normalization has two sums along its row."""
   x, w = Tensor.rand(2, 6, 4, requires_grad=True), Tensor.rand(5, 4, requires_grad=True)
   for g in x.linear(w).gradient(x, w, gradient=Tensor.rand(2, 6, 5)):
     assert is_matmul(g.uop) and len(reduces(g.uop)) == 1
