@@ -99,12 +99,12 @@ def run(cases: list[Case], args: argparse.Namespace) -> None:
     rows.append(row)
     if not args.json:
       if len(rows) == 1:
-        print(f"{'median ms (best)':34}" + "".join(f"{name:>30}" for name in case.calls))
+        print(f"{'median ms (best)':34}" + "".join(f"{name:>36}" for name in case.calls))
       parts = [
         f"{r['ms_median']:.3f} ({r['ms_best']:.3f}) {r['rate']:6.1f} {case.unit}/s"
         for r in map(row.get, case.calls)
       ]
-      print(f"{case.name:34}" + "".join(f"{part:>30}" for part in parts), flush=True)
+      print(f"{case.name:34}" + "".join(f"{part:>36}" for part in parts), flush=True)
   if args.json:
     print(json.dumps({"rows": rows}))
 
