@@ -222,6 +222,7 @@ class Routine:
           if leaf() is not None:  # somebody else still sees this value
             memory[i] = memory[i].copy()
         outputs = [memory[inplace[k]] if k in inplace else self.fresh(n) for k, n in enumerate(self.live)]
+        outputs = [outputs[m] for m in self.program.same]
         self.program.run(memory, outputs)
       except BaseException:
         for h, node in before:  # every tensor has memory again; what is updated in place may hold new values

@@ -149,7 +149,8 @@ class Program:
           kernels, self.inplace[n] = moved, i
     self.launches = [nameless(k) for k in kernels]
     for n in range(len(outputs)):
-      self.slots[f"out{n}"] = (inputs + int(aliases.get(f"out{n}", f"out{n}")[3:]), 0)
+      self.slots[f"out{n}"] = (inputs + n, 0)
+    self.same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(outputs))]  # outputs that are one value
     self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
     self.place(kernels)
     opened = Device[device]
@@ -185,7 +186,7 @@ class Program:
     self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
 
   def run(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"") -> None:
-    """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. IndexError if a guard fired."""
+    """Launch everything. outputs[n] is left alone where `same[n]` is another: its value is there. numbers: the values of c0, c1, ..., 8 bytes each. IndexError if a guard fired."""
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
     if numbers or self.arena_bytes:

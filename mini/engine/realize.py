@@ -71,6 +71,8 @@ def compute(todo: list[UOp]) -> None:
       stats["cache_hits"] += 1
     _programs[key] = program  # most recently used last
     numbers = b"".join(to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers)
+    for n, m in zip(live, program.same):
+      outputs[n] = outputs[live[m]]
     program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)

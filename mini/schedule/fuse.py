@@ -136,6 +136,8 @@ class Schedule:
 
   def demand(self, node: UOp, root: Root, index: Index, context: tuple[UOp, ...]) -> None:
     """The context is cut to the loops that the value will stand in: the same rule by which it is placed."""
+    if 0 in shape(node):
+      return  # read under a guard that never holds
     own = free_in(index)
     last = max((n + 1 for n, r in enumerate(context) if r in own), default=0)
     self.demands.setdefault(node, {}).setdefault((root, index), context[:last])
@@ -226,7 +228,7 @@ class Schedule:
     if node.op in ALWAYS_GLOBAL:
       return self.open(node, self.temporary())
     if node.op in TRANSPARENT:
-      if node in self.forced and any(awkward(i) for _, index in wanted for i in view_index(node, index)[0]):
+      if node in self.forced and (node.op == "pad" or any(awkward(i) for _, index in wanted for i in view_index(node, index)[0])):
         self.open(node, self.temporary())
       return
     if node in self.forced:
