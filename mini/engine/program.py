@@ -16,6 +16,7 @@ from mini.ir.uop import UOp, closed, rkind, rsize, substitute, toposort
 from mini.ir.verify import is_injective
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
+from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
 
@@ -26,6 +27,7 @@ class Launch(NamedTuple):
   kernel: UOp  # its params are a0, a1, ...
   names: tuple[str, ...]  # of the memory that a0, a1, ... stand for
   label: str  # for people: what it writes
+  starts: tuple[int, ...] = ()  # byte offsets at which a0, a1, ... begin in their memory
 
 
 class Compiled(NamedTuple):
@@ -48,12 +50,15 @@ def params_of(k: UOp) -> list[UOp]:
   return outs + [p for p in loaded if p not in outs]
 
 
-def nameless(k: UOp) -> Launch:
-  """Kernels that are equal up to their memory become one node."""
-  params = params_of(k)
+def nameless(k: UOp, split: bool = False) -> Launch:
+  """Kernels that are equal up to their memory become one node; with `split`, those that are so up to offsets too."""
+  body, where = regions(k) if split else (k, {})
+  params = params_of(body)
   table = {p: param(f"a{n}", p.arg[1], p.dtype) for n, p in enumerate(params)}
-  body = substitute(k, table)
-  return Launch(kernel("k", stores(body), closed(body)), tuple(p.arg[0] for p in params), k.arg.what)
+  body = substitute(body, table)
+  found = [where.get(p, (p.arg[0], 0)) for p in params]
+  starts = tuple(p.dtype.itemsize * first for p, (_, first) in zip(params, found))
+  return Launch(kernel("k", stores(body), closed(body)), tuple(name for name, _ in found), k.arg.what, starts)
 
 
 def cost(k: UOp) -> tuple[int, int]:
@@ -147,7 +152,7 @@ class Program:
         moved = in_place(kernels, f"out{n}", f"in{i}")
         if moved is not None:
           kernels, self.inplace[n] = moved, i
-    self.launches = [nameless(k) for k in kernels]
+    self.launches = [nameless(k, split=True) for k in kernels]
     for n in range(len(outputs)):
       self.slots[f"out{n}"] = (inputs + n, 0)
     self.same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(outputs))]  # outputs that are one value
@@ -158,7 +163,7 @@ class Program:
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
     calls = []
     for launch, c in zip(self.launches, self.compiled):
-      args = [self.slots[name] for name in launch.names]
+      args = [(slot, at + start) for (slot, at), start in zip(map(self.slots.get, launch.names), launch.starts)]
       if opened.guarded(c.kernel):
         args.append((-1, 0))
       calls.append((opened.functions[c.name], args, c.extent, c.flops / 8 + c.nbytes / 16))
