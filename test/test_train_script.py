@@ -66,8 +66,8 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
 
 def test_kill_loses_no_checkpoint(tmp_path, text):
   """kill -9 at some moment of a run that saves at every step; what it leaves resumes to the same losses."""
-  out, flags = tmp_path / "out", ("--model", "pico", "--data", text, "--batch", 2, "--seq", 32, "--save-every", 1, "--sample", 0)
-  started = command("train_gpt2.py", "--out", out, *flags, "--steps", 400)
+  out, small = tmp_path / "out", ("--model", "pico", "--batch", 2, "--seq", 32, "--sample", 0)
+  started = command("train_gpt2.py", "--out", out, *small, "--data", text, "--save-every", 1, "--steps", 400)
   process = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
     end = time.monotonic() + 60
