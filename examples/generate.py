@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from data import Missing, restored, tokenizer
 from gpt2 import GPT2, Cache, load
+from report import mistakes_in_a_line
 
 from mini import Context, Tensor, dtypes, jit, nn, no_grad
 
@@ -75,16 +76,13 @@ def main(argv: list[str] | None = None) -> None:
   p.add_argument("--dev", help="CPU, INTERP, ...")
   args = p.parse_args(argv)
   path = Path(args.weights or Path(args.out) / "checkpoint.safetensors")
-  if not path.exists():
-    p.exit(1, f"{path} is not there: run train_gpt2.py first, or give --weights FILE\n")
-  with Context(**({"DEV": args.dev} if args.dev else {})):
-    try:
-      if args.weights:
-        words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
-      else:
-        words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
-    except Missing as e:
-      p.exit(1, f"{e}\n")
+  with mistakes_in_a_line(), Context(**({"DEV": args.dev} if args.dev else {})):
+    if not path.exists():
+      raise Missing(f"{path} is not there: run train_gpt2.py first, or give --weights FILE")
+    if args.weights:
+      words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
+    else:
+      words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
     model = load(path, getattr(dtypes, args.dtype))
     prompt = words.encode(args.prompt.encode()).tolist()
     start = time.perf_counter()

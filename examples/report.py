@@ -1,4 +1,4 @@
-"""What a training run shows and leaves behind: a progress line, a log of JSON lines, and the loss curve as a picture."""
+"""What a run tells: a progress line, a log of JSON lines, the loss curve as a picture, and mistakes in a line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from data import Missing
+
+from mini.config import ConfigError
+from mini.nn.state import StateError
+from runtime.base import DeviceError
+
+
+@contextmanager
+def mistakes_in_a_line() -> Iterator[None]:
+  """What a user can mend is told without a traceback."""
+  try:
+    yield
+  except (Missing, ConfigError, StateError, DeviceError, OSError) as e:
+    sys.exit(str(e))
 
 
 class Log:

@@ -20,10 +20,10 @@ import sys
 import zlib
 from pathlib import Path
 
-from data import Missing, Windows, read, restored, standard_library, tokenizer
+from data import Windows, read, restored, standard_library, tokenizer
 from generate import generate
 from gpt2 import GPT2, MODELS, load_weights, sized
-from report import Log, Progress, picture
+from report import Log, Progress, mistakes_in_a_line, picture
 
 from mini import Context, Device, Tensor, dtypes, jit, nn, no_grad
 from mini.config import config
@@ -31,7 +31,7 @@ from mini.config import config
 # batch and seq in tokens, lr at its peak, steps
 DEFAULTS = {
   "pico": {"batch": 8, "seq": 64, "lr": 3e-3, "steps": 500},
-  "nano": {"batch": 16, "seq": 128, "lr": 2e-3, "steps": 1500},
+  "nano": {"batch": 16, "seq": 128, "lr": 2e-3, "steps": 2400},
   "micro": {"batch": 8, "seq": 256, "lr": 1e-3, "steps": 3000},
   "gpt2": {"batch": 4, "seq": 256, "lr": 6e-4, "steps": 10000},
   "gpt2-medium": {"batch": 2, "seq": 256, "lr": 3e-4, "steps": 10000},
@@ -224,12 +224,10 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-  try:
+  with mistakes_in_a_line():
     args, said = parse(argv)
     with Context(**({"DEV": args.dev} if args.dev else {})):
       train(args, said)
-  except Missing as e:
-    sys.exit(str(e))
 
 
 if __name__ == "__main__":

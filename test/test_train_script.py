@@ -51,7 +51,8 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
   whole, parts = tmp_path / "whole", tmp_path / "parts"
   done = train(whole, *flags, "--steps", 12, cwd=tmp_path)
   train(parts, *flags, "--steps", 5)
-  train(parts, "--resume", "--steps", 12)
+  resumed = train(parts, "--resume", "--steps", 12)
+  assert "warning" not in resumed.stderr
   assert len(losses(whole)) == 12 and losses(whole) == losses(parts)
   assert losses(whole)[11] < losses(whole)[0] - 0.3
   weights = [(out / "checkpoint.safetensors").read_bytes() for out in (whole, parts)]
@@ -62,6 +63,27 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
 
   again = call("generate.py", "--out", whole, "--tokens", 8)
   assert again.returncode == 0 and again.stdout, again.stderr
+  other = call("train_gpt2.py", "--out", whole, "--resume", "--data", EXAMPLES / "data.py", "--steps", 12)
+  assert other.returncode == 0 and "warning: the checkpoint is of another data" in other.stderr
+
+
+def test_ctrl_c_saves(tmp_path, text):
+  """It finishes the step and saves; what is resumed goes on with the next one."""
+  out, small = tmp_path / "out", ("--model", "pico", "--batch", 2, "--seq", 32, "--sample", 0)
+  started = command("train_gpt2.py", "--out", out, *small, "--data", text, "--steps", 100_000)
+  with subprocess.Popen(started, stderr=subprocess.PIPE, text=True) as process:
+    wait_for_steps(process, out)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+  assert process.returncode == 130 and f"--resume goes on with step {len(losses(out))}" in said
+  assert (out / "checkpoint.safetensors").exists()
+
+
+def wait_for_steps(process: subprocess.Popen, out: Path) -> None:
+  end = time.monotonic() + 60
+  while not ((out / "log.jsonl").exists() and len(losses(out)) > 4) and time.monotonic() < end:
+    assert process.poll() is None
+    time.sleep(0.05)
 
 
 def test_kill_loses_no_checkpoint(tmp_path, text):
@@ -70,10 +92,7 @@ def test_kill_loses_no_checkpoint(tmp_path, text):
   started = command("train_gpt2.py", "--out", out, *small, "--data", text, "--save-every", 1, "--steps", 400)
   process = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   try:
-    end = time.monotonic() + 60
-    while not ((out / "log.jsonl").exists() and len(losses(out)) > 4) and time.monotonic() < end:
-      assert process.poll() is None
-      time.sleep(0.05)
+    wait_for_steps(process, out)
   finally:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -91,6 +110,8 @@ def test_messages(tmp_path, text):
     (("--seq", 4096), "nano sees 128 tokens"),
     (("--tokenizer", "gpt2:" + str(tmp_path), "--data", text), "no vocabulary in"),
     (("--tokenizer", "words", "--data", text), "no tokenizer 'words'"),
+    (("--data", tmp_path / "none"), "none"),
+    (("--dev", "TOASTER"), "TOASTER"),
   ):
     done = call("train_gpt2.py", *args, cwd=tmp_path)
     assert done.returncode and said in done.stderr and "Traceback" not in done.stderr
