@@ -1,0 +1,43 @@
+"""The benchmarks run, check their results and print JSON. How fast anything is, no test says."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parent.parent / "examples" / "bench"
+
+
+def figures(script: str, *args: str) -> dict:
+  done = subprocess.run(
+    [sys.executable, BENCH / script, "--json", *args], capture_output=True, text=True, check=False
+  )
+  assert done.returncode == 0, done.stderr
+  (line,) = done.stdout.splitlines()
+  return json.loads(line)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("script, args, rows", [("matmul.py", ("--quick",), 6), ("rows.py", (), 6)])
+def test_tables(script, args, rows):
+  found = figures(script, "--seconds", "0.05", *args)["rows"]
+  assert len(found) >= rows and all(row["mini"]["rate"] > 0 for row in found)
+
+
+@pytest.mark.full
+def test_dispatch():
+  assert figures("dispatch.py", "--seconds", "0.05")["kernels"] == 1000
+
+
+@pytest.mark.full
+def test_startup():
+  assert figures("startup.py", "--rounds", "1")["ms: first sum, warm cache"] > 0
+
+
+@pytest.mark.full
+def test_gpt2_step():
+  """With PyTorch installed the losses of both are compared, too."""
+  found = figures("gpt2_step.py", "--model", "tiny", "--steps", "3")
+  assert found["ms_median"] > 0 and found["kernels"] > 10 and found["first_step_cold_s"] > 0
