@@ -13,7 +13,8 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 __version__ = "0.1.0"
 
 _LATER = {"nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
-          "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context")}  # fmt: skip
+          "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
+          "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule")}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -40,6 +41,8 @@ __all__ = [
   "jit",
   "nn",
   "no_grad",
+  "rewrite",
+  "rule",
   "stats",
   "value_and_grad",
 ]

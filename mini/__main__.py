@@ -59,7 +59,9 @@ def ops(everything: bool) -> str:
 def rules() -> str:
   from mini.ir.rules import RULES
 
-  return columns([(r.name, f"{r.left}  ->  {r.right}", r.why) for r in RULES])
+  return columns(
+    [(r.name, f"{r.left}  ->  {r.right}", "FAST=1" * getattr(r, "fast", False), r.why) for r in RULES]
+  )
 
 
 def pass_table() -> str:

@@ -97,7 +97,6 @@ TABLE = {s.name: s for s in (
   Setting("DEV",     "CPU", one_of("CPU", "INTERP"),  "where tensors are computed; INTERP is NumPy, slow, and needs no compiler"),
   Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
   Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages, with commas between them, to stderr, as text that parses"),
-  Setting("SEARCH",  "0",   number(0, 100000),        "tries this many recipes for each kernel; 0 for the heuristic's only"),
   Setting("NOOPT",   "0",   switch,                   "1: no recipes, every kernel as plain loops"),
   Setting("CHECK",   "0",   switch,                   "1: verifies the program between every two passes, and looks for NaNs that no input had"),
   Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule that applies"),
@@ -141,6 +140,7 @@ class Config:
 
   def __init__(self, environ: Mapping[str, str]):
     self._values, self._origins = read_environment(environ)
+    self._values["shown"] = set()  # what SHOW has printed under these settings; a Context has its own
 
   def __getattr__(self, name: str) -> Any:
     override = _override.get()
@@ -183,7 +183,7 @@ class Context:
         raise ConfigError(f"{name}={value!r} does not fit: {e}") from None
 
   def __enter__(self) -> Context:  # noqa: PYI034 (typing.Self is younger than Python 3.10)
-    self.tokens.append(_override.set({**_override.get(), **self.values}))
+    self.tokens.append(_override.set({**_override.get(), "shown": set(), **self.values}))
     return self
 
   def __exit__(self, *exception: object) -> None:

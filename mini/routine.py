@@ -6,14 +6,18 @@ the routine's results. Later calls bind memory and launch: none of the function'
 
 State is updated in place where nobody else holds the old value; where somebody does, it is copied first.
 """
+
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import repeat
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,337 +26,379 @@ from mini.engine.device import Device
 from mini.engine.program import Program
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.ir.graph import buffer, numel, shape
-from mini.ir.rules import simplify
-from mini.ir.uop import UOp, const, uop
+from mini.ir.ops import VIEWS
+from mini.ir.uop import UOp, const, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.trace import local
-from mini.types import MiniError, dtypes
+from mini.tensor.handle import needs, spelled, tagged
+from mini.tensor.trace import local, outside
+from mini.types import DType, MiniError, dtypes
 
-VIEWS = {"reshape", "permute", "expand", "shrink", "flip", "pad", "detach", "tag"}
-NOWHERE = const(0, dtypes.bool)  # what a handle is bound to while its memory is written
+CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
+MARKS = ("tag", "detach")
+NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
 
 
 class JitError(MiniError):
   """What a traced function must not do."""
 
 
+# ---------------------------------------------------------------- views of memory
+
+
 def base(u: UOp) -> UOp:
-  """The node beneath views."""
-  while u.op in VIEWS and leaf_of(u) is None:
+  """The memory beneath views, or the node that is computed."""
+  top = u
+  while u.op in VIEWS or u.op in MARKS:
+    u = u.src[0]
+  if leaf_of(u) is None:  # some view above it may have been computed
+    u = top
+    while leaf_of(u) is None and (u.op in VIEWS or u.op in MARKS):
+      u = u.src[0]
+  return u
+
+
+def leaf_beneath(t: Tensor) -> UOp:
+  leaf = leaf_of(base(t._uop))
+  assert leaf is not None
+  return leaf
+
+
+def unmarked(u: UOp) -> UOp:
+  while u.op in MARKS:
     u = u.src[0]
   return u
 
 
-def viewed(u: UOp, steps: tuple) -> UOp:
-  for op, arg in steps:
-    u = uop(op, u.dtype, (u,), arg)
-  return u
+Steps = tuple[tuple[str, Any], ...]  # views, the first one first
 
 
-class Trace:
-  """One run of a function in which nothing is computed; handles report here (mini/tensor/trace.py)."""
-
-  def __init__(self) -> None:
-    self.outer: dict[Tensor, UOp] = {}  # tensors from outside -> the node that each came with
-    self.rebound: dict[Tensor, None] = {}
-
-  def read(self, handle: Tensor) -> None:
-    if handle._trace is self or handle in self.outer:
-      return
-    if leaf_of(base(handle._uop)) is None:
-      self.suspended(handle.realize)
-    self.outer[handle] = handle._uop
-
-  def rebind(self, handle: Tensor) -> None:
-    if handle._trace is not self:
-      self.read(handle)
-      self.rebound[handle] = None
-
-  def realize(self, handles: list[Tensor]) -> None:
-    """Nothing: results are computed when the routine runs."""
-
-  def value(self, handle: Tensor, what: str) -> NoReturn:
-    shown = f"{handle.dtype.short}{list(handle.shape)}   made at {handle.made}"
-    raise JitError(f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside\n  x: {shown}")
-
-  def suspended(self, f: Callable[[], Any]) -> None:
-    local.current = None
-    try:
-      f()
-    finally:
-      local.current = self  # type: ignore[assignment]
-
-
-class StandIn:
-  """The memory of an argument while the function is traced."""
-
-  def __init__(self, device: str):
-    self.device = device
-
-
-def chain_to(u: UOp, root: UOp) -> tuple:
+def steps_from(root: UOp, u: UOp) -> Steps:
   """The views that lead from root to u."""
   steps = []
   while u is not root:
-    if u.op not in ("tag", "detach"):
+    if u.op not in MARKS:
       steps.append((u.op, u.arg))
     u = u.src[0]
   return tuple(reversed(steps))
 
 
-def untagged(u: UOp) -> UOp:
-  while u.op in ("tag", "detach"):
-    u = u.src[0]
+def viewed(u: UOp, steps: Steps) -> UOp:
+  for op, arg in steps:
+    u = uop(op, u.dtype, (u,), arg)
   return u
 
 
-def leaf_beneath(h: Tensor) -> UOp:
-  leaf = leaf_of(base(h._uop))
-  assert leaf is not None
-  return leaf
+def layout(t: Tensor) -> tuple:
+  """What a routine relies on of a tensor from outside: shape, type, what gradients do, which view of what memory it is."""
+  root = base(t._uop)
+  leaf = leaf_of(root)
+  passes = "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else ""
+  return t.shape, t.dtype, passes, steps_from(root, t._uop), None if leaf is None else shape(leaf)
 
 
-def layout(u: UOp) -> tuple:
-  """What a routine relies on of a tensor from outside: its shape and type, and of which memory it is which view."""
-  leaf = leaf_of(base(u))
-  return shape(u), u.dtype, chain_to(u, base(u)), shape(leaf)  # type: ignore[arg-type]
+def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
+  """Give tensors other nodes, all at once: Ctrl-C does not arrive within a call into C."""
+  deque(map(setattr, tensors, repeat("_uop"), nodes), maxlen=0)
+
+
+# ---------------------------------------------------------------- tracing
+
+
+class StandIn(Buffer):
+  """The memory of an argument while the function is traced: none."""
+
+  __slots__ = ()
+
+  def __init__(self, device: str, dtype: DType, size: int):
+    self.device, self.dtype, self.size = device, dtype, size
+
+
+class Trace:
+  """One run of a function in which nothing is computed; tensors report here (mini/tensor/trace.py).
+
+  `with trace:` is the run. Afterwards all tensors from outside are as they were.
+  """
+
+  def __init__(self) -> None:
+    self.outer: dict[Tensor, UOp] = {}  # tensors from outside -> the node that each came with
+    self.rebound: dict[Tensor, None] = {}
+    self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
+    self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
+    self.leaves: set[int] = set()  # serials of the memory of `outer`
+
+  def __enter__(self) -> Trace:
+    local.current = self  # type: ignore[assignment]
+    return self
+
+  def __exit__(self, *exception: object) -> None:
+    local.current = None
+    for t, node in self.outer.items():
+      t._uop = node
+    for t, (grad, _) in self.grads.items():
+      t._grad = grad
+
+  def stand_in(self, t: Tensor, device: str) -> Tensor:
+    """What the function gets in the place of an argument."""
+    s = Tensor(buffer(StandIn(device, t.dtype, t.numel()), t.shape, t.dtype), requires_grad=t.requires_grad)
+    s._grad = t._grad
+    self.enter(s)
+    return s
+
+  def enter(self, t: Tensor) -> None:
+    self.outer[t] = t._uop
+    self.leaves.add(leaf_beneath(t).serial)
+
+  # ---------------------------------------------------------------- what tensors report
+
+  def read(self, t: Tensor) -> None:
+    if t._trace is self or t in self.outer:
+      return
+    with outside():
+      if t._trace is not None:
+        t._trace.escaped(t)
+      if leaf_of(base(t._uop)) is None:
+        t.realize()
+      if any(t._uop is node for node in self.outer.values() if node.op == "buffer"):
+        t.assign(Tensor(buffer(t._uop.arg[0].copy(), t.shape, t.dtype)))  # two zeros: they will become different
+    if needs(t._uop) and not t._is_own_tag():
+      if local.gradients:
+        raise JitError(
+          "no gradient passes into a jitted function, and x depends on a tensor that requires one: "
+          f"x.detach() would do\n{described(t)}"
+        )
+      self.enter(t)
+      t._uop = uop("detach", t.dtype, (t._uop,))
+    else:
+      self.enter(t)
+
+  def rebind(self, t: Tensor) -> None:
+    if t._trace is not self:
+      self.read(t)
+      self.rebound[t] = None
+
+  def gradient(self, t: Tensor, looks: bool) -> None:
+    if t._trace is not self:
+      self.grads.setdefault(t, (t._grad, looks))
+
+  def relies(self, on: Callable[[], Hashable]) -> None:
+    self.settings.append((on, on()))
+
+  def realize(self, tensors: list[Tensor]) -> None:
+    """Nothing: results are computed when the routine runs."""
+
+  def value(self, t: Tensor, what: str) -> NoReturn:
+    raise JitError(
+      f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside\n{described(t)}"
+    )
+
+  def escaped(self, t: Tensor) -> None:
+    if any(u.serial in self.leaves for u in toposort(t._uop)):
+      raise JitError(
+        "x was made inside a jitted function and has no value outside: let the function return it, or "
+        f"assign it to a tensor that was there before\n{described(t)}"
+      )
+    t._trace = None
+
+
+def described(t: Tensor) -> str:
+  return f"  x: {spelled(t)}   made at {t.made}"
+
+
+# ---------------------------------------------------------------- a routine
+
+
+class Place(NamedTuple):
+  """How a call finds a tensor: the tensor itself, the n-th argument, or the gradient of either."""
+
+  of: Tensor | int
+  grad: bool = False
+
+  def find(self, args: Sequence[Tensor]) -> Tensor:
+    t = args[self.of] if isinstance(self.of, int) else self.of
+    return t._grad if self.grad else t  # type: ignore[return-value]
+
+
+class Result(NamedTuple):
+  """A view of the routine's n-th memory."""
+
+  memory: int
+  steps: Steps
 
 
 class Routine:
   """A traced function, compiled.
 
-  Memory is named by (kind, n): ("given", n) the n-th argument, ("state", n) what the tensors `holders[n]` from outside
-  are views of, ("fixed", leaf) what the function made of Python data, ("made", n) the n-th computed node.
+  Its memory is numbered: first what tensors from outside (`places`) are views of, then what the function made of Python
+  data (`fixed`), then what is computed.
   """
 
-  def __init__(self, fn: Callable, tree: Any, tensors: Sequence[Tensor], device: str):
+  def __init__(self, fn: Callable, tree: Any, args: Sequence[Tensor], device: str):
     self.device = device
     trace = Trace()
-    stand_ins = [Tensor(buffer(StandIn(device), t.shape, t.dtype)) for t in tensors]
-    placeholders = [s._uop for s in stand_ins]
-    for s, t in zip(stand_ins, tensors):
-      s._trace = trace  # type: ignore[assignment]
-      if t.requires_grad:
-        s.requires_grad_()
-    waiting = iter(stand_ins)
-    args, kwargs = mapped(lambda _: next(waiting), tree)
-    local.current = trace  # type: ignore[assignment]
-    try:
-      result = fn(*args, **kwargs)
+    stand_ins = {t: trace.stand_in(t, device) for t in args}
+    with trace:
+      inside, named = mapped(stand_ins.__getitem__, tree)
+      result = fn(*inside, **named)
       returned: list[Tensor] = []
       mapped(returned.append, result)
-      for t in returned:
+      changed = {t: t._grad for t, (before, _) in trace.grads.items() if t._grad is not before}
+      given = [g for g in changed.values() if g is not None]
+      for t in (*returned, *given):
         trace.read(t)
-      self.result = mapped(lambda _: SLOT, result)
-      self.grads = [h for h in trace.outer if h.grad is not None and h.grad._trace is trace]
-      self.updated = list(trace.rebound)
-      nodes = [t._uop for t in returned] + [h.grad._uop for h in self.grads] + [h._uop for h in self.updated]  # type: ignore[union-attr]
-    finally:
-      local.current = None
-      for h, node in trace.outer.items():  # as if the function had not run
-        h._uop = node
-        if h.grad is not None and h.grad._trace is trace:
-          h.grad = None
-    self.plan(trace, nodes, placeholders)
+      updated = list(trace.rebound)
+      nodes = [t._uop for t in (*returned, *given, *updated)]
+      self.tagged = [t._is_own_tag() for t in updated]
+    for t, s in stand_ins.items():
+      acts = t.requires_grad or t in trace.rebound or s in trace.rebound
+      if acts and (t in trace.outer or t in trace.grads):
+        raise JitError(
+          "x is an argument of a jitted function that also reaches it from outside, and that updates "
+          f"it or takes its gradient: do either, not both\n{described(t)}"
+        )
+    number = {s: n for n, s in enumerate(stand_ins.values())}
+    owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
+    places = {t: Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in trace.outer}
+    self.places = list(places.values())
+    self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
+    self.settings = trace.settings
+    self.result = mapped(lambda _: SLOT, result)
+    self.graded = [(Place(number.get(t, t)), g is not None) for t, g in changed.items()]
+    self.updated = [self.places.index(places[t]) for t in updated]
+    self.known = [layout(t) for t in trace.outer]
+    self.last = [-1] * len(self.places)  # serials of the nodes that were found to be of these layouts
+    self.plan([leaf_beneath(t) for t in trace.outer], nodes)
 
-  def plan(self, trace: Trace, nodes: list[UOp], placeholders: list[UOp]) -> None:
-    """What is computed, what is bound, and how each result is a view of either. No node from outside is kept: as long as
-    somebody holds one, its memory is not written."""
-    outer = {h: leaf_of(base(node)) for h, node in trace.outer.items()}
-    leaves = list(dict.fromkeys(outer.values()))
-    where: dict[Any, tuple[str, Any]] = {leaf: ("state", n) for n, leaf in enumerate(leaves)}
-    where.update({p: ("given", n) for n, p in enumerate(placeholders)})
-    self.holders = [[h for h, leaf in outer.items() if leaf is mine] for mine in leaves]
-    self.home = {h: where[leaf] for h, leaf in outer.items()}
-    self.known = {h: layout(node) for h, node in trace.outer.items()}
-    self.tagged = {h for h, node in trace.outer.items() if node.op == "tag"}
-    self.last: dict[Tensor, weakref.ref] = {}
+  def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
+    """What is computed, what is bound, and how each result is a view of either.
 
-    states, kept = len(nodes) - len(self.updated), len(nodes) - len(self.updated) - len(self.grads)
+    No memory from outside is kept: as long as somebody holds it, it is not written.
+    outer: the memory that each place is a view of. nodes: the results, with the new values of `updated` last.
+    """
+    leaves = list(dict.fromkeys(outer))
+    self.home = [leaves.index(leaf) for leaf in outer]
+    self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
+
+    first = len(nodes) - len(self.updated)
     used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, is kept as views of it
-    for u in dict.fromkeys(map(untagged, nodes[kept:])):
+    for u in dict.fromkeys(map(unmarked, nodes[first - sum(has for _, has in self.graded) :])):
       used[base(u)] = used.get(base(u), 0) + numel(u)
     whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
-    roots = [base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else untagged(u) for n, u in enumerate(nodes)]
-    computed = list(dict.fromkeys(r for r in roots if leaf_of(r) is None))
-    self.kinds = [(u.dtype, shape(u)) for u in computed]
-    self.live = [n for n, u in enumerate(computed) if numel(u)]
-    graph = Numbered([computed[n] for n in self.live], lift=False, device=self.device)
-    self.inputs = [where.get(leaf) or ("fixed", leaf) for leaf in graph.leaves]
-    self.results: list[tuple[tuple[str, Any], tuple]] = []  # (memory, the views that lead to the result)
-    for u, root in zip(nodes, roots):
-      leaf = leaf_of(root)
-      memory = ("made", computed.index(root)) if leaf is None else where.get(leaf) or ("fixed", leaf)
-      self.results.append((memory, chain_to(u, root)))
+    roots = [base(u) if leaf_of(base(u)) or base(u) in whole else unmarked(u) for u in nodes]
+    memory_of = [leaf_of(root) or root for root in roots]
+    computed = list(dict.fromkeys(u for u in memory_of if leaf_of(u) is None))
+    live = [u for u in computed if numel(u)]
+    graph = Numbered(live, lift=False, device=self.device)
+
+    fixed = list(dict.fromkeys(u for u in (*graph.leaves, *memory_of) if leaf_of(u) and u not in leaves))
+    number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
+    self.fixed = [u.arg[0] for u in fixed]
+    self.kinds = [(u.dtype, shape(u)) for u in number]
+    self.inputs = [number[u] for u in graph.leaves]
+    self.outputs = [number[u] for u in live]
+    self.results = [Result(number[m], steps_from(root, u)) for m, root, u in zip(memory_of, roots, nodes)]
+    self.needed = {*self.inputs, *(r.memory for r in self.results)}
+
+    kept = {r.memory for r in self.results}  # an old value that is a result, too
     inout: dict[int, int] = {}
-    for h, root in zip(self.updated, roots[states:]):
-      old = outer[h]
-      if leaf_of(root) is None and old in graph.leaves and (shape(old), old.dtype) == (shape(root), root.dtype) and numel(root):  # type: ignore[arg-type, union-attr]
-        inout.setdefault(self.live.index(computed.index(root)), graph.leaves.index(old))  # type: ignore[arg-type]
-    self.program = Program(simplify(graph.roots), len(graph.leaves), self.device, inout) if self.live else None
+    for i, u in zip(self.updated, memory_of[first:]):
+      old = self.home[i]
+      same = self.kinds[old] == self.kinds[number[u]]
+      if u in live and same and old in self.inputs and old not in kept:
+        inout.setdefault(live.index(u), self.inputs.index(old))
+    self.program = Program(graph.roots, len(graph.leaves), self.device, inout) if live else None
+    inplace = self.program.inplace if self.program else {}
+    self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {output: the memory it is in}
 
-  def fits(self) -> bool:
-    """Have the tensors from outside still the shapes, and the views of shared memory, that they had?"""
-    for h, known in self.known.items():
-      last = self.last.get(h)
-      if last is not None and last() is h._uop:
-        continue
-      if leaf_of(base(h._uop)) is None:
-        h.realize()
-      if layout(h._uop) != known:
+  def fits(self, args: Sequence[Tensor]) -> bool:
+    """Is what this routine relies on still so? Otherwise the function is traced again."""
+    if any((place.find(args) is None) != absent for place, absent in self.looked):
+      return False
+    if any(on() != value for on, value in self.settings):
+      return False
+    found = [place.find(args) for place in self.places]
+    changed = [n for n, t in enumerate(found) if t is None or t._uop.serial != self.last[n]]
+    for n in changed:
+      t = found[n]
+      if t is None:
         return False
-    return all(len({leaf_beneath(h) for h in hs}) == 1 for hs in self.holders if len(hs) > 1)
+      if isinstance(self.places[n].of, int) and not self.places[n].grad:
+        continue  # an argument: looked up by its shape and type
+      if leaf_of(base(t._uop)) is None:
+        t.realize()
+      if layout(t) != self.known[n]:
+        return False
+    if changed and any(len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1):
+      return False
+    for n in changed:
+      self.last[n] = found[n]._uop.serial
+    return True
 
-  def __call__(self, tensors: Sequence[Tensor]) -> Any:
-    bound: dict[tuple[str, Any], UOp] = {("state", n): leaf_beneath(hs[0]) for n, hs in enumerate(self.holders)}
-    bound.update({("given", n): leaf_beneath(t) for n, t in enumerate(tensors)})
-    if self.program is not None:
-      memory: list[Buffer] = [(x if kind == "fixed" else bound[kind, x]).arg[0] for kind, x in self.inputs]
-      inplace = self.program.inplace
-      taken = {self.inputs[i]: i for i in inplace.values()}
-      watch = [(i, weakref.ref(bound.pop(name))) for name, i in taken.items()]
-      before = [(h, None if self.home[h] in taken else h._uop) for h in self.updated]
-      for h in self.updated:
-        h._uop = NOWHERE
-      for h in self.grads:
-        h.grad = None  # not read, or it would be among `updated`
-      try:
-        for i, leaf in watch:
-          if leaf() is not None:  # somebody else still sees this value
-            memory[i] = memory[i].copy()
-        outputs = [memory[inplace[k]] if k in inplace else self.fresh(n) for k, n in enumerate(self.live)]
-        outputs = [outputs[m] for m in self.program.same]
-        self.program.run(memory, outputs)
-      except BaseException:
-        for h, node in before:  # every tensor has memory again; what is updated in place may hold new values
-          if node is None:
-            _, dtype, steps, s = self.known[h]
-            node = viewed(buffer(memory[taken[self.home[h]]], s, dtype), steps)
-            bind(h, node, h in self.tagged)
-          else:
-            h._uop = node
-        raise
-      bound.update({("made", n): buffer(b, self.kinds[n][1], self.kinds[n][0]) for n, b in zip(self.live, outputs)})
-    return self.deliver(bound)
+  def __call__(self, args: Sequence[Tensor]) -> Any:
+    found = [place.find(args) for place in self.places]
+    updated = [found[i] for i in self.updated]
+    memory: list[Any] = [
+      memory_beneath(found[holders[0]], args) if n in self.needed else None
+      for n, holders in enumerate(self.holders)
+    ]
+    memory += self.fixed
+    memory += [None] * (len(self.kinds) - len(memory))
+    inplace = set(self.taken.values())
+    before = [None if self.home[i] in inplace else t._uop for i, t in zip(self.updated, updated)]
+    ran: list[int] = []
+    try:
+      rebind(updated, [NOWHERE] * len(updated))
+      for place, _ in self.graded:
+        place.find(args)._grad = None
+      self.launch(memory, ran)
+      return self.deliver(memory, updated, args)
+    except BaseException:  # Ctrl-C, an index out of bounds, no memory: either all tensors have new values, or none
+      if ran:
+        self.deliver(memory, updated, args)
+      else:
+        self.restore(memory, updated, before)
+      raise
 
-  def fresh(self, n: int) -> Buffer:
+  def launch(self, memory: list[Any], ran: list[int]) -> None:
+    """Compute what is computed. ran: gets the error word when all of it has run."""
+    for new, old in self.taken.items():
+      own(memory, old)
+      memory[new] = memory[old]
+    for n in range(len(memory) - len(self.kinds), len(self.kinds)):
+      if memory[n] is None and n >= len(self.holders):
+        dtype, s = self.kinds[n]
+        memory[n] = Buffer(self.device, dtype, prod(s))
+    if self.program is None:
+      ran.append(0)
+    else:
+      outputs = [memory[self.outputs[m]] for m in self.program.same]
+      for n, b in zip(self.outputs, outputs):
+        memory[n] = b
+      self.program.run([memory[n] for n in self.inputs], outputs, ran=ran)
+
+  def node(self, memory: list[Any], n: int, steps: Steps) -> UOp:
     dtype, s = self.kinds[n]
-    return Buffer(self.device, dtype, prod(s))
+    return viewed(buffer(memory[n], s, dtype), steps)
 
-  def deliver(self, bound: dict[tuple[str, Any], UOp]) -> Any:
-    """Results go to the caller, gradients and state to their tensors."""
-    for n, (dtype, s) in enumerate(self.kinds):
-      if n not in self.live:
-        bound["made", n] = buffer(self.fresh(n), s, dtype)
-    values = (viewed(name[1] if name[0] == "fixed" else bound[name], steps) for name, steps in self.results)
+  def deliver(self, memory: list[Any], updated: list[Tensor], args: Sequence[Tensor]) -> Any:
+    """Results go to the caller, gradients and new values to their tensors."""
+    values = iter([self.node(memory, n, steps) for n, steps in self.results])
     out = filled(self.result, values)
-    for h in self.grads:
-      h.grad = Tensor(next(values))
-    for h in self.updated:
-      bind(h, next(values), h in self.tagged)
-      self.last[h] = weakref.ref(h._uop)
+    for place, has in self.graded:
+      place.find(args)._grad = Tensor(next(values)) if has else None
+    nodes = [tagged(t, u) if leaf else u for t, u, leaf in zip(updated, values, self.tagged)]
+    rebind(updated, nodes)
+    for i, u in zip(self.updated, nodes):
+      self.last[i] = u.serial
     return out
 
-
-SLOT = object()  # where a tensor stands in what a function returned
-
-
-def filled(tree: Any, values: Iterator[UOp]) -> Any:
-  """The function's result with new tensors in its slots."""
-  if tree is SLOT:
-    return Tensor(next(values))
-  if isinstance(tree, dict):
-    return {k: filled(v, values) for k, v in tree.items()}
-  if isinstance(tree, (list, tuple)):
-    items = [filled(v, values) for v in tree]
-    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-  return tree
-
-
-def bind(h: Tensor, node: UOp, tagged: bool) -> None:
-  """Give a tensor a new node; a leaf that gradients are taken of stays one."""
-  h._uop = node
-  if tagged:
-    h._tag(node)
-
-
-def jit(fn: Callable | None = None) -> Callable:
-  """Capture a function of tensors - part of a training step, or all of it - as one routine.
-
-  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number given as an argument is
-  a 0-d tensor inside, so new values compile nothing; any other value is part of what a capture is looked up by, and one
-  that the function reaches by closure is a constant of the capture. Tensors that the function assigns to (parameters,
-  optimizer state, the random generator) are updated by each call. `realize()` inside does nothing; asking for a value
-  inside (`item()`, `numpy()`, `if tensor:`) is a JitError. Results of earlier calls are never overwritten.
-
-  >>> w = Tensor([1.0, 2.0])
-  >>> @jit
-  ... def step(x, lr):
-  ...   w.assign(w - lr * x)
-  ...   return (w * x).sum()
-  >>> step(Tensor([1.0, 1.0]), 0.5).item(), step(Tensor([1.0, 1.0]), 1.0).item()
-  (2.0, 0.0)
-  """
-  if fn is None:
-    return jit
-  captured: dict[Any, Routine] = {}
-  lock = threading.RLock()
-
-  @functools.wraps(fn)
-  def run(*args: Any, **kwargs: Any) -> Any:
-    if local.current is not None:
-      return fn(*args, **kwargs)
-    tensors: list[Tensor] = []
-    tree = numbered((args, kwargs), tensors)
-    for t in tensors:
-      as_memory(t)
-    devices = {t.device for t in tensors}
-    device = devices.pop() if len(devices) == 1 else Device.DEFAULT
-    key = (signature(tree), tuple((t.shape, t.dtype, t.requires_grad) for t in tensors), device, local.gradients, Tensor.training)
-    with lock:
-      routine = captured.get(key)
-      if routine is None or not routine.fits():
-        routine = captured[key] = Routine(fn, tree, tensors, device)
-      return routine(tensors)
-
-  run.routines = captured  # type: ignore[attr-defined]
-  return run
-
-
-TinyJit = jit
-
-
-def numbered(tree: Any, tensors: list[Tensor]) -> Any:
-  """The arguments with Python numbers as tensors; all tensors are appended to `tensors`."""
-  if isinstance(tree, Tensor):
-    tensors.append(tree)
-    return tree
-  if isinstance(tree, dict):
-    return {k: numbered(v, tensors) for k, v in tree.items()}
-  if isinstance(tree, (list, tuple)):
-    items = [numbered(v, tensors) for v in tree]
-    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-  if isinstance(tree, (int, float, np.generic)) and not isinstance(tree, bool):
-    tensors.append(Tensor(tree))
-    return tensors[-1]
-  return tree
-
-
-def signature(tree: Any) -> Any:
-  """What of the arguments a capture depends on besides shapes and types."""
-  if isinstance(tree, Tensor):
-    return Tensor
-  if isinstance(tree, dict):
-    return ("dict", *((k, signature(v)) for k, v in tree.items()))
-  if isinstance(tree, (list, tuple)):
-    return (type(tree), *map(signature, tree))
-  return tree
-
-
-def as_memory(t: Tensor) -> None:
-  """An argument is bound as memory: what is lazy, or a view of some, is computed first."""
-  node = untagged(t._uop)
-  if leaf_of(node) is None:
-    leaf = realize([node])[0]
-    bind(t, leaf, t._uop.op == "tag")
+  def restore(self, memory: list[Any], updated: list[Tensor], before: list[UOp | None]) -> None:
+    """Everything as it was before the call."""
+    nodes = []
+    for t, node, i in zip(updated, before, self.updated):
+      if node is None:
+        _, _, passes, steps, _ = self.known[i]
+        node = self.node(memory, self.home[i], steps)
+        node = tagged(t, node) if passes == "leaf" else node
+      nodes.append(node)
+    rebind(updated, nodes)

@@ -59,6 +59,9 @@ class Sequence(Protocol):
   def profile(self, handles: Many[Any]) -> list[float]:
     """The same, one call after another; the seconds of each."""
 
+  def timed(self, handles: Many[Any]) -> tuple[int, list[float]]:
+    """Both: (error word, seconds)."""
+
 
 class Shim(Protocol):
   """An open device."""

@@ -338,10 +338,14 @@ class Sequence:
 
   def profile(self, handles: Many[Memory]) -> list[float]:
     """The same; the seconds that each call took."""
+    return self.timed(handles)[1]
+
+  def timed(self, handles: Many[Memory]) -> tuple[int, list[float]]:
+    """Both: (error word, seconds)."""
     seconds = array("d", bytes(8 * self.ncalls))
     slots = self.pack(*[h.address for h in handles[: self.nslots]])
-    self.native.run(self.address, slots, seconds.buffer_info()[0])
-    return seconds.tolist()
+    error = self.native.run(self.address, slots, seconds.buffer_info()[0])
+    return error, seconds.tolist()
 
   def __del__(self) -> None:
     if getattr(self, "address", None):

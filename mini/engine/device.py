@@ -27,6 +27,7 @@ class Opened:
     self.name = name
     self.lock = threading.RLock()
     self.compiled: dict[UOp, Any] = {}
+    self.plain: dict[UOp, Any] = {}  # with NOOPT=1
     self.functions: dict[str, Any] = {}
     if name == "CPU":
       from mini.engine.cache import disk_cache

@@ -8,7 +8,7 @@ schedule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -80,8 +80,13 @@ def schedule_pass(graph: UOp) -> list[UOp]:
   return [planned(graph.arg, kernels, list(outputs))]
 
 
-def planned(name: str, kernels: list[UOp], outputs: list[str]) -> UOp:
-  """Kernels in order, as a schedule whose temporaries have their places in an arena."""
+def planned(
+  name: str, kernels: list[UOp], outputs: list[str], inout: Container[str] = (), labels: Sequence[str] = ()
+) -> UOp:
+  """Kernels in order, as a schedule whose temporaries have their places in an arena.
+
+  inout: the outputs that hold something before. labels: a name for each kernel, instead of k0, k1, ...
+  """
   launches = [nameless(k) for k in kernels]
   known: dict[UOp, int] = {}
   runs: list[Run] = []
@@ -98,12 +103,15 @@ def planned(name: str, kernels: list[UOp], outputs: list[str]) -> UOp:
   offsets, _ = plan([need for n, need in needs.items() if n in temporary])
   inputs = sorted((n for n in params if n not in written_first), key=lambda n: needs[n].first)
   memory = [
-    Memory(n, "in" if n in inputs else "out", params[n].dtype, params[n].arg[1]) for n in (*outputs, *inputs)
+    Memory(n, "in" if n in inputs else "inout" if n in inout else "out", params[n].dtype, params[n].arg[1]) for n in (*outputs, *inputs)
   ]
   memory += [Memory(n, offsets[n], params[n].dtype, params[n].arg[1]) for n in needs if n in temporary]
-  return schedule_program(
-    Plan(name, tuple(memory), tuple(runs)), tuple(renamed(k, f"k{n}") for k, n in known.items())
-  )
+  names = [f"k{n}" for n in range(len(known))]
+  for label, run in reversed(list(zip(labels, runs))):
+    names[run.kernel] = label
+  twice = {n for n in names if names.count(n) > 1}
+  names = [f"{n}.{i}" if n in twice else n for i, n in enumerate(names)]
+  return schedule_program(Plan(name, tuple(memory), tuple(runs)), tuple(map(renamed, known, names)))
 
 
 def recipe_pass(machine: Machine) -> Callable[[UOp], list[UOp]]:

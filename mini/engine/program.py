@@ -5,20 +5,27 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import is_loop
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device, Opened
 from mini.ir.graph import shape
+from mini.ir.interp import evaluate
 from mini.ir.kernel import access, all_ranges, is_inline, kernel, param, stores, written
+from mini.ir.rules import simplify
+from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rkind, rsize, substitute, toposort
-from mini.ir.verify import is_injective
+from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
 from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
+from mini.types import from_storage
+from runtime.base import Call
 
 
 class Launch(NamedTuple):
@@ -89,7 +96,8 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
   """Recipes and sources of kernels that this device has not seen, compiled together."""
   info = opened.shim.info
   machine = Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes)
-  fresh = [k for k in dict.fromkeys(kernels) if k not in opened.compiled]
+  known = opened.plain if config.NOOPT else opened.compiled
+  fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:
     tuned, recipe = (k, "") if config.NOOPT else write_recipe(k, machine)
@@ -98,8 +106,9 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
     extent = next((rsize(r) for r in all_ranges(tuned) if rkind(r) == "par"), 1)
     made.append((k, Compiled(tuned, recipe, name, source.replace("KERNEL", name), helpers, extent, *cost(k))))
   opened.build([c for _, c in made])
-  opened.compiled.update(made)
-  return opened.compiled
+  check("recipe", [c.kernel for _, c in made])
+  known.update(made)
+  return known
 
 
 def family(k: UOp) -> str:
@@ -135,39 +144,66 @@ def in_place(kernels: list[UOp], out: str, old: str) -> list[UOp] | None:
   return renamed
 
 
+def check(stage: str, programs: Sequence[UOp]) -> None:
+  """CHECK=1: the verifier, between two passes."""
+  for p in programs if config.CHECK else ():
+    try:
+      verify(p)
+    except VerifyError as e:
+      raise VerifyError(e.node, f"after {stage}: {e}") from None
+
+
+def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
+  """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
+  kernels, aliases = schedule({f"out{n}": split_reductions(o) for n, o in enumerate(graph.src)})
+  same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
+  inplace: dict[int, int] = {}
+  for n, i in inout.items():
+    if f"out{n}" not in aliases and i not in inplace.values():
+      moved = in_place(kernels, f"out{n}", f"in{i}")
+      if moved is not None:
+        kernels, inplace[n] = moved, i
+  return kernels, same, inplace
+
+
 class Program:
   """outputs: graph nodes over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers, 8 bytes apart)."""
 
   def __init__(self, outputs: Sequence[UOp], inputs: int, device: str, inout: dict[int, int] | None = None):
     """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory."""
-    self.device = device
+    self.device, self.inout = device, inout or {}
+    # INTERP is the oracle: it runs the graph as it was built.
+    check("tensor", [graph_program("g", tuple(outputs))])
+    self.graph = graph_program("g", tuple(outputs if device == "INTERP" else simplify(list(outputs))))
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
-    self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
-    names = {f"out{n}": split_reductions(o) for n, o in enumerate(outputs)}
-    kernels, aliases = schedule(names)
+    self.same, self.inplace = list(range(len(outputs))), {}
+    self.launches: list[Launch] = []
     stats["schedules"] += 1
-    self.inplace: dict[int, int] = {}
-    for n, i in (inout or {}).items():
-      if f"out{n}" not in aliases and i not in self.inplace.values():
-        moved = in_place(kernels, f"out{n}", f"in{i}")
-        if moved is not None:
-          kernels, self.inplace[n] = moved, i
+    if device == "INTERP":
+      return
+    self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
+    check("simplify", [self.graph])
+    kernels, self.same, self.inplace = scheduled(self.graph, self.inout)
+    check("schedule", kernels)
     self.launches = [nameless(k, split=True) for k in kernels]
     for n in range(len(outputs)):
       self.slots[f"out{n}"] = (inputs + n, 0)
-    self.same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(outputs))]  # outputs that are one value
     self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
     self.place(kernels)
     opened = Device[device]
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
-    calls = []
+    self.sequence = opened.shim.sequence(self.calls(opened))
+
+  def calls(self, opened: Opened) -> list[Call]:
+    """The launches as the shim wants them."""
+    calls: list[Call] = []
     for launch, c in zip(self.launches, self.compiled):
-      args = [(slot, at + start) for (slot, at), start in zip(map(self.slots.get, launch.names), launch.starts)]
+      args = [(slot, at + start) for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)]
       if opened.guarded(c.kernel):
         args.append((-1, 0))
       calls.append((opened.functions[c.name], args, c.extent, c.flops / 8 + c.nbytes / 16))
-    self.sequence = opened.shim.sequence(calls)
+    return calls
 
   def place(self, kernels: list[UOp]) -> None:
     """Temporaries and numbers get a slot and a byte offset."""
@@ -189,9 +225,14 @@ class Program:
         size[name] = nbytes
     offsets, self.arena_bytes = plan([Need(name, size[name], first[name], last[name]) for name in size])
     self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
+    self.temporaries = {name: (at, size[name]) for name, at in offsets.items()}
 
   def run(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"") -> None:
-    """Launch everything. outputs[n] is left alone where `same[n]` is another: its value is there. numbers: the values of c0, c1, ..., 8 bytes each. IndexError if a guard fired."""
+    """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. outputs[n] is left alone where `same[n]` is
+    another: its value is there. IndexError if a guard fired."""
+    watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
+    if self.device == "INTERP":
+      return self.interpret(inputs, outputs, numbers, watched)
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
     if numbers or self.arena_bytes:
@@ -200,7 +241,33 @@ class Program:
         opened.shim.upload(handles[-1], numbers)
     if self.arena_bytes:
       handles.append(opened.alloc(self.arena_bytes))
-    error = self.sequence.run(handles)
+    if watched:
+      from mini.engine import watch
+
+      error = watch.run(self, handles)
+    else:
+      error = self.sequence.run(handles)
     stats["kernels"] += len(self.launches)
     if error:
       raise IndexError(f"index {(error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32)} is out of bounds for an axis of size {error >> 32}")
+
+  def interpret(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes, watched: bool) -> None:
+    """The graph itself, in NumPy. Counted as one kernel."""
+    memory = {f"in{n}": b.numpy() for n, b in enumerate(inputs)}
+    cells = {f"c{n}": numbers[8 * n : 8 * n + 8] for n in range(len(numbers) // 8)}
+
+    def value(u: UOp) -> np.ndarray:
+      cell = cells.get(u.arg[0])
+      if cell is None:
+        return memory[u.arg[0]].reshape(shape(u))
+      return from_storage(np.frombuffer(cell, u.dtype.storage, 1), u.dtype).reshape(())
+
+    if watched:
+      from mini.engine import watch
+
+      values = watch.evaluate(self, value)
+    else:
+      values = evaluate(list(self.graph.src), value)
+    stats["kernels"] += 1
+    for b, x in zip(outputs, values):
+      b.write(x)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.program import Program
 from mini.ir.graph import buffer, numel, shape
-from mini.ir.interp import evaluate
-from mini.ir.rules import simplify
+from mini.ir.rules import rules_here
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
 from mini.types import to_storage
@@ -52,19 +52,13 @@ def stripped(u: UOp) -> UOp:
 def compute(todo: list[UOp]) -> None:
   graph = Numbered(todo)
   device = graph.device or Device.DEFAULT
-  if device == "INTERP":
-    stats["kernels"] += 1
-    values = evaluate(todo, lambda u: leaf_of(u).arg[0].numpy().reshape(shape(u)))  # type: ignore[union-attr]
-    for u, v in zip(todo, values):
-      u.memo["leaf"] = buffer(Buffer.of(v, u.dtype, device), shape(u), u.dtype)
-    return
   outputs = [Buffer(device, u.dtype, numel(u)) for u in todo]
   live = [n for n, u in enumerate(todo) if numel(u)]
   if live:
-    key = (device, *(graph.roots[n] for n in live))
+    key = (device, config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
     program = _programs.pop(key, None)
     if program is None:
-      program = Program(simplify([graph.roots[n] for n in live]), len(graph.leaves), device)
+      program = Program([graph.roots[n] for n in live], len(graph.leaves), device)
       while len(_programs) >= PROGRAMS:
         _programs.pop(next(iter(_programs)))
     else:

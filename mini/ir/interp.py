@@ -117,7 +117,12 @@ def node(u: UOp, s: list[np.ndarray], memory: Callable[[UOp], np.ndarray]) -> np
   raise ValueError(f"{u.op} is not an operation of a tensor graph")
 
 
-def evaluate(roots: list[UOp], memory: Callable[[UOp], np.ndarray]) -> list[np.ndarray]:
+Watcher = Callable[[UOp, list[np.ndarray], np.ndarray], None]  # sees a node, the values of its sources, and its own
+
+
+def evaluate(
+  roots: list[UOp], memory: Callable[[UOp], np.ndarray], watcher: Watcher | None = None
+) -> list[np.ndarray]:
   """The values of the roots; `memory` gives the array of each buffer leaf."""
   order = toposort(*roots)
   users: dict[UOp, int] = dict.fromkeys(roots, 1)
@@ -127,6 +132,8 @@ def evaluate(roots: list[UOp], memory: Callable[[UOp], np.ndarray]) -> list[np.n
   val: dict[UOp, Any] = {}
   for u in order:
     val[u] = node(u, [val[x] for x in u.src], memory)
+    if watcher is not None:
+      watcher(u, [val[x] for x in u.src], val[u])
     for x in u.src:
       users[x] -= 1
       if not users[x]:

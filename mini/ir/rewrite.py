@@ -11,7 +11,6 @@ expressions have a normal form of their own.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -25,8 +24,23 @@ from mini.ir.ops import OPS, is_elementwise, result_dtype
 from mini.ir.uop import UOp, both, const, is_condition, rebuild, uop
 from mini.types import DType, MiniError, dtypes
 
-log = logging.getLogger("mini")
 STEP_LIMIT = 200  # rewrites of one node; more is a cycle
+
+
+def trace(name: str, u: UOp) -> None:
+  """TRACE=1: a line in the log. Where the process has set up no log, a comment to stderr.
+
+  What a node becomes is remembered, so a rule is logged where it first applies.
+  """
+  import logging  # 1.5 ms that only this needs
+
+  log = logging.getLogger("mini")
+  if not log.hasHandlers():
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("# %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+  log.info("rule %s: %s", name, u.op)
 
 
 class RewriteError(MiniError):
@@ -278,7 +292,7 @@ class Rules:
       return v
     name, new = found
     if config.TRACE:
-      log.info("%s: %s", name, v.op)
+      trace(name, v)
     if len(trail) >= STEP_LIMIT:
       raise RewriteError(
         f"these rules do not come to an end: {', '.join(dict.fromkeys(trail[-STEP_LIMIT // 2 :]))}"

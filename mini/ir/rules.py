@@ -8,12 +8,16 @@ x - x is not 0 (inf), and (x + c0) + c1 rounds twice.
 from __future__ import annotations
 
 import math
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from mini.config import config
 from mini.ir.interp import elementwise
 from mini.ir.ops import OPS, identity, is_elementwise
-from mini.ir.rewrite import Match, Procedure, Rules, rule
+from mini.ir.rewrite import Match, Procedure, Rule, Rules, Step, rule
 from mini.ir.uop import UOp, const, uop
 from mini.types import DType, dtypes
 
@@ -54,6 +58,12 @@ def only_left_is_const(m: Match) -> bool:
 
 def may_swap_max(m: Match) -> bool:
   return only_left_is_const(m) and is_discrete(m)
+
+
+def is_moderate(m: Match) -> bool:
+  """Floats, and constants with which nothing overflows or vanishes that would not have."""
+  constants = [v.arg for name, v in m.items() if name[0] == "c"]
+  return m.dtype.kind == "f" and all(2**-10 <= abs(c) <= 2**10 for c in constants)
 
 
 def is_lowest(m: Match) -> bool:
@@ -187,6 +197,9 @@ RULES = (
   rule("ne_false",    "x != 0",              "x",                 when=is_bool),
   rule("xor_xor",     "xor(xor(x, c0), c1)", "xor(x, xor(c0, c1))"),
   rule("div_power",   "x / c",               "x * (1 / c)",       when=is_power_of_two, why="1 / c is exact"),
+  rule("div_const",   "x / c",               "x * (1 / c)",       when=is_moderate, fast=True, why="rounds twice"),
+  rule("mul_mul_fast", "x * c0 * c1",        "x * (c0 * c1)",     when=is_moderate, fast=True, why="rounds once"),
+  rule("add_add_fast", "x + c0 + c1",        "x + (c0 + c1)",     when=is_moderate, fast=True, why="rounds once"),
 
   # choices
   rule("where_true",  "where(1, x, y)",      "x"),
@@ -206,5 +219,43 @@ RULES = (
 )
 # fmt: on
 
-simplify = Rules(RULES)
+
+@lru_cache(maxsize=64)
+def _rules(fast: bool, users: tuple[Step, ...]) -> Rules:
+  return Rules((*users, *(r for r in RULES if fast or isinstance(r, Procedure) or not r.fast)))
+
+
+def rules_here() -> Rules:
+  """The rules that hold here and now: those above, with FAST=1 the inexact ones too, and those of `rewrite` blocks."""
+  return _rules(config.FAST, _users.get())
+
+
+def simplify(roots: list[UOp]) -> list[UOp]:
+  """The roots, rewritten until no rule applies."""
+  return rules_here()(roots)
+
+
+_users: ContextVar[tuple[Step, ...]] = ContextVar("rules of rewrite blocks", default=())
+
+
+class rewrite:
+  """A block in which your own rules hold, before the built-in ones: in this thread, for what is realized in it.
+
+  >>> from mini import Tensor, rewrite, rule
+  >>> with rewrite(rule("no_sine", "sin(x)", "x")):
+  ...   Tensor([2.0]).sin().item()
+  2.0
+  """
+
+  def __init__(self, *rules: Rule):
+    self.rules = rules
+    self.tokens: list[Any] = []
+
+  def __enter__(self) -> None:
+    self.tokens.append(_users.set((*self.rules, *_users.get())))
+
+  def __exit__(self, *exception: object) -> None:
+    _users.reset(self.tokens.pop())
+
+
 assert all(is_elementwise(r.patterns[0].op) for r in RULES if not isinstance(r, Procedure))

@@ -1,0 +1,230 @@
+"""What the settings SHOW, DEBUG, PROFILE and CHECK do when a program runs. Imported only where one of them is set.
+
+All that is printed goes to stderr and is text that parses: programs in the grammar of the tests, and comments. A program
+is shown when it first runs under these settings, wherever its code comes from: once for the environment, and again in
+each `with Context(...)`. A routine is one program, so a jitted step is shown once. DEBUG=2 prints times for every run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.config import config
+from mini.engine.device import Device
+from mini.engine.passes import planned, renamed, schedule_pass, with_own_names
+from mini.engine.program import Program, scheduled
+from mini.ir import interp
+from mini.ir.kernel import directions
+from mini.ir.rules import simplify
+from mini.ir.text import graph_program, source_program, text, uops_program
+from mini.ir.uop import UOp
+from mini.render.c import link, render
+from mini.types import DType, MiniError, from_storage
+
+STAGES = ("graph", "schedule", "kernel", "uops", "source")
+FROM_DEBUG = {"source": 4, "kernel": 5, "uops": 6}  # stages that DEBUG prints, and the least value that does
+_count = itertools.count()
+_lock = threading.Lock()
+
+
+class CheckError(MiniError):
+  """CHECK=1 found a NaN that no input had."""
+
+
+def run(program: Program, handles: Sequence[Any]) -> int:
+  """Run a compiled program as the settings ask; the error word."""
+  show(program)
+  if config.CHECK:
+    return run_checked(program, handles)
+  if config.DEBUG < 2 and not config.PROFILE:
+    return program.sequence.run(handles)
+  error, seconds = program.sequence.timed(handles)
+  note([(c.name, s, c.flops, c.nbytes) for c, s in zip(program.compiled, seconds)])
+  return error
+
+
+def evaluate(program: Program, memory: Callable[[UOp], np.ndarray]) -> list[np.ndarray]:
+  """The same on INTERP: the values of the outputs."""
+  show(program)
+  start = time.perf_counter()
+  values = interp.evaluate(list(program.graph.src), memory, check_node if config.CHECK else None)
+  note([("graph", time.perf_counter() - start, 0, 0)])
+  return values
+
+
+def emit(lines: list[str]) -> None:
+  """To stderr in one piece: other threads may print, too."""
+  if lines:
+    sys.stderr.write("\n".join(lines) + "\n")
+    sys.stderr.flush()
+
+
+# ---------------------------------------------------------------- SHOW, and what DEBUG prints of a program
+
+
+class View:
+  """A program's stages, by name. What INTERP runs is the graph; its other stages are those of a CPU with 8 lanes."""
+
+  def __init__(self, program: Program, name: str):
+    self.program, self.name, self.interpreted = program, name, program.device == "INTERP"
+
+  @property
+  def graph(self) -> list[UOp]:
+    return [graph_program(self.name, self.program.graph.src)]
+
+  @cached_property
+  def schedule(self) -> list[UOp]:
+    if self.interpreted:
+      return schedule_pass(graph_program(self.name, tuple(simplify(list(self.program.graph.src)))))
+    kernels, same, inplace = scheduled(self.program.graph, self.program.inout)
+    outputs = [f"in{inplace[n]}" if n in inplace else f"out{n}" for n in dict.fromkeys(same)]
+    names = [c.name for c in self.program.compiled]
+    return [planned(self.name, kernels, outputs, {f"in{i}" for i in inplace.values()}, names)]
+
+  @cached_property
+  def recipes(self) -> dict[UOp, str]:
+    """{kernel with its recipe: the recipe}."""
+    if self.interpreted:
+      made = [(k, "") if config.NOOPT else write_recipe(k, Machine()) for k in self.schedule[0].src]
+      return {with_own_names(renamed(tuned, k.arg.what)): r for k, (tuned, r) in zip(self.schedule[0].src, made)}
+    distinct = {c.name: c for c in self.program.compiled}.values()
+    return {with_own_names(renamed(c.kernel, c.name)): c.recipe for c in distinct}
+
+  @property
+  def kernel(self) -> list[UOp]:
+    return list(self.recipes)
+
+  @property
+  def uops(self) -> list[UOp]:
+    return [uops_program(k) for k in self.recipes]
+
+  @property
+  def source(self) -> list[UOp]:
+    if self.interpreted:
+      c = render({k.arg.what: k for k in self.recipes}, Machine().lanes)
+    else:
+      c = link({c.name: (c.source, c.helpers) for c in self.program.compiled})
+    return [source_program(self.name, "c", c.strip("\n"))]
+
+  def summary(self) -> str:
+    """What DEBUG=1 says."""
+    if self.interpreted:
+      return f"# {self.name}: a graph for the interpreter"
+    n, different = len(self.program.launches), len({c.name for c in self.program.compiled})
+    return f"# {self.name}: {n} kernels, {different} different; {self.program.arena_bytes:,} bytes of temporaries"
+
+
+def show(program: Program) -> None:
+  """Print what SHOW and DEBUG ask for, unless it was printed under these settings."""
+  wanted = [s for s in STAGES if s in config.SHOW or config.DEBUG >= FROM_DEBUG.get(s, 9)]
+  if not wanted and not config.DEBUG:
+    return
+  with _lock:
+    key = (program.device, program.graph, *program.inout.items())
+    if key in config.shown:
+      return
+    config.shown.add(key)
+    view = View(program, f"g{next(_count)}")
+  lines = [view.summary()] if config.DEBUG else []
+  if config.DEBUG >= 3 and "kernel" not in wanted:
+    lines += [line for k, recipe in view.recipes.items() for line in recipe_lines(k, recipe)]
+  for stage in wanted:
+    for p in getattr(view, stage):
+      lines += recipe_lines(p, view.recipes[p]) if stage == "kernel" else []
+      lines.append(text(p))
+  emit(lines)
+
+
+def recipe_lines(k: UOp, recipe: str) -> list[str]:
+  """A comment that `--recipe` takes."""
+  return [f"# {k.arg.what}: {'; '.join(recipe.splitlines()) or 'no recipe'}"]
+
+
+# ---------------------------------------------------------------- times: DEBUG=2 and PROFILE
+
+_sums: dict[str, list[float]] = {}  # kernel -> calls, seconds, flops, bytes
+
+
+def rates(seconds: float, flops: float, nbytes: float) -> str:
+  seconds = max(seconds, 1e-9)
+  return f"{flops / seconds / 1e9:9.2f} GFLOP/s {nbytes / seconds / 1e9:8.2f} GB/s"
+
+
+def note(times: list[tuple[str, float, int, int]]) -> None:
+  """(kernel, seconds, arithmetic operations, bytes of distinct memory) of launches: printed, or summed up for the exit."""
+  if config.DEBUG >= 2:
+    emit([f"# {name:40} {1e3 * s:10.4f} ms {rates(s, flops, nbytes)}" for name, s, flops, nbytes in times])
+  if config.PROFILE:
+    with _lock:
+      if not _sums:
+        atexit.register(print_sums)
+      for name, s, flops, nbytes in times:
+        row = _sums.setdefault(name, [0, 0, 0, 0])
+        row[:] = [a + b for a, b in zip(row, (1, s, flops, nbytes))]
+
+
+def print_sums() -> None:
+  """What PROFILE prints when the process ends: kernels, the costliest first."""
+  total = sum(row[1] for row in _sums.values())
+  lines = [f"# {total:.3f} s in {sum(int(row[0]) for row in _sums.values()):,} launches"]
+  for name, (calls, s, flops, nbytes) in sorted(_sums.items(), key=lambda kv: -kv[1][1]):
+    share = 100 * s / max(total, 1e-9)
+    lines.append(f"# {share:5.1f} % {s:9.4f} s {int(calls):8,} x {name:40} {rates(s, flops, nbytes)}")
+  emit(lines)
+  _sums.clear()
+
+
+# ---------------------------------------------------------------- CHECK
+
+
+def nans(x: np.ndarray, dtype: DType) -> int:
+  """How many elements of memory are NaN."""
+  return int(np.isnan(from_storage(x, dtype)).sum()) if dtype.kind == "f" else 0
+
+
+def check_node(u: UOp, s: list[np.ndarray], value: np.ndarray) -> None:
+  """On INTERP, of each node."""
+  if u.op not in ("const", "buffer") and nans(value, u.dtype) and not any(nans(x, v.dtype) for x, v in zip(s, u.src)):
+    raise CheckError(f"CHECK: {u.op} made {nans(value, u.dtype)} NaNs of inputs that have none: {u.dtype.short}{list(value.shape)}")
+
+
+def run_checked(program: Program, handles: Sequence[Any]) -> int:
+  """Kernel by kernel; memory that is written later begins as zeros, so that what is not written yet has no NaN."""
+  opened = Device[program.device]
+  for n in range(len(program.outputs)):
+    if n not in program.inplace and program.same[n] == n:
+      np.asarray(handles[program.slots[f"out{n}"][0]])[:] = 0
+  begun: set[str] = set()
+  for launch, c, call in zip(program.launches, program.compiled, program.calls(opened)):
+    for name in launch.names:
+      if name in program.temporaries and name not in begun:
+        at, nbytes = program.temporaries[name]
+        np.asarray(handles[program.arena])[at : at + nbytes] = 0
+        begun.add(name)
+    kinds = list(directions(launch.kernel).items())
+    where = [program.slots[name] for name in launch.names]
+    views = []
+    for (p, _), (slot, at), start in zip(kinds, where, launch.starts):
+      nbytes = prod(p.arg[1]) * p.dtype.itemsize
+      views.append(np.asarray(handles[slot])[at + start : at + start + nbytes].view(p.dtype.storage))
+    clean = not any(nans(x, p.dtype) for (p, d), x in zip(kinds, views) if d != "out")
+    error = opened.shim.sequence([call]).run(handles)
+    if error:
+      return error
+    for (p, d), x, name in zip(kinds, views, launch.names):
+      if d != "in" and clean and nans(x, p.dtype):
+        raise CheckError(
+          f"CHECK: kernel {c.name} wrote {nans(x, p.dtype)} NaNs to {name}, and read none; the first is element "
+          f"{int(np.isnan(from_storage(x, p.dtype)).argmax())}\n{text(renamed(launch.kernel, c.name))}")  # fmt: skip
+  return 0
