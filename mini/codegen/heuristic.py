@@ -26,11 +26,12 @@ class Machine(NamedTuple):
   threads: int = 1
   rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
   l2_bytes: int = 512 << 10
+  stack_bytes: int = 512 << 10
 
   @property
   def panel_bytes(self) -> int:
-    """What a packed panel may take."""
-    return self.l2_bytes // 2
+    """What a packed panel may take: half of the cache, and it is on the stack."""
+    return min(self.l2_bytes // 2, self.stack_bytes * 3 // 4)
 
 
 class Writer(Tuning):

@@ -26,6 +26,7 @@ from mini.ir.uop import (
   free_in,
   mul,
   range_,
+  rname,
   rsize,
   substitute,
   toposort,
@@ -37,6 +38,7 @@ from mini.types import dtypes
 STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
 RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
 COSTLY = 8  # operations that are not worth repeating in a loop
+AGAIN = 8  # times that an operand of a contraction may be computed again
 SERIAL, NARROW = 1 << 14, 16  # a reduction of so many elements is not done inside a kernel with so few results
 TRANSPARENT = VIEWS | {"detach", "copy"}
 LEAVES = {"buffer", "const", "iota"}
@@ -56,6 +58,11 @@ class Root:
   gate: UOp = TRUE
   how: str | None = None  # accumulate
   accumulates: tuple[UOp, ...] = ()  # ranges along which stores to one address meet: they stay loops, in order
+
+
+def is_summed(r: UOp) -> bool:
+  """Is r the range of a reduce? `fresh` names them so."""
+  return rname(r)[0] == "k"
 
 
 def live(rs: Index) -> tuple[UOp, ...]:
@@ -224,54 +231,77 @@ class Schedule:
 
   def place(self, node: UOp) -> None:
     """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global."""
+    if self.needs_memory(node):
+      self.open(node, self.temporary())
+    elif node.op not in TRANSPARENT:
+      axes, repeated = self.uses(node)
+      roots = {root for root, _ in self.demands[node]}
+      if (len(roots) > 1 or axes or repeated) and not self.cheap_again(node, len(roots), repeated):
+        self.keep(node, axes)
+
+  def needs_memory(self, node: UOp) -> bool:
+    """Can no kernel of its users compute this value as it goes?"""
     wanted = self.demands[node]
     if node.op in ALWAYS_GLOBAL:
-      return self.open(node, self.temporary())
+      return True
+    if node in self.forced:  # what a gather reads: views stay views if a data-dependent index can pass through them
+      plain = node.op in TRANSPARENT and node.op != "pad"
+      return not plain or any(awkward(i) for _, index in wanted for i in view_index(node, index)[0])
     if node.op in TRANSPARENT:
-      if node in self.forced and (node.op == "pad" or any(awkward(i) for _, index in wanted for i in view_index(node, index)[0])):
-        self.open(node, self.temporary())
-      return
-    if node in self.forced:
-      return self.open(node, self.temporary())
-    costly, heavy = node.op == "reduce" or self.work[node] >= COSTLY, node in self.heavy
-    (root, first), context = next(iter(wanted.items()))
-    one_kernel = all(r is root for r, _ in wanted)
+      return False
+    if node.op == "reduce" and numel(node.src[0]) >= SERIAL and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node):
+      return True  # its user runs on one core
+    for (_, index), context in wanted.items():
+      own = free_in(index)
+      if node in self.heavy and any(map(is_summed, own)):
+        return True  # a contraction's result, reduced again: it would lose its register tile
+      if is_elementwise(node.op) and node.op not in ("cast", "bitcast") and any(map(is_summed, context)):
+        if prod(rsize(r) for r in context if r not in own) >= AGAIN:
+          return True  # an operand of a contraction
+    return False
+
+  def uses(self, node: UOp) -> tuple[set[int], bool]:
+    """(the axes in which demands differ, or which stand within loops that would repeat a costly value; are there such?)"""
+    wanted = self.demands[node]
+    first = next(iter(wanted))[1]
     axes: set[int] = set()
-    repeated = in_contraction = False
-    for (_, index), ctx in wanted.items():
+    repeated = False
+    for (_, index), context in wanted.items():
       axes |= {a for a, i in enumerate(index) if i is not first[a]}
       own = free_in(index)
-      missing = [n for n, r in enumerate(ctx) if r not in own]  # loops that would repeat the value
-      if missing and is_elementwise(node.op) and node.op not in ("cast", "bitcast") and prod(rsize(ctx[n]) for n in missing) >= 8:
-        in_contraction = in_contraction or any(r.arg[0].startswith("k") for r in ctx)
-      if missing and costly:
+      missing = [n for n, r in enumerate(context) if r not in own]
+      if missing and self.costly(node):
         repeated = True
-        axes |= {a for a, i in enumerate(index) if i.free & set(ctx[missing[0] :])}
-      if heavy and any(r.arg[0].startswith("k") for r in own):  # a contraction's result, reduced again
-        in_contraction = True
-    if node.op == "reduce" and numel(node.src[0]) >= SERIAL and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node):
-      in_contraction = True  # inside a kernel that runs on one core
-    if in_contraction:
-      return self.open(node, self.temporary())
-    if one_kernel and not axes and not repeated:
-      return
-    several = len(self.reads[node]) > 1
-    if not costly and not several and not heavy:
-      return
-    if not one_kernel and not repeated and not heavy and node.op != "reduce" and self.work[node] <= RECOMPUTE:
-      users, buffers = len({r for r, _ in wanted}), len(self.reads[node])
-      if users * buffers <= users + buffers + 1:  # reading what it is made of costs less than writing and reading it
-        return
-    kept = tuple(i for a, i in enumerate(first) if a not in axes)
-    inside = all(0 <= bounds(i)[0] and bounds(i)[1] < n for i, n in zip(first, shape(node)))
+        axes |= {a for a, i in enumerate(index) if i.free & set(context[missing[0] :])}
+    return axes, repeated
+
+  def costly(self, node: UOp) -> bool:
+    return node.op == "reduce" or self.work[node] >= COSTLY
+
+  def cheap_again(self, node: UOp, kernels: int, repeated: bool) -> bool:
+    """Does computing it once more cost less than writing and reading it?"""
+    buffers = len(self.reads[node])
+    if node in self.heavy:
+      return False
+    if not self.costly(node) and buffers < 2:
+      return True
+    again = kernels * buffers <= kernels + buffers + 1  # passes over memory: read what it is made of, or write and read it
+    return kernels > 1 and not repeated and node.op != "reduce" and self.work[node] <= RECOMPUTE and again
+
+  def keep(self, node: UOp, axes: set[int]) -> None:
+    """On the stack over `axes`, where one kernel uses it and they fit; or else in global memory."""
+    wanted = self.demands[node]
+    (root, first), context = next(iter(wanted.items()))
+    kept = free_in(tuple(i for a, i in enumerate(first) if a not in axes))
+    within_bounds = all(inside(i, n) for i, n in zip(first, shape(node)))
     size = node.dtype.itemsize * prod(shape(node)[a] for a in axes)
-    if not one_kernel or heavy or not inside or not free_in(kept) or size > STACK_BYTES or root.accumulates:
+    alone = all(r is root for r, _ in wanted) and not root.accumulates
+    if not alone or node in self.heavy or not within_bounds or not kept or size > STACK_BYTES:
       return self.open(node, self.temporary())
     new = {a: self.fresh(root, "s", shape(node)[a]) for a in sorted(axes)}
     index = tuple(new.get(a, i) for a, i in enumerate(first))
     self.stages[node] = (tuple(new), index)
-    outer = tuple(r for r in context if r in free_in(kept))
-    self.demands[node] = {(root, index): outer + live(tuple(new.values()))}
+    self.demands[node] = {(root, index): tuple(r for r in context if r in kept) + live(tuple(new.values()))}
     self.wanted[root][node, index] = None
 
   def temporary(self) -> str:

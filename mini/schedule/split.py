@@ -13,8 +13,7 @@ from mini.schedule.fuse import is_contraction
 
 LONG = 1 << 15  # elements per result from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into
-INNER = 4096  # the longest inner axis of a contraction, and
-CHUNK = 3072  # what it is cut to
+CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 
 def split_reductions(root: UOp) -> UOp:
@@ -47,7 +46,7 @@ def _split_contraction(u: UOp) -> UOp:
   s = shape(x)
   axis = max(axes, key=lambda a: s[a])
   n = s[axis]
-  if n <= INNER or len(axes) != 1:
+  if n <= CHUNK or len(axes) != 1:
     return u
   parts, rest = divmod(n, CHUNK)
   whole = tuple((0, m) for m in s)
