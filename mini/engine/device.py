@@ -1,6 +1,8 @@
 """Devices by name: a shim that was opened, the kernels that it has, and the memory that it lends.
 
   Device["CPU"]      opens it on first use      Device.DEFAULT      what DEV says, or CPU
+
+The compiler is imported when a device first needs it: `import mini` is quick.
 """
 from __future__ import annotations
 
@@ -10,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from mini.config import config
-from mini.ir.kernel import access, carries_value
 from mini.ir.uop import UOp, toposort
-from mini.render.c import C, link
-from mini.render.cstyle import Renderer
 from mini.stats import stats
 from runtime.base import DeviceError
 
@@ -31,10 +30,11 @@ class Opened:
     self.functions: dict[str, Any] = {}
     if name == "CPU":
       from mini.engine.cache import disk_cache
+      from mini.render.c import C
       from runtime import cpu
 
       self.shim = cpu.open(cc=config.CC, threads=config.THREADS, cache=disk_cache(), counters=stats)
-      self.language = C(self.shim.info.lanes).language()
+      self.language = C(self.shim.info.lanes)
 
   # ---------------------------------------------------------------- memory
 
@@ -60,15 +60,21 @@ class Opened:
 
   def render(self, kernel: UOp) -> tuple[str, dict[str, str]]:
     """(the kernel's function, called KERNEL; the helper functions that it calls, by name)."""
+    from mini.render.cstyle import Renderer
+
     r = Renderer(kernel, self.language, "KERNEL")
     return r.source(), r.helpers
 
   def guarded(self, kernel: UOp) -> bool:
     """Does the kernel take the error word as its last argument?"""
+    from mini.ir.kernel import access, carries_value
+
     return any(carries_value(access(u)[2]) for u in toposort(kernel) if u.op in ("load", "store"))
 
   def build(self, made: list) -> None:
     """Compile kernels that were rendered together: as many sources as there are cores, at once."""
+    from mini.render.c import link
+
     new = [c for c in made if c.name not in self.functions]
     if not new:
       return

@@ -8,21 +8,20 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.program import Program
 from mini.ir.graph import buffer, numel, shape
-from mini.ir.rules import rules_here
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
 from mini.types import to_storage
 
 PROGRAMS = 256  # structures that are remembered
-_programs: dict[tuple, Program] = {}
+_programs: dict[tuple, Any] = {}
 _lock = threading.RLock()
 
 
@@ -50,6 +49,9 @@ def stripped(u: UOp) -> UOp:
 
 
 def compute(todo: list[UOp]) -> None:
+  from mini.engine.program import Program  # all of the compiler, which `import mini` does without
+  from mini.ir.rules import rules_here
+
   graph = Numbered(todo)
   device = graph.device or Device.DEFAULT
   outputs = [Buffer(device, u.dtype, numel(u)) for u in todo]
