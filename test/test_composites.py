@@ -231,14 +231,14 @@ def contraction(request):
 @pytest.fixture(scope="module")
 def library(contraction, tmp_path_factory):
   """All bodies as C on vectors of 8, with and without contraction of a * b + c to one operation."""
-  helpers, checks = {}, []
+  spelling, checks = C(8).spelling(), []
   for op in [*SIMPLE, "pow"]:
     x = uop("param", dtypes.float32, (), ("x", ()))
-    name = C(8).function(uop(op, dtypes.float32, (x,) * ROWS[op].arity), 8, helpers)
+    name = spelling.spell(uop(op, dtypes.float32, (x,) * ROWS[op].arity), 8).partition("(")[0]
     text = (POW if op == "pow" else CHECK).replace("BODY", name).replace("_OP", "_" + op)
     checks.append(text.replace("EXACT", C_NAME.get(op, op)))
   folder = tmp_path_factory.mktemp("bodies")
-  (folder / "bodies.c").write_text(HEAD + PRELUDE + "\n".join(helpers.values()) + "".join(checks))
+  (folder / "bodies.c").write_text(HEAD + PRELUDE + "\n".join(spelling.helpers.values()) + "".join(checks))
   flags = ["-O2", "-march=native", "-fno-math-errno", f"-ffp-contract={contraction}", "-std=gnu11", "-w"]
   subprocess.run(
     [CC, *flags, "-shared", "-fPIC", "bodies.c", "-lm", "-o", "bodies.so"], cwd=folder, check=True

@@ -3,13 +3,12 @@ variable per value, a vector lane one vector per `width` elements (width 1: scal
 
 Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
-A language is a `Language`: its tables of spellings, and nothing else that differs.
+A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs.
 """
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from itertools import product
 from math import prod
 
@@ -31,36 +30,9 @@ from mini.ir.uop import (
   substitute,
   toposort,  # fmt: skip
 )
+from mini.render.spelling import Language, RenderError
 from mini.schedule.index import flatten
-from mini.types import DType, MiniError, dtypes
-
-
-class RenderError(MiniError):
-  """A kernel that this language cannot express."""
-
-
-@dataclass(frozen=True)
-class Language:
-  """What a device's language calls things. `spell(op, dtype, width, helpers)` gives a format string for the operands,
-  and may ask for helper functions by adding to `helpers` {name: definition}."""
-
-  name: str
-  width: int  # elements of one vector register; 1: no vectors
-  types: Mapping[DType, str]
-  spell: Callable[[UOp, int, dict[str, str]], str]
-  literal: Callable[[float | int | bool, DType], str]
-  vector: Callable[[DType, dict[str, str]], str]  # the name of the vector type
-  splat: Callable[[str, DType, dict[str, str]], str]
-  load: Callable[[str, str, DType, int, dict[str, str]], str]  # pointer, index, dtype, width
-  store: Callable[[str, str, str, DType, int, dict[str, str]], str]
-  head: Callable[[str, list[tuple[UOp, bool]], bool], str]  # name, params (written?), has it an error word
-  par: Callable[[str, int], str]  # name, size -> how a parallel loop opens
-  stack: Callable[[str, str, int], str]  # type, name, size
-  transpose: Callable[[DType, dict[str, str]], str] | None = None  # the function that transposes `width` vectors in place
-  close: str = "}"
-  storage: Mapping[DType, str] = field(default_factory=dict)  # memory's type where it is not the register's
-  raise_: str = "if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);"
-
+from mini.types import DType, dtypes
 
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
 
@@ -92,7 +64,9 @@ class Renderer:
     self.kernel, self.lang, self.name = kernel, lang, name
     self.out: list[str] = []
     self.depth = 1
-    self.helpers: dict[str, str] = {}
+    self.spelling = lang.spelling()
+    self.helpers = self.spelling.helpers
+    self.index = lang.types[dtypes.index]
     self.lines = linearize(kernel)
     self.number = {line.node: n for n, line in enumerate(self.lines)}
     self.flat: dict[tuple, tuple[str, UOp]] = {}
@@ -111,6 +85,8 @@ class Renderer:
     loaded = dict.fromkeys(u.src[0] for u in order if u.op == "load" and u.src[0].op == "param")
     self.params = outs + [p for p in loaded if p not in outs]
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
+    if len(self.params) + self.guarded > lang.most_params:
+      raise RenderError(f"{lang.name} passes {lang.most_params} buffers at most; this kernel needs {len(self.params) + self.guarded}")
 
   def emit(self, s: str) -> None:
     self.out.append("  " * self.depth + s)
@@ -124,27 +100,27 @@ class Renderer:
     """u for one choice of lanes; as a vector if `wide`."""
     v = vector(lanes(u))
     if u.op == "const":
-      s = self.lang.literal(u.arg, u.dtype)
+      s = self.spelling.literal(u.arg, u.dtype)
     elif is_inline(u):
       return self.condition(u, env, wide)
     elif u in self.nested:
       s = self.arith(u, env)
     else:
       s = f"v{self.number[u]}" + self.suffix(lanes(u), env)
-    return self.lang.splat(s, u.dtype, self.helpers) if wide and v is None and self.lang.width > 1 else s
+    return self.spelling.splat(s, u.dtype) if wide and v is None and self.lang.width > 1 else s
 
   def suffix(self, ls: tuple[UOp, ...], env: dict[UOp, int]) -> str:
     return "".join(f"_{env[r]}" for r in ls)
 
   def elements(self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType) -> str:
     """A vector written out element by element."""
-    return f"({self.lang.vector(dtype, self.helpers)}){{" + ", ".join(show(e, env, n) for n in range(self.lang.width)) + "}"
+    return f"({self.spelling.type(dtype, self.lang.width)}){{" + ", ".join(show(e, env, n) for n in range(self.lang.width)) + "}"
 
   def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
     if not wide or self.lang.width == 1:
       return f"({self.at(cond, env)})"
     if vector(lanes(cond)) is None:
-      return self.lang.splat(f"({self.at(cond, env)})", dtypes.bool, self.helpers)
+      return self.spelling.splat(f"({self.at(cond, env)})", dtypes.bool)
     return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
 
   def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
@@ -161,10 +137,11 @@ class Renderer:
     if u.op == "const":
       return str(u.arg) if not isinstance(u.arg, bool) else str(int(u.arg))
     if u.op == "range":
-      return cname(u)
+      return self.called(rname(u))
     if u.op == "cast":
       s = self.ref(u.src[0], env)
-      return f"(long){s}[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else f"(long){s}"
+      element = f"[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else ""
+      return f"({self.index}){s}{element}"
     if u.op == "min":
       a, b = (self.expr(s, env, lane) for s in u.src)
       return f"({a} < {b} ? {a} : {b})"
@@ -180,13 +157,23 @@ class Renderer:
     key = (u, index)
     if key not in self.flat:
       if u.op == "param":
-        self.flat[key] = u.arg[0], flatten(index, u.arg[1])
+        self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
       else:
         own = lanes(u)
         self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
       if any(e.op in ("div", "mod") and bounds(e.src[0])[0] < 0 for e in index_nodes(self.flat[key][1])):
-        raise RenderError("C rounds towards zero: division of an index that may be negative")
+        raise RenderError(f"{self.lang.name} rounds towards zero: division of an index that may be negative")
     return self.flat[key]
+
+  def called(self, name: str, param: bool = False) -> str:
+    """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
+    name = re.sub(r"\W", "_", name)
+    taken = OURS.fullmatch(name) or (not param and NUMBERED.fullmatch(name))
+    return name + "_" if taken or name in WORDS or name in self.lang.identifiers() else name
+
+  def element(self, memory: UOp) -> DType:
+    """The type as which memory holds its elements."""
+    return self.lang.staged.get(memory.dtype, memory.dtype) if memory.op == "stage" else memory.dtype
 
   def stride(self, flat: UOp, v: UOp) -> int | None:
     """Coefficient of lane v in a flat index; None if it is not affine in v."""
@@ -200,54 +187,51 @@ class Renderer:
   def load(self, u: UOp, env: dict[UOp, int]) -> str:
     target, index, gate = access(u)
     p, flat = self.memory(target, index)
-    v = vector(lanes(u)) if self.lang.width > 1 else None
-    zero = self.lang.literal(0, u.dtype)
+    v, d = vector(lanes(u)) if self.lang.width > 1 else None, self.element(target)
+    zero = self.spelling.literal(0, u.dtype)
 
     def one(lane: int) -> str:
-      s = self.lang.load(p, self.at(flat, env, lane), u.dtype, 1, self.helpers)
+      s = self.spelling.load(p, self.at(flat, env, lane), d)
       return f"({self.at(gate, env, lane)}) ? {s} : {zero}" if gate is not TRUE else s
 
     if v is None:
       return one(0)
     if self.stride(flat, v) == 1 and v not in gate.free:
-      s = self.lang.load(p, self.at(flat, env), u.dtype, self.lang.width, self.helpers)
-      return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.lang.splat(zero, u.dtype, self.helpers)}"
+      s = self.spelling.load(p, self.at(flat, env), d, self.lang.width)
+      return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.spelling.splat(zero, u.dtype)}"
     minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-    return f"({self.lang.vector(u.dtype, self.helpers)}){{" + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width)) + "}"
+    return f"({self.spelling.type(u.dtype, self.lang.width)}){{" + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width)) + "}"
 
   def store(self, target: UOp, index: tuple[UOp, ...], value: UOp, env: dict[UOp, int], ls: tuple[UOp, ...], gate: UOp, how: str | None) -> None:
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
-    d, w = target.dtype, self.lang.width
+    d, w = self.element(target), self.lang.width
     guard = f"if ({self.at(gate, env)}) " if gate is not TRUE else ""
 
     def merged(i: str, x: str, width: int) -> str:
       if how is None:
         return x
-      old = self.lang.load(p, i, d, width, self.helpers)
+      old = self.spelling.load(p, i, d, width)
       return self.spelled(how, d, width, old, x)
 
     if v is None:
       i = self.at(flat, env)
-      return self.emit(guard + self.lang.store(p, i, merged(i, self.ref(value, env), 1), d, 1, self.helpers))
+      return self.emit(guard + self.spelling.store(p, i, merged(i, self.ref(value, env), 1), d))
     x = self.ref(value, env, True)
     if self.stride(flat, v) == 1 and v not in gate.free:
       i = self.at(flat, env)
-      return self.emit(guard + self.lang.store(p, i, merged(i, x, w), d, w, self.helpers))
+      return self.emit(guard + self.spelling.store(p, i, merged(i, x, w), d, w))
     bit = " & 1" if d is dtypes.bool else ""
-    self.emit("{ " + f"{self.lang.vector(d, self.helpers)} x = {x};")
+    self.emit("{ " + f"{self.spelling.type(d, self.lang.width)} x = {x};")
     for n in range(w):
       guard = f"if ({self.at(gate, env, n)}) " if gate is not TRUE else ""
       i = self.at(flat, env, n)
-      self.emit("  " + guard + self.lang.store(p, i, merged(i, f"x[{n}]{bit}", 1), d, 1, self.helpers))
+      self.emit("  " + guard + self.spelling.store(p, i, merged(i, f"x[{n}]{bit}", 1), d))
     self.emit("}")
 
   def spelled(self, op: str, dtype: DType, width: int, *operands: str) -> str:
     """An operation that has no node of its own (accumulate, fold): both operands of one type."""
-    from mini.ir.uop import uop
-
-    a = uop("param", dtype, (), ("a", ()))
-    return self.lang.spell(uop(op, dtype, (a, a)), width, self.helpers).format(*operands)
+    return self.spelling.operation(op, (dtype, dtype), dtype, width).format(*operands)
 
   def width_of(self, u: UOp) -> int:
     return self.lang.width if vector(lanes(u)) is not None else 1
@@ -255,11 +239,11 @@ class Renderer:
   def arith(self, u: UOp, env: dict[UOp, int]) -> str:
     w = self.width_of(u)
     if u.op == "cast" and u.src[0].dtype is dtypes.index:  # iota
-      t = self.lang.types[u.dtype]
+      t = self.spelling.type(u.dtype)
       if w == 1:
         return f"({t})({self.at(u.src[0], env)})"
       return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
-    return self.lang.spell(u, w, self.helpers).format(*(self.ref(s, env, w > 1) for s in u.src))
+    return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 
   def fold(self, u: UOp, env: dict[UOp, int]) -> str:
     """Combine the lanes of the accumulator that this reduce closes."""
@@ -278,7 +262,7 @@ class Renderer:
     if v is None or kept is not None or self.lang.width == 1:
       return parts[0]
     t = f"f{self.number[u]}"  # the last vector, lane by lane, as a tree
-    self.emit(f"{self.lang.vector(u.dtype, self.helpers)} {t} = {parts[0]};")
+    self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {parts[0]};")
     bit = " & 1" if u.dtype is dtypes.bool else ""
     parts = [f"{t}[{n}]{bit}" for n in range(self.lang.width)]
     while len(parts) > 1:
@@ -293,12 +277,12 @@ class Renderer:
     for c in self.chunks(v):
       e = {**env, v: c} if v is not None else env
       w = self.lang.width if v is not None else 1
-      kind = "" if op == "store" else self.lang.vector(u.dtype, self.helpers) if w > 1 else self.lang.types[u.dtype]
+      kind = "" if op == "store" else self.spelling.type(u.dtype, self.lang.width) if w > 1 else self.spelling.type(u.dtype)
       acc = f"acc{self.number[u]}" + self.suffix(ls, e) if op in ("acc", "accum") else ""
       how = (u.arg if u.op == "scan" else u.arg.what) if acc else ""
       if op == "acc":
-        start = self.lang.literal(identity(how, u.dtype), u.dtype)
-        self.emit(f"{kind} {acc} = {self.lang.splat(start, u.dtype, self.helpers) if w > 1 else start};")
+        start = self.spelling.literal(identity(how, u.dtype), u.dtype)
+        self.emit(f"{kind} {acc} = {self.spelling.splat(start, u.dtype) if w > 1 else start};")
       elif op == "accum":
         self.emit(f"{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(u.src[0], e, w > 1))};")
         if u.op == "scan":
@@ -367,7 +351,7 @@ class Renderer:
   def transposes(self, line: Line, r: UOp) -> bool:
     """Does this store to a stage run along its vector with a stride, and along the unrolled lane r without?"""
     u, v = line.node, vector(line_lanes(line))
-    if line.op != "store" or u.op != "stage" or v is None or not self.lang.transpose or rsize(r) % self.lang.width or lanes(u):
+    if line.op != "store" or u.op != "stage" or v is None or self.lang.width == 1 or rsize(r) % self.lang.width or lanes(u):
       return False
     _, flat = self.memory(u, stage_index(u))
     return self.stride(flat, v) not in (1, None) and self.stride(flat, r) == 1 and v in u.src[0].free and r in u.src[0].free
@@ -386,11 +370,11 @@ class Renderer:
         p, flat = self.memory(u, stage_index(u))
         for c in self.chunks(v):
           rows = [self.ref(u.src[0], {r: block + n, v: c}, True) for n in range(w)]  # type: ignore[dict-item]
-          t = f"{self.lang.vector(u.dtype, self.helpers)} x[{w}]"
-          self.emit(f"{{ {t} = {{{', '.join(rows)}}}; {self.lang.transpose(u.dtype, self.helpers)}(x);")
+          t = f"{self.spelling.type(u.dtype, self.lang.width)} x[{w}]"
+          self.emit(f"{{ {t} = {{{', '.join(rows)}}}; {self.spelling.transpose(u.dtype)}(x);")
           for n in range(w):
             at = self.at(flat, {r: block, v: c}, n)  # type: ignore[dict-item]
-            self.emit("  " + self.lang.store(p, at, f"x[{n}]", u.dtype, w, self.helpers))
+            self.emit("  " + self.spelling.store(p, at, f"x[{n}]", u.dtype, w))
           self.emit("}")
     batch.clear()
 
@@ -407,26 +391,55 @@ class Renderer:
       u = line.node
       if line.op == "alloc":
         n = prod(map(rsize, lanes(u))) * prod(u.arg.shape)
-        self.emit(self.lang.stack(self.lang.storage.get(u.dtype, self.lang.types[u.dtype]), f"m{self.number[u]}", n))
+        if u.arg.what not in self.lang.spaces:
+          raise RenderError(f"{self.lang.name} has no {u.arg.what} memory; it has {', '.join(self.lang.spaces)}")
+        t = self.spelling.memory(self.element(u))
+        self.emit(self.lang.spaces[u.arg.what].format(T=t, name=f"m{self.number[u]}", n=n))
       elif line.op == "loop":
-        i = cname(u)
-        self.emit(self.lang.par(i, rsize(u)) if rkind(u) == "par" else f"for (long {i} = 0; {i} < {rsize(u)}; {i}++) {{")
+        opens = self.lang.par if rkind(u) == "par" else LOOP
+        self.emit(opens.format(i=self.called(rname(u)), n=rsize(u), I=self.index))
         self.depth += 1
       else:
         self.depth -= 1
-        self.emit(self.lang.close)
+        self.emit("}")
+    return self.head() + "\n".join(self.out) + "\n}\n"
+
+  def head(self) -> str:
     outs = set(written(self.kernel))
-    head = self.lang.head(self.name, [(p, p in outs) for p in self.params], self.guarded)
-    return head + "\n" + "\n".join(self.out) + "\n}\n"
+    rows = [
+      self.lang.param.format(const="" if p in outs else "const ", T=self.spelling.memory(p.dtype), name=self.called(p.arg[0], True), n=n)
+      for n, p in enumerate(self.params)
+    ]
+    rows += [self.lang.error.format(n=len(rows))] if self.guarded else []
+    return self.lang.head.format(name=self.name, params=self.lang.between.join(rows))
 
 
-RESERVED = re.compile(r"(v|m|f|a|acc)\d.*|x|lo|hi|err|args|if|for|do|int|long|auto|case|char|else|enum|goto|void|register|return")
+LOOP = "for ({I} {i} = 0; {i} < {n}; {i}++) {{"
+OURS = re.compile(r"(v|m|f|acc)\d.*|x|lo|hi|err|args|id|ids")
+NUMBERED = re.compile(r"a\d.*")  # parameters
+WORDS = frozenset(re.findall(r"\w+", """
+  alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype
+  default delete do double else enum explicit export extern false float for friend goto half if inline int long mutable
+  namespace new not nullptr operator or private protected public register restrict return short signed sizeof static
+  struct switch template this thread throw true try typedef typeid typename union unsigned using virtual void volatile
+  while xor global local constant kernel device threadgroup"""))  # fmt: skip
 
 
-def cname(r: UOp) -> str:
-  """The name of a range as an identifier that is neither a word of C nor one of ours."""
-  name = rname(r).replace(".", "_")
-  return name + "_" if RESERVED.fullmatch(name) else name
+def link(kernels: dict[str, tuple[str, dict[str, str]]], prelude: str) -> str:
+  """One source of kernels that were rendered apart: {name: (function, helper functions by name)}."""
+  helpers: dict[str, str] = {}
+  for _, called in kernels.values():
+    helpers.update({name: text for name, text in called.items() if name not in helpers})
+  return prelude + "".join(h + "\n" for h in helpers.values()) + "\n" + "\n".join(source for source, _ in kernels.values())
 
 
-__all__ = ["Language", "RenderError", "Renderer", "cname"]
+def render(kernels: dict[str, UOp], lang: Language) -> str:
+  """One source with a function for each kernel, by name."""
+  made = {}
+  for name, k in kernels.items():
+    r = Renderer(k, lang, name)
+    made[name] = (r.source(), r.helpers)
+  return link(made, lang.prelude)
+
+
+__all__ = ["Language", "RenderError", "Renderer", "link", "render"]

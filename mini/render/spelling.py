@@ -1,0 +1,323 @@
+"""What languages of C's family share: what a `Language` says of itself, the table of spellings that its own rows stand in
+front of, and `Spelling`, which looks operations up and writes out the helper functions that they call.
+
+A row is (operations, types, spelling); the first that matches counts.
+
+  types      words of KINDS, of the last operand; "A>B" where B is the result's. float16 and bfloat16 are float in
+             registers: what has no row of their own is spelled as of f32. A bool is an int, 0 or 1.
+  spelling   an expression: {0} {1} {2} are the operands. Where one of them stands twice it is made a function, so that
+             each is evaluated once
+             "... return ...;": the body of such a function, with the operands a, b, c
+             a function on nodes: a body of composites.py, which is printed in the language's own operations
+             None: no spelling
+  in it      {T} the result's type   {W} unsigned, as wide as it and 4 bytes at least: wraps   {I} the type of indices
+             {f} f for float, nothing for double   {op} the operation   @name the language's name of a math function
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mini.ir.uop import UOp, toposort, uop
+from mini.types import DType, MiniError, dtypes
+
+
+class RenderError(MiniError):
+  """A kernel that this language cannot express."""
+
+
+Text = str | Callable[..., UOp]
+Row = tuple[str, str, Text | None]
+
+HALVES = (dtypes.float16, dtypes.bfloat16)
+CONVERSIONS = ("cast", "bitcast")
+
+
+def held(d: DType) -> DType:
+  """The type in which a value of type d is held in a register."""
+  return dtypes.float32 if d in HALVES else dtypes.int32 if d is dtypes.bool else d
+
+
+KINDS: dict[str, tuple[DType, ...]] = {
+  "any": (*dtypes.all, dtypes.index),
+  "int": tuple(d for d in dtypes.all if d.kind in "iu"),
+  "signed": tuple(d for d in dtypes.all if d.kind == "i"),
+  "unsigned": tuple(d for d in dtypes.all if d.kind == "u"),
+  "small": tuple(d for d in dtypes.all if d.kind in "iu" and d.itemsize < 4),
+  "float": tuple(d for d in dtypes.all if d.kind == "f"),
+  **{f"{n}-byte": tuple(d for d in dtypes.all if held(d).itemsize == n) for n in (1, 2, 4, 8)},
+  **{d.short: (d,) for d in dtypes.all},
+}
+
+# fmt: off
+BASE: tuple[Row, ...] = (
+  ("load",     "bf16",        "bf16_to_f32({0}[{1}])"),
+  ("load",     "any",         "{0}[{1}]"),
+  ("store",    "bf16",        "{0}[{1}] = f32_to_bf16({2});"),
+  ("store",    "any",         "{0}[{1}] = {2};"),
+
+  ("cast",     "any>bool",    "({0} != 0)"),
+  ("cast",     "any>f16",     "round_f16({0})"),
+  ("cast",     "any>bf16",    "round_bf16({0})"),
+  ("cast",     "float>small", "({T})({I}){0}"),               # so that it wraps: out of range is undefined
+  ("cast",     "any>any",     "({T}){0}"),
+  ("bitcast",  "f16>bf16",    "bf16_to_f32(f32_to_f16({0}))"),
+  ("bitcast",  "bf16>f16",    "f16_to_f32(f32_to_bf16({0}))"),
+  ("bitcast",  "f16>any",     "({T})f32_to_f16({0})"),
+  ("bitcast",  "bf16>any",    "({T})f32_to_bf16({0})"),
+  ("bitcast",  "any>f16",     "f16_to_f32({0})"),
+  ("bitcast",  "any>bf16",    "bf16_to_f32({0})"),
+  ("bitcast",  "any>bool",    "({0} != 0)"),
+  ("bitcast",  "bool int>int", "({T}){0}"),
+
+  ("add or max", "bool",      "({0} | {1})"),
+  ("mul and",  "bool",        "({0} & {1})"),
+  ("ne xor",   "bool",        "({0} ^ {1})"),
+  ("add",      "small",       "({T})({0} + {1})"),            # C adds them as int
+  ("mul",      "small",       "({T})(({W}){0} * {1})"),       # 65535 * 65535 overflows an int
+  ("and",      "small",       "({T})({0} & {1})"),
+  ("or",       "small",       "({T})({0} | {1})"),
+  ("xor",      "small",       "({T})({0} ^ {1})"),
+  ("add",      "any",         "({0} + {1})"),
+  ("mul",      "any",         "({0} * {1})"),
+  ("and",      "int",         "({0} & {1})"),
+  ("or",       "int",         "({0} | {1})"),
+  ("xor",      "int",         "({0} ^ {1})"),
+  ("lt",       "any",         "({0} < {1})"),
+  ("ne",       "any",         "({0} != {1})"),
+  ("where",    "any",         "({0} ? {1} : {2})"),
+
+  ("div",      "float",       "({0} / {1})"),
+  ("div",      "signed",      "{1} == 0 ? 0 : {1} == -1 ? ({T})(0 - ({W}){0}) : {0} / {1} - ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0))"),
+  ("div",      "unsigned",    "{1} == 0 ? 0 : {0} / {1}"),
+  ("mod",      "float",       "{T} r = @fmod(a, b); return r != 0 ? ((r < 0) != (b < 0) ? r + b : r) : @copysign(({T})0, b);"),
+  ("mod",      "signed",      "{1} == 0 || {1} == -1 ? 0 : {0} % {1} + ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0) ? {1} : 0)"),
+  ("mod",      "unsigned",    "{1} == 0 ? 0 : {0} % {1}"),
+  ("max",      "float",       "{0} > {1} || {0} != {0} ? {0} : {1}"),  # not fmax: it drops NaN
+  ("max",      "int",         "{0} > {1} ? {0} : {1}"),
+  ("min",      "float",       "{0} < {1} || {0} != {0} ? {0} : {1}"),
+  ("min",      "int",         "{0} < {1} ? {0} : {1}"),
+  ("abs",      "float",       "@fabs({0})"),
+  ("abs",      "signed",      "{0} < 0 ? ({T})(0 - ({W}){0}) : {0}"),
+  ("round",    "float",       "@rint({0})"),                  # half to even; C's round is half away from 0
+  ("pow",      "float",       "@pow({0}, {1})"),
+  ("pow",      "signed",      "if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0; {W} r = 1, x = ({W})a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
+  ("pow",      "unsigned",    "{W} r = 1, x = a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
+  ("exp2 log2 sin sqrt exp log cos tanh erf atan rsqrt floor ceil trunc", "float", "@{op}({0})"),
+  ("abs floor ceil trunc round", "int bool", "({0})"),
+)
+
+HELPERS = {  # functions that spellings call by name; the languages add how bits become numbers
+  "round_f16":  "INLINE float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }",
+  "round_bf16": "INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }",
+}
+
+# What undefined behaviour leaves to a compiler that has no -fwrapv: signed sums wrap through unsigned ones. And numbers
+# that no int holds are cut to 32 bits as everywhere; these languages' own conversions saturate.
+WRAPPING: tuple[Row, ...] = (
+  ("add",      "i32 i64",     "({T})(({W}){0} + ({W}){1})"),
+  ("mul",      "i32 i64",     "({T})(({W}){0} * ({W}){1})"),
+  ("cast",     "float>small i32 u32", "({T})({I}){0}"),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+  """What a device's language calls things: plain data, but for how it writes vectors."""
+
+  name: str
+  rows: tuple[Row, ...]
+  types: Mapping[DType, str]  # in registers; what is missing the language lacks
+  storage: Mapping[DType, str]  # in memory, where it is not the register's
+  helpers: Mapping[str, str]  # definitions by name, of what the rows call
+  prelude: str  # what a source begins with; defines INLINE
+  function: str  # a math function's name, from {op} and {f}
+  head: str  # how a kernel opens: {name}, {params}
+  param: str  # one of them: {const}, {T}, {name}, its number {n}
+  error: str  # the parameter that holds the error word, where there is one
+  between: str  # the parameters
+  par: str  # how a loop that runs in parallel opens: {i}, {n}
+  raise_: str  # sets the error word: {guard}, {size}, {index}
+  spaces: Mapping[str, str]  # stage memory: {T}, {name}, {n}
+  staged: Mapping[DType, DType] = field(default_factory=dict)  # what stages hold as another type
+  long: str = "L"  # ends a 64-bit literal
+  most_params: int = 1 << 10
+  width: int = 1  # elements of a vector register; 1: lanes are scalars
+  vector_rows: tuple[Row, ...] = ()
+  speller: type[Spelling] | None = None  # that writes vectors
+  found: dict = field(default_factory=dict, repr=False)  # rows that were looked up
+
+  def spelling(self) -> Spelling:
+    """A fresh set of helper functions, and what fills it."""
+    return (self.speller or Spelling)(self)
+
+  def row(self, op: str, of: DType, d: DType, wide: bool) -> Text | None:
+    key = op, of, d, wide
+    if key not in self.found:
+      rows = self.vector_rows if wide else self.rows
+      self.found[key] = next((text for ops, types, text in rows if op in ops.split() and matches(op, types, of, d)), None)
+    return self.found[key]
+
+  def identifiers(self) -> frozenset[str]:
+    """The words that its spellings use: no range or parameter may be called so."""
+    if "words" not in self.found:
+      texts = [t for _, _, t in (*self.rows, *self.vector_rows) if isinstance(t, str)]
+      texts += [*self.types.values(), *self.storage.values(), *self.helpers.values(), *self.spaces.values()]
+      texts += [self.prelude, self.function, self.head, self.param, self.error, self.par, self.raise_]
+      names = [op for ops, _, _ in self.rows for op in ops.split()]
+      self.found["words"] = frozenset(w for w in (*re.findall(r"[A-Za-z_]\w*", " ".join(texts)), *names) if len(w) > 2)
+    return self.found["words"]
+
+
+def matches(op: str, types: str, of: DType, d: DType) -> bool:
+  left, _, right = types.partition(">")
+  return (of in kinds(left) or (op not in CONVERSIONS and held(of) in kinds(left) and of in HALVES)) and (not right or d in kinds(right))
+
+
+@lru_cache(None)
+def kinds(words: str) -> frozenset[DType]:
+  return frozenset(d for w in words.split() for d in KINDS[w])
+
+
+SLOT = re.compile(r"\{([A-Zfo]\w*)\}|@(\w+|\{op\})")
+
+
+class Spelling:
+  """One kernel's operations in a language; `helpers` are the functions that they call, each after those that it calls."""
+
+  def __init__(self, lang: Language):
+    self.lang = lang
+    self.helpers: dict[str, str] = {}
+
+  # ---------------------------------------------------------------- types and numbers
+
+  def type(self, d: DType, width: int = 1) -> str:
+    """What a register of this type is called."""
+    if d not in self.lang.types:
+      raise RenderError(f"{self.lang.name} has no {d.name}: cast it to another type, or use a device that has it")
+    return self.lang.types[d]
+
+  def memory(self, d: DType, staged: bool = False) -> str:
+    """What an element in memory is called."""
+    if staged:
+      d = self.lang.staged.get(d, d)
+    return self.lang.storage.get(d) or self.type(d)
+
+  def literal(self, value: float | bool, d: DType) -> str:
+    if d.kind == "f":
+      self.type(d)
+      f = "f" if held(d) is dtypes.float32 else ""
+      if math.isfinite(value):
+        return f"{float(value)!r}{f}"
+      return ("-" if value < 0 else "") + self.operation("nan" if math.isnan(value) else "inf", (d,), d)
+    suffix = ("u" if d.kind == "u" else "") + (self.lang.long if d.itemsize == 8 else "")
+    value = int(value)
+    if d.kind == "i" and value == -(1 << (8 * d.itemsize - 1)):
+      return f"({value + 1}{suffix} - 1)"
+    return f"{value}{suffix}"
+
+  # ---------------------------------------------------------------- memory
+
+  def load(self, p: str, i: str, d: DType, width: int = 1) -> str:
+    return self.operation("load", (d,), d).format(p, i)
+
+  def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
+    return self.operation("store", (d,), d).format(p, i, x)
+
+  # ---------------------------------------------------------------- operations
+
+  def spell(self, u: UOp, width: int = 1) -> str:
+    """A format string for the operands of u, each of which is evaluated once."""
+    divisor = u.src[1].arg if u.op == "div" and u.dtype.kind in "iu" and u.src[1].op == "const" else 0
+    if divisor > 0 and divisor.bit_count() == 1:  # of negative numbers too: both round towards minus infinity
+      return f"({{0}} >> {divisor.bit_length() - 1})"
+    return self.operation(u.op, tuple(s.dtype for s in u.src), u.dtype, width)
+
+  def operation(self, op: str, sources: tuple[DType, ...], d: DType, width: int = 1) -> str:
+    of = sources[0] if op in CONVERSIONS else sources[-1]
+    text = self.lang.row(op, of, d, width > 1)
+    if text is None and (width == 1 or self.lang.row(op, of, d, False) is None):
+      raise RenderError(f"{self.lang.name} has no spelling for {op} of {of.name}")
+    if isinstance(text, str) and "return" not in text and not any(text.count(f"{{{n}}}") > 1 for n in range(3)):
+      return self.fill(text, op, of, d, width)
+    name = op + "_" + (f"{of.short}_{d.short}" if op in CONVERSIONS else of.short if of is dtypes.bool else held(of).short)
+    name += f"x{width}" if width > 1 else ""
+    if name not in self.helpers:
+      made = self.define(name, op, sources, d, width, text)
+      self.helpers[name] = made  # after those that it calls
+    return name + "(" + ", ".join(f"{{{n}}}" for n in range(len(sources))) + ")"
+
+  def fill(self, text: str, op: str, of: DType, d: DType, width: int) -> str:
+    """A row's text with everything but the operands in place, and the helpers that it names."""
+
+    def slot(m: re.Match[str]) -> str:
+      if m[2]:
+        name = m[2].replace("{op}", op)
+        return self.lang.function.format(op=name, f="f" if held(of) is dtypes.float32 else "")
+      return self.slot(m[1], op, of, d, width)
+
+    if "{" in text or "@" in text:
+      text = SLOT.sub(slot, text)
+    self.need(text)
+    return text
+
+  def slot(self, name: str, op: str, of: DType, d: DType, width: int) -> str:
+    if name == "T":
+      return self.type(d, width)
+    if name == "W":
+      return self.type(dtypes.uint64 if d.itemsize == 8 else dtypes.uint32)
+    return {"I": self.lang.types[dtypes.index], "f": "f" if held(of) is dtypes.float32 else "", "op": op}[name]
+
+  def need(self, text: str) -> None:
+    for word in re.findall(r"[A-Za-z_]\w*", text):
+      if word in self.lang.helpers and word not in self.helpers:
+        self.need(self.lang.helpers[word].replace(word, ""))
+        self.helpers[word] = self.lang.helpers[word]
+
+  def define(self, name: str, op: str, sources: tuple[DType, ...], d: DType, width: int, text: Text | None) -> str:
+    """The inline function for what has no expression."""
+    of = sources[0] if op in CONVERSIONS else sources[-1]
+    names = "abc"[: len(sources)]
+    result, each = self.type(d, width), [self.type(s, width) for s in sources]
+    if text is None:
+      body = self.each_lane(op, sources, d, width, names)
+    elif isinstance(text, str):
+      text = text if "return" in text else f"return {text};"
+      body = self.fill(text, op, of, d, width)
+      for n, a in enumerate(names):
+        body = body.replace(f"{{{n}}}", a)
+    else:
+      body = self.from_nodes(text, held(of), names, width)
+    return f"INLINE {result} {name}({', '.join(f'{t} {a}' for t, a in zip(each, names))}) {{ {body} }}"
+
+  def from_nodes(self, make: Callable[..., UOp], d: DType, names: str, width: int) -> str:
+    """A body that is made of nodes."""
+    xs = [uop("param", d, (), (n, ())) for n in names]
+    root = make(*xs)
+    ref: dict[UOp, str] = dict(zip(xs, names))
+    lines: list[str] = []
+    for u in toposort(root):
+      if u in ref:
+        continue
+      if u.op == "const":
+        s = self.literal(u.arg, u.dtype)
+        ref[u] = self.splat(s, u.dtype) if width > 1 else s
+        continue
+      ref[u] = f"t{len(lines)}"
+      lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {self.spell(u, width).format(*(ref[s] for s in u.src))};")
+    return " ".join(lines) + f" return {ref[root]};"
+
+  # ---------------------------------------------------------------- vectors: of languages that have them
+
+  def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
+
+  def splat(self, s: str, d: DType) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
+
+  def transpose(self, d: DType) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
