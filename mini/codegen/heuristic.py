@@ -154,7 +154,7 @@ def stream(w: Writer, machine: Machine) -> None:
     if r is None:
       continue
     vectorize(w, owner, r, machine)
-    done |= {key(u) for u in owners(w.kernel) if any(rname(x).startswith(rname(r)) for x in closed(u)) and u.op == owner.op}
+    done |= {f"{owner.op} {rname(r)}{suffix}" for suffix in ("o", "v", ".rest")}  # what it has become
   parallel(w, machine)
 
 

@@ -170,7 +170,7 @@ class Multiply(Indexing):
       fail(
         ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key
       )
-    scores = (self * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)).matmul(key.mT)
+    scores = self.matmul(key.mT) * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
     if is_causal:
       see = Handle._new(graph.expand_to(below(scores.shape[-2], scores.shape[-1], 0), scores.shape))
       scores = see.where(scores, -math.inf)
