@@ -21,12 +21,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.program import Program
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
+from mini.ir.rules import rules_here
 from mini.ir.uop import UOp, const, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
@@ -127,9 +129,8 @@ class Trace:
     self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
     self.leaves: set[int] = set()  # serials of the memory of `outer`
 
-  def __enter__(self) -> Trace:
+  def __enter__(self) -> None:
     local.current = self  # type: ignore[assignment]
-    return self
 
   def __exit__(self, *exception: object) -> None:
     local.current = None
@@ -159,8 +160,9 @@ class Trace:
         t._trace.escaped(t)
       if leaf_of(base(t._uop)) is None:
         t.realize()
-      if any(t._uop is node for node in self.outer.values() if node.op == "buffer"):
-        t.assign(Tensor(buffer(t._uop.arg[0].copy(), t.shape, t.dtype)))  # two zeros: they will become different
+      node = unmarked(t._uop)
+      if node.op == "buffer" and any(unmarked(u) is node for u in self.outer.values()):
+        t.assign(Tensor(buffer(node.arg[0].copy(), t.shape, t.dtype)))  # two zeros, which will become different
     if needs(t._uop) and not t._is_own_tag():
       if local.gradients:
         raise JitError(
@@ -214,6 +216,10 @@ class Place(NamedTuple):
   of: Tensor | int
   grad: bool = False
 
+  @property
+  def is_argument(self) -> bool:
+    return isinstance(self.of, int) and not self.grad
+
   def find(self, args: Sequence[Tensor]) -> Tensor:
     t = args[self.of] if isinstance(self.of, int) else self.of
     return t._grad if self.grad else t  # type: ignore[return-value]
@@ -258,13 +264,13 @@ class Routine:
         )
     number = {s: n for n, s in enumerate(stand_ins.values())}
     owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
-    places = {t: Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in trace.outer}
-    self.places = list(places.values())
+    self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in trace.outer]
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
     self.result = mapped(lambda _: SLOT, result)
     self.graded = [(Place(number.get(t, t)), g is not None) for t, g in changed.items()]
-    self.updated = [self.places.index(places[t]) for t in updated]
+    at = {t: n for n, t in enumerate(trace.outer)}
+    self.updated = [at[t] for t in updated]
     self.known = [layout(t) for t in trace.outer]
     self.last = [-1] * len(self.places)  # serials of the nodes that were found to be of these layouts
     self.plan([leaf_beneath(t) for t in trace.outer], nodes)
@@ -279,36 +285,38 @@ class Routine:
     self.home = [leaves.index(leaf) for leaf in outer]
     self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
 
-    first = len(nodes) - len(self.updated)
-    used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, is kept as views of it
-    for u in dict.fromkeys(map(unmarked, nodes[first - sum(has for _, has in self.graded) :])):
+    first = len(nodes) - len(self.updated)  # of the new values
+    kept = first - sum(has for _, has in self.graded)  # of what stays: gradients and new values
+    used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, stays as views of it
+    for u in dict.fromkeys(map(unmarked, nodes[kept:])):
       used[base(u)] = used.get(base(u), 0) + numel(u)
     whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
-    roots = [base(u) if leaf_of(base(u)) or base(u) in whole else unmarked(u) for u in nodes]
-    memory_of = [leaf_of(root) or root for root in roots]
-    computed = list(dict.fromkeys(u for u in memory_of if leaf_of(u) is None))
+    roots = [base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else unmarked(u) for n, u in enumerate(nodes)]
+    sources = [leaf_of(root) or root for root in roots]
+    computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
     live = [u for u in computed if numel(u)]
     graph = Numbered(live, lift=False, device=self.device)
 
-    fixed = list(dict.fromkeys(u for u in (*graph.leaves, *memory_of) if leaf_of(u) and u not in leaves))
+    fixed = list(dict.fromkeys(u for u in (*graph.leaves, *sources) if leaf_of(u) and u not in leaves))
     number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
+    self.made = len(leaves) + len(fixed)
     self.fixed = [u.arg[0] for u in fixed]
     self.kinds = [(u.dtype, shape(u)) for u in number]
     self.inputs = [number[u] for u in graph.leaves]
     self.outputs = [number[u] for u in live]
-    self.results = [Result(number[m], steps_from(root, u)) for m, root, u in zip(memory_of, roots, nodes)]
+    self.results = [Result(number[u], steps_from(root, node)) for u, root, node in zip(sources, roots, nodes)]
     self.needed = {*self.inputs, *(r.memory for r in self.results)}
 
-    kept = {r.memory for r in self.results}  # an old value that is a result, too
+    old_values = {r.memory for r in self.results}  # that are results, too
     inout: dict[int, int] = {}
-    for i, u in zip(self.updated, memory_of[first:]):
+    for i, u in zip(self.updated, sources[first:]):
       old = self.home[i]
-      same = self.kinds[old] == self.kinds[number[u]]
-      if u in live and same and old in self.inputs and old not in kept:
+      if u in live and old in self.inputs and old not in old_values and self.kinds[old] == self.kinds[number[u]]:
         inout.setdefault(live.index(u), self.inputs.index(old))
     self.program = Program(graph.roots, len(graph.leaves), self.device, inout) if live else None
-    inplace = self.program.inplace if self.program else {}
-    self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {output: the memory it is in}
+    inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
+    self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
+    self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
 
   def fits(self, args: Sequence[Tensor]) -> bool:
     """Is what this routine relies on still so? Otherwise the function is traced again."""
@@ -322,8 +330,8 @@ class Routine:
       t = found[n]
       if t is None:
         return False
-      if isinstance(self.places[n].of, int) and not self.places[n].grad:
-        continue  # an argument: looked up by its shape and type
+      if self.places[n].is_argument:
+        continue  # looked up by its shape and type
       if leaf_of(base(t._uop)) is None:
         t.realize()
       if layout(t) != self.known[n]:
@@ -337,12 +345,11 @@ class Routine:
   def __call__(self, args: Sequence[Tensor]) -> Any:
     found = [place.find(args) for place in self.places]
     updated = [found[i] for i in self.updated]
-    memory: list[Any] = [
-      memory_beneath(found[holders[0]], args) if n in self.needed else None
-      for n, holders in enumerate(self.holders)
-    ]
-    memory += self.fixed
-    memory += [None] * (len(self.kinds) - len(memory))
+    memory: list[Any] = [None] * len(self.kinds)
+    for n, (i, *_) in enumerate(self.holders):
+      if n in self.needed:
+        memory[n] = memory_of(found[i], self.places[i].is_argument)
+    memory[len(self.holders) : self.made] = self.fixed
     inplace = set(self.taken.values())
     before = [None if self.home[i] in inplace else t._uop for i, t in zip(self.updated, updated)]
     ran: list[int] = []
@@ -352,7 +359,7 @@ class Routine:
         place.find(args)._grad = None
       self.launch(memory, ran)
       return self.deliver(memory, updated, args)
-    except BaseException:  # Ctrl-C, an index out of bounds, no memory: either all tensors have new values, or none
+    except BaseException:  # Ctrl-C, no memory, an index out of bounds: all tensors have new values, or none
       if ran:
         self.deliver(memory, updated, args)
       else:
@@ -360,21 +367,20 @@ class Routine:
       raise
 
   def launch(self, memory: list[Any], ran: list[int]) -> None:
-    """Compute what is computed. ran: gets the error word when all of it has run."""
+    """Compute what is computed. ran: gets an entry when all of it has run."""
     for new, old in self.taken.items():
       own(memory, old)
       memory[new] = memory[old]
-    for n in range(len(memory) - len(self.kinds), len(self.kinds)):
-      if memory[n] is None and n >= len(self.holders):
+    for n in range(self.made, len(memory)):
+      if memory[n] is None and n not in self.same:
         dtype, s = self.kinds[n]
         memory[n] = Buffer(self.device, dtype, prod(s))
+    for n, equal in self.same.items():
+      memory[n] = memory[equal]
     if self.program is None:
       ran.append(0)
     else:
-      outputs = [memory[self.outputs[m]] for m in self.program.same]
-      for n, b in zip(self.outputs, outputs):
-        memory[n] = b
-      self.program.run([memory[n] for n in self.inputs], outputs, ran=ran)
+      self.program.run([memory[n] for n in self.inputs], [memory[n] for n in self.outputs], ran=ran)
 
   def node(self, memory: list[Any], n: int, steps: Steps) -> UOp:
     dtype, s = self.kinds[n]
@@ -393,7 +399,7 @@ class Routine:
     return out
 
   def restore(self, memory: list[Any], updated: list[Tensor], before: list[UOp | None]) -> None:
-    """Everything as it was before the call."""
+    """The old values; but gradients that would have been replaced are gone, for their memory's sake."""
     nodes = []
     for t, node, i in zip(updated, before, self.updated):
       if node is None:
@@ -402,3 +408,129 @@ class Routine:
         node = tagged(t, node) if passes == "leaf" else node
       nodes.append(node)
     rebind(updated, nodes)
+
+
+def memory_of(t: Tensor, whole: bool) -> Buffer:
+  """The memory that a tensor is a view of; or, if `whole`, that holds the tensor alone."""
+  leaf = t._leaf() if whole else leaf_beneath(t)
+  return (leaf or realize([unmarked(t._uop)])[0]).arg[0]
+
+
+def own(memory: list[Any], n: int) -> None:
+  """Make the n-th memory one that nobody else sees: itself, or a copy."""
+  b = memory[n]
+  alive = weakref.ref(b)
+  memory[n] = Buffer.over(b.memory, b.device, b.dtype, b.size)
+  del b
+  other = alive()
+  if other is not None:
+    memory[n] = other
+    memory[n] = other.copy()
+
+
+SLOT = object()  # where a tensor stands in what a function returned
+
+
+def filled(tree: Any, values: Iterator[UOp]) -> Any:
+  """The function's result with new tensors in its slots."""
+  if tree is SLOT:
+    return Tensor(next(values))
+  if isinstance(tree, dict):
+    return {k: filled(v, values) for k, v in tree.items()}
+  if isinstance(tree, (list, tuple)):
+    items = [filled(v, values) for v in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+  return tree
+
+
+# ---------------------------------------------------------------- the decorator
+
+
+def jit(fn: Callable | None = None) -> Callable:
+  """Capture a function of tensors - part of a training step, or all of it - as one routine.
+
+  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given as
+  an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked up by.
+  What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters, optimizer
+  state, the random generator) are read anew, and updated where the function assigns to them: in place, unless somebody
+  still holds the old value. Results of earlier calls are never overwritten.
+
+  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError. Gradients
+  are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is not captured:
+  then the function just runs.
+
+  >>> w = Tensor([1.0, 2.0])
+  >>> @jit
+  ... def step(x, lr):
+  ...   w.assign(w - lr * x)
+  ...   return (w * x).sum()
+  >>> step(Tensor([1.0, 1.0]), 0.5).item(), step(Tensor([1.0, 1.0]), 1.0).item()
+  (2.0, 0.0)
+  """
+  if fn is None:
+    return jit
+  captured: dict[Any, list[Routine]] = {}
+
+  @functools.wraps(fn)
+  def run(*args: Any, **kwargs: Any) -> Any:
+    if local.current is not None:
+      return fn(*args, **kwargs)
+    found: dict[Tensor, int] = {}
+    mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
+    if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
+      return fn(*args, **kwargs)
+    device = next((t.device for t in found), Device.DEFAULT)
+    tree = with_numbers((args, kwargs), found, device)
+    tensors = list(found)
+    with _lock:
+      if tensors:
+        tensors[0].realize(*tensors[1:])
+      kinds = tuple((t.shape, t.dtype, t.requires_grad) for t in tensors)
+      modes = (device, local.gradients, Tensor.training, config.NOOPT, rules_here())
+      routines = captured.setdefault((signature(tree, found), kinds, modes), [])
+      routine = next((r for r in routines if r.fits(tensors)), None)
+      if routine is None:
+        routine = Routine(fn, tree, tensors, device)
+        routines.insert(0, routine)
+        del routines[CAPTURES:]
+      return routine(tensors)
+
+  run.captured = captured  # type: ignore[attr-defined]
+  return run
+
+
+TinyJit = jit
+_lock = threading.RLock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def with_numbers(tree: Any, found: dict[Tensor, int], device: str) -> Any:
+  """The arguments with numbers and arrays as tensors, which join `found`."""
+  if isinstance(tree, dict):
+    return {k: with_numbers(v, found, device) for k, v in tree.items()}
+  if isinstance(tree, (list, tuple)):
+    items = [with_numbers(v, found, device) for v in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+  if isinstance(tree, (int, float, np.generic, np.ndarray)) and not isinstance(tree, bool):
+    t = Tensor(tree, device=device)
+    found[t] = len(found)
+    return t
+  return tree
+
+
+def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
+  """What of the arguments a capture depends on, besides the shapes and types of tensors."""
+  if isinstance(tree, Tensor):
+    return ("tensor", number[tree])  # the same tensor twice is one
+  if isinstance(tree, dict):
+    return ("dict", *((k, signature(v, number)) for k, v in tree.items()))
+  if isinstance(tree, (list, tuple)):
+    return (type(tree), *(signature(v, number) for v in tree))
+  try:
+    hash(tree)
+  except TypeError:
+    raise JitError(
+      f"an argument of a jitted function is a {type(tree).__name__}: give tensors, numbers, lists, tuples, dicts, "
+      "or what can be a key of a dict"
+    ) from None
+  return (type(tree), tree)

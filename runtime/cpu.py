@@ -332,9 +332,15 @@ class Sequence:
     if not self.address:
       raise MemoryError(f"the CPU cannot allocate a sequence of {self.ncalls:,} calls")
 
-  def run(self, handles: Many[Memory]) -> int:
-    """Runs everything with `handles[i]` in slot i; returns the error word, 0 when all went well."""
-    return self.native.run(self.address, self.pack(*[h.address for h in handles[: self.nslots]]), None)
+  def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
+    """Runs everything with `handles[i]` in slot i; returns the error word, 0 when all went well.
+
+    done: gets the error word, too. After a Ctrl-C it tells whether everything has run, or nothing.
+    """
+    done = [] if done is None else done
+    slots = self.pack(*[h.address for h in handles[: self.nslots]])
+    done.extend(map(self.native.run, (self.address,), (slots,), (None,)))  # one call into C: no signal in between
+    return done[-1]
 
   def profile(self, handles: Many[Memory]) -> list[float]:
     """The same; the seconds that each call took."""

@@ -1,6 +1,8 @@
 """Memory on a device, as the engine sees it: a type, a number of elements, and the device's handle."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mini.engine.device import Device
@@ -25,6 +27,13 @@ class Buffer:
     """A buffer with a copy of the array's elements."""
     b = Buffer(device, dtype, array.size)
     b.write(array)
+    return b
+
+  @staticmethod
+  def over(memory: Any, device: str, dtype: DType, size: int) -> Buffer:
+    """A buffer of memory that another one had."""
+    b = object.__new__(Buffer)
+    b.memory, b.device, b.dtype, b.size = memory, device, dtype, size
     return b
 
   def write(self, array: np.ndarray) -> None:

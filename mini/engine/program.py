@@ -95,7 +95,7 @@ def cost(k: UOp) -> tuple[int, int]:
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that this device has not seen, compiled together."""
   info = opened.shim.info
-  machine = Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes)
+  machine = Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes)
   known = opened.plain if config.NOOPT else opened.compiled
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
@@ -227,12 +227,17 @@ class Program:
     self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
     self.temporaries = {name: (at, size[name]) for name, at in offsets.items()}
 
-  def run(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"") -> None:
+  def run(
+    self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"", ran: list[int] | None = None
+  ) -> None:
     """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. outputs[n] is left alone where `same[n]` is
-    another: its value is there. IndexError if a guard fired."""
+    another: its value is there. ran: gets an entry when all has run, even if Ctrl-C comes then. IndexError if a guard fired."""
     watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
+    ran = [] if ran is None else ran
     if self.device == "INTERP":
-      return self.interpret(inputs, outputs, numbers, watched)
+      self.interpret(inputs, outputs, numbers, watched)
+      ran.append(0)
+      return
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
     if numbers or self.arena_bytes:
@@ -244,9 +249,10 @@ class Program:
     if watched:
       from mini.engine import watch
 
-      error = watch.run(self, handles)
+      ran.append(watch.run(self, handles))
     else:
-      error = self.sequence.run(handles)
+      self.sequence.run(handles, ran)
+    error = ran[-1]
     stats["kernels"] += len(self.launches)
     if error:
       raise IndexError(f"index {(error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32)} is out of bounds for an axis of size {error >> 32}")

@@ -6,6 +6,7 @@ learning rate, a step count): a loop that builds the same graph again with other
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from mini.types import to_storage
 PROGRAMS = 256  # structures that are remembered
 _programs: dict[tuple, Any] = {}
 _lock = threading.RLock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def leaf_of(u: UOp) -> UOp | None:
@@ -89,7 +91,9 @@ class Numbered:
         continue
       leaf = leaf_of(u)
       if leaf is not None:
-        memo[u] = self.leaf(leaf, shape(u))
+        if leaf not in memo:
+          memo[leaf] = self.leaf(leaf)
+        memo[u] = memo[leaf]
       elif u.op == "const":
         memo[u] = self.number(u) if lift and varies(u) else u
       elif done:
@@ -100,7 +104,7 @@ class Numbered:
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
     self.roots = [memo[u] for u in roots]
 
-  def leaf(self, u: UOp, s: tuple[int, ...]) -> UOp:
+  def leaf(self, u: UOp) -> UOp:
     b = u.arg[0]
     if self.device and b.device != self.device:
       from runtime.base import DeviceError
@@ -108,7 +112,7 @@ class Numbered:
       raise DeviceError(f"one computation reads memory of two devices, {self.device} and {b.device}: copy one with .to()")
     self.device = b.device
     self.leaves.append(u)
-    return buffer(f"in{len(self.leaves) - 1}", s, u.dtype)
+    return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
 
   def number(self, u: UOp) -> UOp:
     self.numbers.append(u)

@@ -7,6 +7,7 @@ What the nodes of a tensor graph mean stands in graph.py, what those of a kernel
 """
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
@@ -48,6 +49,7 @@ NOTHING: frozenset[UOp] = frozenset()
 _interned: WeakValueDictionary[tuple, UOp] = WeakValueDictionary()
 _serial = count()
 _lock = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def uop(op: str, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:

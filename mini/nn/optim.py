@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from mini.nn.state import LANES, StateError, get_state_dict, lay, pack, part_of,
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, no_grad
 from mini.tensor.handle import Handle, fail, wide
-from mini.tensor.trace import local
+from mini.tensor.trace import local, outside
 from mini.types import MiniError, ShapeError, dtypes
 
 Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
@@ -47,16 +46,6 @@ class Group(dict):
       else:
         value = rate.assign(Tensor(float(value), dtype=rate.dtype, device=rate.device))
     super().__setitem__(name, value)
-
-
-@contextmanager
-def outside() -> Iterator[None]:
-  """Memory is arranged at once, even while `jit` traces a step."""
-  tracer, local.current = local.current, None
-  try:
-    yield
-  finally:
-    local.current = tracer
 
 
 class Bucket:
@@ -215,13 +204,19 @@ class Optimizer:
 
   def _active(self) -> list[Bucket]:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
+    has = {p for p in self._all() if p.grad is not None}
+    with outside():
+      return self._parted(has)
+
+  def _parted(self, has: set[Tensor]) -> list[Bucket]:
+    """The buckets whose parameters have a gradient; others are parted."""
     known = {p for b in self._buckets for p in b.params}
-    late = [p for p in self._all() if p not in known and p.grad is not None]
+    late = [p for p in self._all() if p not in known and p in has]
     if late:
       self._adopt(late)
     found: list[Bucket] = []
     for b in list(self._buckets):
-      given = [p.grad is not None for p in b.params]
+      given = [p in has for p in b.params]
       if not any(given):
         continue
       if not all(given):
@@ -252,8 +247,9 @@ class Optimizer:
     with no_grad():
       made: list[tuple[Bucket, Tensor, Tensor]] = []
       pending: dict[Tensor, None] = {}
-      with outside():
-        active = self._active()
+      active = self._active()
+      if local.current is not None:
+        local.current.relies(self._settings)
       for b in active:
         refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
         new, g = self._step(b)
@@ -292,6 +288,14 @@ class Optimizer:
         b.gather()
     for p in self._all():
       p.grad = None
+
+  def _settings(self) -> Hashable:
+    """What a traced step depends on besides tensors: numbers, and which tensors the learning rates are."""
+
+    def fixed(x: Any) -> Any:
+      return id(x) if isinstance(x, Tensor) else tuple(map(id, x)) if isinstance(x, list) else x
+
+    return tuple((name, fixed(x)) for group in self.param_groups for name, x in group.items())
 
   # ---------------------------------------------------------------- learning rates
 

@@ -143,6 +143,13 @@ def needs(u: UOp) -> bool:
   return got
 
 
+def tagged(handle: Handle, u: UOp) -> UOp:
+  """u as the node of a leaf that gradients are taken of."""
+  tag = graph.tag(u)
+  tag.memo["owner"] = weakref.ref(handle)
+  return tag
+
+
 def untagged(u: UOp) -> UOp:
   while u.op == "tag":
     u = u.src[0]
@@ -220,7 +227,7 @@ class Handle:
   __array_priority__ = 1000  # so that array + tensor is a tensor
   _final: type[Tensor]  # the Tensor class, set where that is defined
   _uop: UOp
-  grad: Tensor | None  # what backward() has accumulated
+  _grad: Tensor | None
   _where: tuple[str, int]
   _losses: tuple[weakref.ref, ...]  # of a gradient: the losses that it came from
   _trace: Tracer | None  # the trace in which it was made
@@ -242,7 +249,7 @@ class Handle:
       self.requires_grad_()
 
   def _settle(self, node: UOp, where: tuple[str, int]) -> None:
-    self._uop, self._where, self.grad, self._losses, self._spent = node, where, None, (), False
+    self._uop, self._where, self._grad, self._losses, self._spent = node, where, None, (), False
     self._trace = local.current
 
   @staticmethod
@@ -261,6 +268,8 @@ class Handle:
     """The graph node (mini/ir/graph.py)."""
     if local.current is not None:
       local.current.read(self)
+    elif self._trace is not None:
+      self._trace.escaped(self)
     return self._uop
 
   @uop.setter
@@ -268,6 +277,19 @@ class Handle:
     if local.current is not None:
       local.current.rebind(self)
     self._uop = node
+
+  @property
+  def grad(self) -> Tensor | None:
+    """What backward() has accumulated."""
+    if local.current is not None:
+      local.current.gradient(self, looks=True)
+    return self._grad
+
+  @grad.setter
+  def grad(self, value: Tensor | None) -> None:
+    if local.current is not None:
+      local.current.gradient(self, looks=False)
+    self._grad = value
 
   @property
   def made(self) -> str:
@@ -369,6 +391,9 @@ class Handle:
     if local.current is not None:
       local.current.realize(tensors)
       return self  # type: ignore[return-value]
+    for t in tensors:
+      if t._trace is not None:
+        t._trace.escaped(t)
     losses = [
       loss for t in tensors if t.grad is not None for ref in t.grad._losses if (loss := ref()) is not None
     ]
@@ -562,8 +587,7 @@ class Handle:
 
   def _tag(self, node: UOp) -> None:
     """Make this handle a leaf that gradients are taken of."""
-    self.uop = graph.tag(node)
-    self._uop.memo["owner"] = weakref.ref(self)
+    self.uop = tagged(self, node)
 
   @property
   def requires_grad(self) -> bool:

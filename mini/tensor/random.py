@@ -16,6 +16,7 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
 from mini.tensor.handle import Handle, fail
+from mini.tensor.trace import outside
 from mini.types import DTypeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Generator:
   def blocks(self, shape: tuple[int, ...]) -> UOp:
     """A uint64 with 64 random bits for each element; advances the count."""
     if not self.seeded:  # not when mini is imported: that would open the device
-      self.seed(int.from_bytes(os.urandom(8), "little"))
+      with outside():  # or a jitted function would begin anew at each call
+        self.seed(int.from_bytes(os.urandom(8), "little"))
     calls = self.calls.uop
     counter = graph.alu(
       "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))

@@ -6,6 +6,8 @@ While `jit` traces a function it sets `local.current`; every handle then reports
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
@@ -24,8 +26,17 @@ class Tracer(Protocol):
   def realize(self, handles: list[Handle]) -> None:
     """`realize()` was called; nothing is computed while tracing."""
 
+  def gradient(self, handle: Handle, looks: bool) -> None:
+    """The handle's `.grad` is looked at, or about to be set."""
+
+  def relies(self, on: Callable[[], Hashable]) -> None:
+    """What is traced depends on this Python value: a learning rate's tensor, a number that may be set."""
+
   def value(self, handle: Handle, what: str) -> NoReturn:
     """`what` (`item()`, `numpy()`, ...) asked for a value, which a trace has not: raises."""
+
+  def escaped(self, handle: Handle) -> None:
+    """The handle was made in this trace, which is over: raises if its value depends on what was traced."""
 
 
 class _Local(threading.local):
@@ -34,3 +45,13 @@ class _Local(threading.local):
 
 
 local = _Local()
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+  """What is done at once, even while a function is traced."""
+  tracer, local.current = local.current, None
+  try:
+    yield
+  finally:
+    local.current = tracer
