@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from generate import generate
 
-from mini import Tensor, jit, nn
+from mini import Context, Tensor, jit, nn
 
 TOLERANCE = 1e-4
 
@@ -47,10 +47,12 @@ def check(w, tokens, targets, expected, heads=ref.HEADS):
   np.testing.assert_allclose(losses, expected["losses"], atol=TOLERANCE, rtol=TOLERANCE)
 
 
-def test_as_in_the_fixture():
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+def test_as_in_the_fixture(device):
   f = np.load(ref.FIXTURE)
   w = {name[2:]: f[name] for name in f.files if name.startswith("w.")}
-  check(w, f["tokens"].astype(np.int64), f["targets"].astype(np.int64), f)
+  with Context(DEV=device):
+    check(w, f["tokens"].astype(np.int64), f["targets"].astype(np.int64), f)
 
 
 def test_as_pytorch(rng):
