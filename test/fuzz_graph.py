@@ -167,7 +167,7 @@ def disagreement(seed: int) -> str | None:
   """What went wrong for this seed, or None."""
   outs, data, rng = program(seed)
   want = evaluate(list(outs.values()), lambda u: data[u.arg[0]])
-  kernels, aliases = schedule({n: split_reductions(u) for n, u in outs.items()})
+  kernels, aliases = schedule(dict(zip(outs, split_reductions(list(outs.values())))))
   for recipes in ("none", "heuristic", "random"):
     notes, got = [f"seed {seed}, recipes: {recipes}"], dict(data)
     try:

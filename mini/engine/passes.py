@@ -72,7 +72,8 @@ def in_other_words(graph: UOp) -> dict[UOp, UOp]:
 def schedule_pass(graph: UOp) -> list[UOp]:
   """Kernels that are equal up to their memory become one, which is run several times."""
   table = in_other_words(graph)
-  outputs = {f"out{n}": split_reductions(substitute(o, table)) for n, o in enumerate(graph.src)}
+  split = split_reductions([substitute(o, table) for o in graph.src])
+  outputs = {f"out{n}": o for n, o in enumerate(split)}
   kernels, aliases = schedule(outputs)
   if aliases:  # an output that equals another is copied
     outputs = {n: uop("stage", o.dtype, (o,)) if n in aliases else o for n, o in outputs.items()}

@@ -155,7 +155,7 @@ def check(stage: str, programs: Sequence[UOp]) -> None:
 
 def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
-  kernels, aliases = schedule({f"out{n}": split_reductions(o) for n, o in enumerate(graph.src)})
+  kernels, aliases = schedule({f"out{n}": o for n, o in enumerate(split_reductions(graph.src))})
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
   for n, i in inout.items():

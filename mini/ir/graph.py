@@ -16,16 +16,15 @@ from math import prod
 from typing import Any
 
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
-from mini.ir.uop import UOp, const, toposort, uop
+from mini.ir.uop import UOp, const, unknown, uop
 from mini.types import DType, DTypeError, ShapeError, dtypes
 
 
 def shape(u: UOp) -> tuple[int, ...]:
   got = u.memo.get("shape")
   if got is None:
-    for n in [u] if all("shape" in s.memo for s in u.src) else toposort(u):
-      if "shape" not in n.memo:
-        n.memo["shape"] = _infer(n)
+    for n in unknown(u, "shape"):
+      n.memo["shape"] = _infer(n)
     got = u.memo["shape"]
   return got
 

@@ -137,6 +137,23 @@ def toposort(*roots: UOp) -> list[UOp]:
   return order
 
 
+def unknown(u: UOp, key: str) -> list[UOp]:
+  """u and what is beneath it of which `memo[key]` is not known yet; sources before users. Looks below no known node, so
+  asking of every node of a graph takes one walk in all."""
+  order: list[UOp] = []
+  seen: set[UOp] = set()
+  stack = [(u, False)]
+  while stack:
+    n, done = stack.pop()
+    if done:
+      order.append(n)
+    elif n not in seen and key not in n.memo:
+      seen.add(n)
+      stack.append((n, True))
+      stack.extend((s, False) for s in n.src if key not in s.memo)
+  return order
+
+
 # ---------------------------------------------------------------- index algebra
 
 Terms = dict  # {atom: coefficient}

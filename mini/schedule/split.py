@@ -5,6 +5,7 @@ cache. The number of parts depends on sizes alone, so a result does not change w
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from mini.ir.graph import alu, reduce, reshape, shape, shrink
@@ -16,14 +17,14 @@ PARTS = 64  # the most that it is cut into
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 
-def split_reductions(root: UOp) -> UOp:
+def split_reductions(roots: Sequence[UOp]) -> list[UOp]:
   memo: dict[UOp, UOp] = {}
-  for u in toposort(root):
+  for u in toposort(*roots):
     new = rebuild(u, tuple(memo[s] for s in u.src))
     if new.op == "reduce":
       new = _split_contraction(new) if is_contraction(new) else _split_plain(new)
     memo[u] = new
-  return memo[root]
+  return [memo[u] for u in roots]
 
 
 def _split_plain(u: UOp) -> UOp:

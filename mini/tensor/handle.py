@@ -25,7 +25,7 @@ from mini.engine.realize import realize
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
-from mini.ir.uop import UOp, const, toposort
+from mini.ir.uop import UOp, const, unknown
 from mini.tensor.trace import Tracer, local
 from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
 
@@ -134,11 +134,9 @@ def needs(u: UOp) -> bool:
   """Does a gradient pass from this node to some tag?"""
   got = u.memo.get("needs")
   if got is None:
-    for n in [u] if all("needs" in s.memo for s in u.src) else toposort(u):
-      if "needs" not in n.memo:
-        n.memo["needs"] = (
-          n.dtype.kind == "f" and n.op != "detach" and (n.op == "tag" or any(s.memo["needs"] for s in n.src))
-        )
+    for n in unknown(u, "needs"):
+      passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
+      n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]
   return got
 
@@ -207,16 +205,11 @@ def device_of(u: UOp) -> str:
   """The device of a node: that of its memory or of its copy; of a node without memory, the default."""
   got = u.memo.get("device")
   if got is None:
-    for n in toposort(u):
-      if "device" not in n.memo:
-        own = (
-          n.arg[0].device
-          if n.op == "buffer" and isinstance(n.arg[0], Buffer)
-          else n.arg
-          if n.op == "copy"
-          else ""
-        )
-        n.memo["device"] = own or next((d for s in n.src if (d := s.memo["device"])), "")
+    for n in unknown(u, "device"):
+      own = n.arg if n.op == "copy" else ""
+      if n.op == "buffer" and isinstance(n.arg[0], Buffer):
+        own = n.arg[0].device
+      n.memo["device"] = own or next((d for s in n.src if (d := s.memo["device"])), "")
     got = u.memo["device"]
   return got or default_device()
 
