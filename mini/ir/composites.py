@@ -258,12 +258,45 @@ def power(a: UOp, b: UOp) -> UOp:
   b_finite = clamp(b, -(2.0**32), 2.0**32)  # enough to send any a but 1 to 0 or infinity, and still even
   t = clamp(mul(cast(b_finite, dtypes.float64), log), -152.0, 130.0)
   n = add(add(t, 1.5 * 2.0**52), -1.5 * 2.0**52)
-  y = two_to_sum(cast(n, dtypes.float32), cast(sub(t, n), dtypes.float32))
+  return power_cases(two_to_sum(cast(n, dtypes.float32), cast(sub(t, n), dtypes.float32)), a, b)
+
+
+def power_cases(y: UOp, a: UOp, b: UOp) -> UOp:
+  """|a| ** b, as a ** b."""
   half, fraction = mul(b, 0.5), ne(round_to_even(b), b)
   odd = both(ne(round_to_even(half), half), unlike(fraction, True))
   y = signed(y, where(odd, sign_of(a), 0))
   y = where(both(both(lt(a, 0), lt(-math.inf, a)), fraction), math.nan, y)
   return where(both(ne(a, 1), ne(b, 0)), y, 1)
+
+
+def power_single(a: UOp, b: UOp) -> UOp:
+  """power without float64, for devices that have none: numbers are sums of two parts, of which the first has 12 bits, so
+  that products of first parts are exact (as in fdlibm's e_powf.c). At most 3.5 ulp; a fused multiply-add does no harm."""
+  x = magnitude(a)
+  r, e = split(x)
+  e, t = mul(e, 2.0**-23), add(r, 2)
+  s = div(r, t)  # log2(1 + r) = atanh(s) 2 / ln 2
+  sh, th = high(s), high(t)
+  sl = div(sub(sub(r, mul(sh, th)), mul(sh, sub(r, add(th, -2)))), t)
+  first, *others = LOG2_WIDE
+  ch = 2.884765625  # of `first`
+  p = mul(sh, ch)
+  pl = add(add(mul(sh, first - ch), mul(sl, first)), mul(mul(s, mul(s, s)), polynomial(mul(s, s), others)))
+  h = high(add(e, add(p, pl)))
+  low = sub(pl, sub(sub(h, e), p))
+  b_finite = clamp(b, -(2.0**32), 2.0**32)
+  bh = high(b_finite)
+  t, tl = mul(bh, h), add(mul(bh, low), mul(sub(b_finite, bh), add(h, low)))
+  n = add(add(clamp(add(t, tl), -152.0, 130.0), 1.5 * 2.0**23), -1.5 * 2.0**23)
+  y = two_to_sum(n, clamp(add(sub(t, n), tl), -1.0, 1.0))
+  edge = where(ne(b, b), b, where(lt(b, 0), div(1, x), x))  # of 0, inf and nan
+  return power_cases(where(both(lt(0, x), lt(x, math.inf)), y, edge), a, b)
+
+
+def high(x: UOp) -> UOp:
+  """x cut to 12 bits."""
+  return bitcast(both(bitcast(x, dtypes.uint32), 0xFFFFF000), dtypes.float32)
 
 
 def rsqrt(x: UOp) -> UOp:

@@ -70,6 +70,7 @@ class Renderer:
     self.lines = linearize(kernel)
     self.number = {line.node: n for n, line in enumerate(self.lines)}
     self.flat: dict[tuple, tuple[str, UOp]] = {}
+    self.names: dict[tuple[str, bool], str] = {}
     self.users: dict[UOp, list[UOp]] = {}
     self.nested: set[UOp] = set()
     order = toposort(kernel)
@@ -167,9 +168,12 @@ class Renderer:
 
   def called(self, name: str, param: bool = False) -> str:
     """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
-    name = re.sub(r"\W", "_", name)
-    taken = OURS.fullmatch(name) or (not param and NUMBERED.fullmatch(name))
-    return name + "_" if taken or name in WORDS or name in self.lang.identifiers() else name
+    got = self.names.get((name, param))
+    if got is None:
+      got = re.sub(r"\W", "_", name)
+      ours = OURS.fullmatch(got) or (not param and NUMBERED.fullmatch(got))
+      got = self.names[name, param] = got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
+    return got
 
   def element(self, memory: UOp) -> DType:
     """The type as which memory holds its elements."""

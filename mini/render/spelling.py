@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from mini.ir.uop import UOp, toposort, uop
 from mini.types import DType, MiniError, dtypes
@@ -125,6 +126,18 @@ WRAPPING: tuple[Row, ...] = (
 # fmt: on
 
 
+WORD = re.compile(r"[A-Za-z_]\w*")
+SLOT = re.compile(r"\{([A-Zfo]\w*)\}|@(\w+|\{op\})")
+
+
+class Found(NamedTuple):
+  """A row's text, and what follows from it."""
+
+  text: Text | None
+  inline: bool  # an expression, no function
+  plain: bool  # with nothing but operands to fill in
+
+
 @dataclass(frozen=True, eq=False)
 class Language:
   """What a device's language calls things: plain data, but for how it writes vectors."""
@@ -149,28 +162,36 @@ class Language:
   width: int = 1  # elements of a vector register; 1: lanes are scalars
   vector_rows: tuple[Row, ...] = ()
   speller: type[Spelling] | None = None  # that writes vectors
-  found: dict = field(default_factory=dict, repr=False)  # rows that were looked up
+  found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
+  words: set[str] = field(default_factory=set, repr=False)
 
   def spelling(self) -> Spelling:
     """A fresh set of helper functions, and what fills it."""
     return (self.speller or Spelling)(self)
 
-  def row(self, op: str, of: DType, d: DType, wide: bool) -> Text | None:
+  def row(self, op: str, of: DType, d: DType, wide: bool) -> Found:
     key = op, of, d, wide
-    if key not in self.found:
+    got = self.found.get(key)
+    if got is None:
       rows = self.vector_rows if wide else self.rows
-      self.found[key] = next((text for ops, types, text in rows if op in ops.split() and matches(op, types, of, d)), None)
-    return self.found[key]
+      text = next((text for ops, types, text in rows if op in ops.split() and matches(op, types, of, d)), None)
+      inline = isinstance(text, str) and "return" not in text and not any(text.count(f"{{{n}}}") > 1 for n in range(3))
+      got = self.found[key] = Found(text, inline, inline and not SLOT.search(str(text)) and not self.calls(str(text)))
+    return got
 
-  def identifiers(self) -> frozenset[str]:
+  def calls(self, text: str) -> list[str]:
+    """The helper functions that a text names."""
+    return [w for w in WORD.findall(text) if w in self.helpers]
+
+  def identifiers(self) -> set[str]:
     """The words that its spellings use: no range or parameter may be called so."""
-    if "words" not in self.found:
+    if not self.words:
       texts = [t for _, _, t in (*self.rows, *self.vector_rows) if isinstance(t, str)]
       texts += [*self.types.values(), *self.storage.values(), *self.helpers.values(), *self.spaces.values()]
       texts += [self.prelude, self.function, self.head, self.param, self.error, self.par, self.raise_]
       names = [op for ops, _, _ in self.rows for op in ops.split()]
-      self.found["words"] = frozenset(w for w in (*re.findall(r"[A-Za-z_]\w*", " ".join(texts)), *names) if len(w) > 2)
-    return self.found["words"]
+      self.words.update(w for w in (*WORD.findall(" ".join(texts)), *names) if len(w) > 2)
+    return self.words
 
 
 def matches(op: str, types: str, of: DType, d: DType) -> bool:
@@ -181,9 +202,6 @@ def matches(op: str, types: str, of: DType, d: DType) -> bool:
 @lru_cache(None)
 def kinds(words: str) -> frozenset[DType]:
   return frozenset(d for w in words.split() for d in KINDS[w])
-
-
-SLOT = re.compile(r"\{([A-Zfo]\w*)\}|@(\w+|\{op\})")
 
 
 class Spelling:
@@ -239,11 +257,11 @@ class Spelling:
 
   def operation(self, op: str, sources: tuple[DType, ...], d: DType, width: int = 1) -> str:
     of = sources[0] if op in CONVERSIONS else sources[-1]
-    text = self.lang.row(op, of, d, width > 1)
-    if text is None and (width == 1 or self.lang.row(op, of, d, False) is None):
+    text, inline, plain = self.lang.row(op, of, d, width > 1)
+    if text is None and (width == 1 or self.lang.row(op, of, d, False).text is None):
       raise RenderError(f"{self.lang.name} has no spelling for {op} of {of.name}")
-    if isinstance(text, str) and "return" not in text and not any(text.count(f"{{{n}}}") > 1 for n in range(3)):
-      return self.fill(text, op, of, d, width)
+    if inline:
+      return text if plain else self.fill(text, op, of, d, width)  # type: ignore[return-value,arg-type]
     name = op + "_" + (f"{of.short}_{d.short}" if op in CONVERSIONS else of.short if of is dtypes.bool else held(of).short)
     name += f"x{width}" if width > 1 else ""
     if name not in self.helpers:
@@ -260,8 +278,7 @@ class Spelling:
         return self.lang.function.format(op=name, f="f" if held(of) is dtypes.float32 else "")
       return self.slot(m[1], op, of, d, width)
 
-    if "{" in text or "@" in text:
-      text = SLOT.sub(slot, text)
+    text = SLOT.sub(slot, text)
     self.need(text)
     return text
 
@@ -273,10 +290,10 @@ class Spelling:
     return {"I": self.lang.types[dtypes.index], "f": "f" if held(of) is dtypes.float32 else "", "op": op}[name]
 
   def need(self, text: str) -> None:
-    for word in re.findall(r"[A-Za-z_]\w*", text):
-      if word in self.lang.helpers and word not in self.helpers:
-        self.need(self.lang.helpers[word].replace(word, ""))
-        self.helpers[word] = self.lang.helpers[word]
+    for name in self.lang.calls(text):
+      if name not in self.helpers:
+        self.need(self.lang.helpers[name].replace(name, ""))
+        self.helpers[name] = self.lang.helpers[name]
 
   def define(self, name: str, op: str, sources: tuple[DType, ...], d: DType, width: int, text: Text | None) -> str:
     """The inline function for what has no expression."""

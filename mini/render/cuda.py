@@ -1,0 +1,67 @@
+"""CUDA C++ for NVRTC, without any header: lanes are scalars, the parallel range is walked by the thread's index.
+
+  extern "C" __global__ void NAME(T *a0, ...)      any grid runs the whole kernel; a single thread serially
+
+float16 and bfloat16 are stored as their bits and computed as float. Accuracy is that of the CUDA C++ Programming Guide,
+"Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf, cosf,
+atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
+"""
+from __future__ import annotations
+
+from mini.ir.composites import COMPOSITES
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.types import dtypes
+
+BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+
+# fmt: off
+TYPES = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long long",
+         dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short", dtypes.uint32: "unsigned", dtypes.uint64: "unsigned long long",
+         dtypes.float16: "float", dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double",
+         dtypes.index: "long long"}  # a long has 32 bits on Windows
+STORAGE = {dtypes.bool: "unsigned char", dtypes.float16: "unsigned short", dtypes.bfloat16: "unsigned short"}
+
+ROWS: tuple[Row, ...] = (
+  ("load",     "f16",         "f16_to_f32({0}[{1}])"),
+  ("store",    "f16",         "{0}[{1}] = f32_to_f16({2});"),
+  ("inf",      "f64",         "__longlong_as_double(0x7ff0000000000000LL)"),  # INFINITY needs a header
+  ("inf",      "float",       "__int_as_float(0x7f800000)"),
+  ("nan",      "f64",         "__longlong_as_double(0x7ff8000000000000LL)"),
+  ("nan",      "float",       "__int_as_float(0x7fc00000)"),
+  ("threefry", "u64",         COMPOSITES["threefry"].body),
+  ("bitcast",  "f32>i32 u32", "({T})__float_as_int({0})"),
+  ("bitcast",  "f64>i64 u64", "({T})__double_as_longlong({0})"),
+  ("bitcast",  "i32 u32>f32", "__int_as_float({0})"),
+  ("bitcast",  "i64 u64>f64", "__longlong_as_double({0})"),
+  *WRAPPING,
+  *BASE,
+)
+
+BITS = {  # cuda_fp16.h is not in NVRTC's wheel
+  "f16_to_f32":  'INLINE float f16_to_f32(unsigned short x) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x)); return r; }',
+  "f32_to_f16":  'INLINE unsigned short f32_to_f16(float x) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x)); return r; }',
+  "bf16_to_f32": "INLINE float bf16_to_f32(unsigned short x) { return __int_as_float((unsigned)x << 16); }",
+  "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+}
+# fmt: on
+
+CUDA = Language(
+  name="CUDA",
+  rows=ROWS,
+  types=TYPES,
+  storage=STORAGE,
+  helpers={**HELPERS, **BITS},
+  prelude="#define INLINE static __device__ __forceinline__\n",
+  function="{op}{f}",
+  head='extern "C" __global__ void {name}({params}) {{\n',
+  param="{const}{T} *{name}",
+  error="long long *err",
+  between=", ",
+  par=(
+    "for (long long {i} = blockIdx.x * (long long)blockDim.x + threadIdx.x; {i} < {n}; "
+    "{i} += (long long)gridDim.x * blockDim.x) {{"
+  ),
+  raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
+  spaces={"stack": "{T} {name}[{n}];"},
+  long="LL",
+)

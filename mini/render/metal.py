@@ -1,0 +1,64 @@
+"""Metal Shading Language 2.2 and later: lanes are scalars, the parallel range is walked by the thread's position.
+
+  kernel void NAME(device T *a0 [[buffer(0)]], ...)      any grid runs the whole kernel; a single thread serially
+
+To be compiled with fast math off (`fastMathEnabled = NO`, -fno-fast-math): with it a compiler may assume that there is no
+NaN. Accuracy is then that of the specification's section 8, table "single precision": exp, exp2, log, log2, sin, cos 4
+ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
+bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (section 8.1).
+"""
+from __future__ import annotations
+
+from mini.ir.composites import COMPOSITES, power_single
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.types import dtypes
+
+# fmt: off
+TYPES = {dtypes.bool: "int", dtypes.int8: "char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long",
+         dtypes.uint8: "uchar", dtypes.uint16: "ushort", dtypes.uint32: "uint", dtypes.uint64: "ulong",
+         dtypes.float16: "float", dtypes.bfloat16: "float", dtypes.float32: "float",
+         dtypes.index: "long"}
+STORAGE = {dtypes.bool: "uchar", dtypes.float16: "half", dtypes.bfloat16: "ushort"}  # bfloat needs Metal 3.1
+
+ROWS: tuple[Row, ...] = (
+  ("load",     "f16",         "float({0}[{1}])"),
+  ("store",    "f16",         "{0}[{1}] = half({2});"),
+  ("inf",      "float",       "INFINITY"),
+  ("nan",      "float",       "NAN"),
+  ("erf",      "f32",         COMPOSITES["erf"].body),
+  ("pow",      "f32",         power_single),
+  ("threefry", "u64",         COMPOSITES["threefry"].body),
+  ("exp2 log2 sin sqrt exp log cos tanh atan rsqrt", "f32", "precise::{op}({0})"),  # whatever the build's default
+  ("bitcast",  "f32>int",     "as_type<{T}>({0})"),
+  ("bitcast",  "int>f32",     "as_type<{T}>({0})"),
+  *WRAPPING,
+  *BASE,
+)
+
+BITS = {
+  "f16_to_f32":  "INLINE float f16_to_f32(ushort x) { return float(as_type<half>(x)); }",
+  "f32_to_f16":  "INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }",
+  "bf16_to_f32": "INLINE float bf16_to_f32(ushort x) { return as_type<float>((uint)x << 16); }",
+  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+}
+# fmt: on
+
+METAL = Language(
+  name="Metal",
+  rows=ROWS,
+  types=TYPES,
+  storage=STORAGE,
+  helpers={**HELPERS, **BITS},
+  prelude="#include <metal_stdlib>\nusing namespace metal;\n#define INLINE static inline\n",
+  function="{op}",
+  head=(
+    "kernel void {name}({params}, uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {{\n"
+  ),
+  param="device {const}{T} *{name} [[buffer({n})]]",
+  error="device long *err [[buffer({n})]]",
+  between=", ",
+  par="for (long {i} = id; {i} < {n}; {i} += ids) {{",
+  raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  spaces={"stack": "{T} {name}[{n}];"},
+  most_params=31,  # the buffers of a compute function's argument table
+)

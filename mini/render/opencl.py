@@ -1,0 +1,72 @@
+"""OpenCL C 1.2, for any device: lanes are scalars, the parallel range is walked by the global index.
+
+  __kernel void NAME(__global T *a0, ...)      any global size runs the whole kernel; a size of 1 serially
+
+Needs no extension: float16 is stored as half and computed as float; float64 asks a device that has it. Accuracy is that
+of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan 5,
+rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they are printed as bodies.
+"""
+from __future__ import annotations
+
+from mini.ir.composites import COMPOSITES, power_single
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.types import dtypes
+
+# Without it, division may be 2.5 ulp off, and sqrt 3. For devices that have CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
+BUILD = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
+
+# fmt: off
+TYPES = {dtypes.bool: "int", dtypes.int8: "char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long",
+         dtypes.uint8: "uchar", dtypes.uint16: "ushort", dtypes.uint32: "uint", dtypes.uint64: "ulong",
+         dtypes.float16: "float", dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double",
+         dtypes.index: "long"}
+STORAGE = {dtypes.bool: "uchar", dtypes.float16: "half", dtypes.bfloat16: "ushort"}
+
+ROWS: tuple[Row, ...] = (
+  ("load",     "f16",         "vload_half({1}, {0})"),        # half is a type of memory alone
+  ("store",    "f16",         "vstore_half({2}, {1}, {0});"), # to nearest even
+  ("inf",      "float",       "({T})INFINITY"),
+  ("nan",      "float",       "({T})NAN"),
+  ("erf",      "f32",         COMPOSITES["erf"].body),
+  ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
+  ("threefry", "u64",         COMPOSITES["threefry"].body),
+  ("bitcast",  "f32 f64>int", "as_{T}({0})"),
+  ("bitcast",  "int>f32 f64", "as_{T}({0})"),
+  *WRAPPING,
+  *BASE,
+)
+
+BITS = {
+  "f16_to_f32":  """INLINE float f16_to_f32(ushort x) {
+  uint s = (uint)(x & 0x8000) << 16, e = x >> 10 & 31, m = x & 1023;
+  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
+}""",
+  "f32_to_f16":  """INLINE ushort f32_to_f16(float x) {
+  uint s = as_uint(x) >> 16 & 0x8000, a = as_uint(x) & 0x7fffffff;
+  if (a > 0x7f800000) return s | 0x7e00;
+  if (a >= 0x477ff000) return s | 0x7c00;
+  if (a < 0x38800000) return s | (as_uint(as_float(a) + 0.5f) - 0x3f000000);
+  return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
+}""",
+  "bf16_to_f32": "INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }",
+  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+}
+# fmt: on
+
+OPENCL = Language(
+  name="OpenCL",
+  rows=ROWS,
+  types=TYPES,
+  storage=STORAGE,
+  staged={dtypes.float16: dtypes.float32},  # private memory cannot be half
+  helpers={**HELPERS, **BITS},
+  prelude="#define INLINE static inline\n",
+  function="{op}",
+  head="__kernel void {name}({params}) {{\n",
+  param="__global {const}{T} *{name}",
+  error="__global long *err",
+  between=", ",
+  par="for (long {i} = get_global_id(0); {i} < {n}; {i} += get_global_size(0)) {{",
+  raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  spaces={"stack": "{T} {name}[{n}];"},
+)
