@@ -3,6 +3,7 @@
 `evaluate` runs a tensor graph; `run_kernel` a kernel, with any recipe applied, by making each range an axis.
 float16 and bfloat16 are rounded after every operation here; a device may keep more bits inside a kernel.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mini.ir.contract import products, sum_of_products
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, directions, memory_shape, stage_index
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
@@ -55,7 +57,9 @@ def elementwise(u: UOp, s: list[np.ndarray]) -> np.ndarray:
 def accumulate(kind: str, x: np.ndarray, axes: tuple[int, ...], dtype: DType) -> np.ndarray:
   with np.errstate(all="ignore"):
     wide = np.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype.np
-    return held(REDUCERS[kind].reduce(x, axis=axes, keepdims=True, dtype=None if kind == "max" else wide), dtype)
+    return held(
+      REDUCERS[kind].reduce(x, axis=axes, keepdims=True, dtype=None if kind == "max" else wide), dtype
+    )
 
 
 def checked(index: np.ndarray, size: int, what: str) -> np.ndarray:
@@ -117,7 +121,9 @@ def node(u: UOp, s: list[np.ndarray], memory: Callable[[UOp], np.ndarray]) -> np
   raise ValueError(f"{u.op} is not an operation of a tensor graph")
 
 
-Watcher = Callable[[UOp, list[np.ndarray], np.ndarray], None]  # sees a node, the values of its sources, and its own
+Watcher = Callable[
+  [UOp, list[np.ndarray], np.ndarray], None
+]  # sees a node, the values of its sources, and its own
 
 
 def evaluate(
@@ -129,12 +135,22 @@ def evaluate(
   for u in order:
     for x in u.src:
       users[x] = users.get(x, 0) + 1
+  unmade = products(order, roots)
   val: dict[UOp, Any] = {}
   for u in order:
-    val[u] = node(u, [val[x] for x in u.src], memory)
+    if u in unmade:
+      continue
+    read = u.src[0].src if u.op == "reduce" and u.src[0] in unmade else u.src
+    s = [val[x] for x in read]
+    if read is u.src:
+      val[u] = node(u, s, memory)
+    elif (found := sum_of_products(s[0], s[1], u.arg[1])) is not None:
+      val[u] = np.broadcast_to(found, shape(u))
+    else:
+      val[u] = node(u, [node(u.src[0], s, memory)], memory)
     if watcher is not None:
-      watcher(u, [val[x] for x in u.src], val[u])
-    for x in u.src:
+      watcher(u, s, val[u])
+    for x in read:
       users[x] -= 1
       if not users[x]:
         val[x] = None  # no one reads it again
@@ -195,6 +211,7 @@ class _Slice:
     self.ones = (1,) * len(ranges)
     self.val: dict[UOp, Any] = {}
     self.memory: dict[UOp, np.ndarray] = {}
+    self.unmade = products(toposort(kernel))
     for r, n in self.axis.items():
       values = np.array([at[n]]) if n < len(at) else np.arange(rsize(r))
       self.val[r] = values.reshape(self.ones[:n] + (-1,) + self.ones[n + 1 :])
@@ -205,7 +222,7 @@ class _Slice:
         self.store(u)
       elif u.op == "stage":
         self.stage(u)
-      elif u.op not in ("range", "param", "kernel"):
+      elif u.op not in ("range", "param", "kernel") and u not in self.unmade:
         self.val[u] = self.value(u)
 
   def value(self, u: UOp) -> np.ndarray:
@@ -216,6 +233,16 @@ class _Slice:
       return self.load(u)
     if u.op == "reduce":
       axes = tuple(self.axis[r] for r in closed(u))
+      if u.src[0] in self.unmade:
+        a, b = (self.val[x] for x in u.src[0].src)
+        found = (
+          sum_of_products(a, b, axes)
+          if all(a.shape[n] == b.shape[n] == rsize(self.ranges[n]) for n in axes)
+          else None
+        )
+        if found is not None:
+          return found
+        s[0] = elementwise(u.src[0], [a, b])
       return accumulate(u.arg.what, self.along(s[0], closed(u)), axes, u.dtype)
     if u.op == "scan":
       with np.errstate(all="ignore"):
@@ -257,7 +284,9 @@ class _Slice:
   def stage(self, u: UOp) -> None:
     copies = tuple(self.val[r].size if r in u.free else 1 for r in self.ranges)
     self.memory[u] = unwritten(copies + u.arg.shape, u.dtype)
-    *cells, value = np.broadcast_arrays(*self.outer(u), *(self.val[i] for i in stage_index(u)), self.val[u.src[0]])
+    *cells, value = np.broadcast_arrays(
+      *self.outer(u), *(self.val[i] for i in stage_index(u)), self.val[u.src[0]]
+    )
     self.memory[u][tuple(cells)] = value
 
   def store(self, u: UOp) -> None:
