@@ -22,6 +22,7 @@ from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, to
 from mini.render.c import render
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
+from mini.schedule.flat import scatter_in_place
 from mini.schedule.split import split_reductions
 
 
@@ -72,7 +73,7 @@ def in_other_words(graph: UOp) -> dict[UOp, UOp]:
 def schedule_pass(graph: UOp) -> list[UOp]:
   """Kernels that are equal up to their memory become one, which is run several times."""
   table = in_other_words(graph)
-  split = split_reductions([substitute(o, table) for o in graph.src])
+  split = split_reductions(scatter_in_place([substitute(o, table) for o in graph.src]))
   outputs = {f"out{n}": o for n, o in enumerate(split)}
   kernels, aliases = schedule(outputs)
   if aliases:  # an output that equals another is copied

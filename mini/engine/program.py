@@ -22,6 +22,7 @@ from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
 from mini.schedule.regions import regions
+from mini.schedule.flat import scatter_in_place
 from mini.schedule.split import split_reductions
 from mini.stats import stats
 from mini.types import from_storage
@@ -155,7 +156,7 @@ def check(stage: str, programs: Sequence[UOp]) -> None:
 
 def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
-  kernels, aliases = schedule({f"out{n}": o for n, o in enumerate(split_reductions(graph.src))})
+  kernels, aliases = schedule({f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src)))})
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
   for n, i in inout.items():

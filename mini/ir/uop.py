@@ -243,8 +243,10 @@ def _bounds(u: UOp) -> tuple[int, int]:
     return u.arg, u.arg
   if u.op == "range":
     return 0, rsize(u) - 1
-  if u.op in ("cast", "at"):  # a value that serves as an index: all that its type can hold
-    d = u.src[0].dtype if u.op == "cast" else u.arg.dtype
+  if u.op == "at":  # what stands for a guarded index (schedule/fuse.py)
+    return (0, u.arg[1] - 1) if u.arg[1] is not None else (-(1 << 63), (1 << 63) - 1)
+  if u.op == "cast":  # a value that serves as an index: all that its type can hold
+    d = u.src[0].dtype
     if d is dtypes.bool:
       return 0, 1
     info = np.iinfo(d.np)

@@ -164,6 +164,17 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
   """Is 0 <= index < size wherever the gate is true?"""
   if gate is FALSE:
     return True
+  lo, hi = guarded(index, gate)
+  terms, k = linear(index)
+  if any(carries_value(t) for t in terms):  # a sum with data-dependent terms, each of which has its guard
+    each = [(c, *guarded(t, gate)) for t, c in terms.items()]
+    lo = max(lo, k + sum(min(c * a, c * b) for c, a, b in each))
+    hi = min(hi, k + sum(max(c * a, c * b) for c, a, b in each))
+  return 0 <= lo and hi < size
+
+
+def guarded(index: UOp, gate: UOp) -> tuple[int, int]:
+  """The bounds of an index expression where the gate is true: its own, or those of a condition on the same sum."""
   lo, hi = bounds(index)
   terms, k = linear(index)
   for c in conjuncts(gate):  # each is  e < n
@@ -173,7 +184,7 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
       hi = min(hi, most + k)
     if condition == {a: -v for a, v in terms.items()}:
       lo = max(lo, k - most)
-  return 0 <= lo and hi < size
+  return lo, hi
 
 
 def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:

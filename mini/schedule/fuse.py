@@ -7,6 +7,7 @@ kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
 """
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import prod
 
@@ -85,19 +86,19 @@ class Schedule:
     self.forced: set[UOp] = set()
     order = toposort(*outputs.values())
     self.weigh(order)
-    named: dict[UOp, str] = {}
+    self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
-      named.setdefault(node, name)
+      self.named.setdefault(node, name)
     for node in reversed(order):
-      if node in named:
-        self.open(node, named[node])
+      if node in self.named:
+        self.open(node, self.named[node])
       elif node in self.demands and node.op not in LEAVES:
         self.place(node)
       if node in self.demands and node.op not in LEAVES and node not in self.memory:
         for (root, index), context in self.demands[node].items():
           self.descend(node, root, index, context)
     self.kernels = [k for root in reversed(self.roots) if (k := self.build(root)) is not None]
-    self.aliases = {name: named[node] for name, node in outputs.items() if named[node] != name}
+    self.aliases = {name: self.named[node] for name, node in outputs.items() if self.named[node] != name}
 
   # ---------------------------------------------------------------- what a value costs
 
@@ -108,10 +109,7 @@ class Schedule:
     self.work: dict[UOp, int] = {}
     self.heavy: set[UOp] = set()
     none: frozenset[UOp] = frozenset()
-    users: dict[UOp, int] = {}
-    for n in order:
-      for x in n.src:
-        users[x] = users.get(x, 0) + 1
+    users = self.users = Counter(x for n in order for x in n.src)
     for n in order:
       if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
         self.reads[n] = frozenset((n,))
@@ -152,7 +150,10 @@ class Schedule:
 
   def open(self, node: UOp, name: str) -> None:
     """Give node memory of its own: one kernel starts here, or one for each part of a cat, or two for a scatter."""
-    memory = self.memory[node] = param(name, shape(node), node.dtype)
+    self.fill(node, param(name, shape(node), node.dtype))
+
+  def fill(self, node: UOp, memory: UOp) -> None:
+    self.memory[node] = memory
     if node.op == "cat":
       start = 0
       for part in node.src:
@@ -160,7 +161,11 @@ class Schedule:
         start += shape(part)[node.arg]
     elif node.op == "scatter":
       self.scatter(memory, node)
-      self.start(memory, node, node.src[0])
+      base = node.src[0]
+      if base.op in ("cat", "scatter") and self.users[base] == 1 and base not in self.named:
+        self.fill(base, memory)  # nobody else reads it: it is made where it is added to
+      else:
+        self.start(memory, node, base)
     else:
       self.start(memory, node, node.src[0] if node.op in ("stage", "copy") else node)
 
@@ -200,10 +205,11 @@ class Schedule:
     kind, axis = node.arg
     _, where, value = node.src
     index = output_ranges(shape(value))
-    target = uop("at", dtypes.index, index, where)
+    size = shape(node)[axis]
+    target = stand_in(where, index, size)
     at = tuple(target if a == axis else i for a, i in enumerate(index))
     meets = live((index[axis],))
-    root = Root(memory, node, value, index, at, within_at(target, shape(node)[axis]), None if kind == "set" else kind, meets)
+    root = Root(memory, node, value, index, at, guard(where, index, size), None if kind == "set" else kind, meets)
     self.roots.append(root)
     context = meets + tuple(r for r in live(index) if r not in meets)
     self.demand(value, root, index, context)
@@ -223,7 +229,7 @@ class Schedule:
     elif node.op == "gather":
       self.demand(node.src[1], root, index, context)
       self.forced.add(node.src[0])
-      target = uop("at", dtypes.index, index, node.src[1])
+      target = stand_in(node.src[1], index, shape(node.src[0])[node.arg])
       self.demand(node.src[0], root, tuple(target if a == node.arg else i for a, i in enumerate(index)), context)
     else:
       for s in node.src:
@@ -367,9 +373,10 @@ class Schedule:
       value = self.scalar(root, node.src[0], index, gate)
       return scan_over(node.arg[0], value, index[node.arg[1]])
     if node.op == "gather":
-      target = uop("at", dtypes.index, index, node.src[1])
+      size = shape(node.src[0])[node.arg]
+      target = stand_in(node.src[1], index, size)
       at = tuple(target if a == node.arg else i for a, i in enumerate(index))
-      return self.scalar(root, node.src[0], at, both(gate, within_at(target, shape(node.src[0])[node.arg])))
+      return self.scalar(root, node.src[0], at, both(gate, guard(node.src[1], index, size)))
     return uop(node.op, node.dtype, tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src))
 
   def resolve(self, root: Root, k: UOp) -> UOp:
@@ -387,7 +394,7 @@ class Schedule:
         for c in conjuncts(gate):
           if not any(x.op == "at" for x in toposort(c)):
             outer = both(outer, c)
-        table[u] = substitute(u, {a: uop("cast", dtypes.index, (self.scalar(root, a.arg, a.src, outer),)) for a in dict.fromkeys(ats)})
+        table[u] = substitute(u, {a: uop("cast", dtypes.index, (self.scalar(root, a.arg[0], a.src, outer),)) for a in dict.fromkeys(ats)})
       k = substitute(k, table)
     return k
 
@@ -411,8 +418,15 @@ def inside(i: UOp, n: int) -> bool:
   return 0 <= lo and hi < n
 
 
-def within_at(target: UOp, n: int) -> UOp:
-  return both(uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(n))))
+def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
+  """What stands for a graph node's value, read at `index`, in the index of a gather or scatter until it has been built.
+  Its bounds are those that the guard sees to; without a size, as in the guard itself, it may be anything."""
+  return uop("at", dtypes.index, index, (value, size))
+
+
+def guard(value: UOp, index: Index, size: int) -> UOp:
+  target = stand_in(value, index, None)
+  return both(uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(size))))
 
 
 def awkward(i: UOp) -> bool:
