@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import repeat
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -91,12 +91,16 @@ def viewed(u: UOp, steps: Steps) -> UOp:
   return u
 
 
+def kind(t: Tensor) -> tuple:
+  """What a routine relies on of a tensor that it gives another value: shape, type, and what gradients do."""
+  return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else ""
+
+
 def layout(t: Tensor) -> tuple:
-  """What a routine relies on of a tensor from outside: shape, type, what gradients do, which view of what memory it is."""
+  """What a routine relies on of a tensor that it reads: also which view of what memory it is."""
   root = base(t._uop)
   leaf = leaf_of(root)
-  passes = "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else ""
-  return t.shape, t.dtype, passes, steps_from(root, t._uop), None if leaf is None else shape(leaf)
+  return *kind(t), steps_from(root, t._uop), None if leaf is None else shape(leaf)
 
 
 def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
@@ -123,7 +127,8 @@ class Trace:
   """
 
   def __init__(self) -> None:
-    self.outer: dict[Tensor, UOp] = {}  # tensors from outside -> the node that each came with
+    self.outer: dict[Tensor, UOp] = {}  # tensors from outside that were read -> the node that each came with
+    self.written: dict[Tensor, UOp] = {}  # the same of tensors that got another node before they were read
     self.rebound: dict[Tensor, None] = {}
     self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
     self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
@@ -134,7 +139,7 @@ class Trace:
 
   def __exit__(self, *exception: object) -> None:
     local.current = None
-    for t, node in self.outer.items():
+    for t, node in (*self.outer.items(), *self.written.items()):
       t._uop = node
     for t, (grad, _) in self.grads.items():
       t._grad = grad
@@ -153,12 +158,12 @@ class Trace:
   # ---------------------------------------------------------------- what tensors report
 
   def read(self, t: Tensor) -> None:
-    if t._trace is self or t in self.outer:
+    if t._trace is self or t in self.outer or t in self.written:
       return
     with outside():
       if t._trace is not None:
         t._trace.escaped(t)
-      if leaf_of(base(t._uop)) is None:
+      if leaf_of(unmarked(t._uop)) is not None or leaf_of(base(t._uop)) is None:
         t.realize()
       node = unmarked(t._uop)
       if node.op == "buffer" and any(unmarked(u) is node for u in self.outer.values()):
@@ -176,7 +181,8 @@ class Trace:
 
   def rebind(self, t: Tensor) -> None:
     if t._trace is not self:
-      self.read(t)
+      if t not in self.outer:
+        self.written.setdefault(t, t._uop)
       self.rebound[t] = None
 
   def gradient(self, t: Tensor, looks: bool) -> None:
@@ -185,6 +191,9 @@ class Trace:
 
   def relies(self, on: Callable[[], Hashable]) -> None:
     self.settings.append((on, on()))
+
+  def has_changed(self, tensors: Iterable[Tensor]) -> bool:
+    return any(t in self.rebound for t in tensors)
 
   def realize(self, tensors: list[Tensor]) -> None:
     """Nothing: results are computed when the routine runs."""
@@ -232,6 +241,16 @@ class Result(NamedTuple):
   steps: Steps
 
 
+class Saved(NamedTuple):
+  """What a tensor was before a call: a view of the n-th memory, which is written in place."""
+
+  memory: int
+  dtype: DType
+  shape: tuple[int, ...]
+  steps: Steps
+  is_leaf: bool
+
+
 class Routine:
   """A traced function, compiled.
 
@@ -257,21 +276,22 @@ class Routine:
       self.tagged = [t._is_own_tag() for t in updated]
     for t, s in stand_ins.items():
       acts = t.requires_grad or t in trace.rebound or s in trace.rebound
-      if acts and (t in trace.outer or t in trace.grads):
+      if acts and (t in trace.outer or t in trace.written or t in trace.grads):
         raise JitError(
           "x is an argument of a jitted function that also reaches it from outside, and that updates "
           f"it or takes its gradient: do either, not both\n{described(t)}"
         )
     number = {s: n for n, s in enumerate(stand_ins.values())}
     owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
-    self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in trace.outer]
+    tensors = [*trace.outer, *trace.written]
+    self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
     self.result = mapped(lambda _: SLOT, result)
     self.graded = [(Place(number.get(t, t)), g is not None) for t, g in changed.items()]
-    at = {t: n for n, t in enumerate(trace.outer)}
+    at = {t: n for n, t in enumerate(tensors)}
     self.updated = [at[t] for t in updated]
-    self.known = [layout(t) for t in trace.outer]
+    self.known = [layout(t) if t in trace.outer else kind(t) for t in tensors]
     self.last = [-1] * len(self.places)  # serials of the nodes that were found to be of these layouts
     self.plan([leaf_beneath(t) for t in trace.outer], nodes)
 
@@ -279,10 +299,12 @@ class Routine:
     """What is computed, what is bound, and how each result is a view of either.
 
     No memory from outside is kept: as long as somebody holds it, it is not written.
-    outer: the memory that each place is a view of. nodes: the results, with the new values of `updated` last.
+    outer: the memory that each place is a view of; the last places, which are only written, have no entry.
+    nodes: the results, with the new values of `updated` last.
     """
     leaves = list(dict.fromkeys(outer))
-    self.home = [leaves.index(leaf) for leaf in outer]
+    self.home: list[int | None] = [leaves.index(leaf) for leaf in outer]
+    self.home += [None] * (len(self.places) - len(outer))
     self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
 
     first = len(nodes) - len(self.updated)  # of the new values
@@ -311,7 +333,9 @@ class Routine:
     inout: dict[int, int] = {}
     for i, u in zip(self.updated, sources[first:]):
       old = self.home[i]
-      if u in live and old in self.inputs and old not in old_values and self.kinds[old] == self.kinds[number[u]]:
+      if old is None or u not in live or self.kinds[old] != self.kinds[number[u]]:
+        continue
+      if old in self.inputs and old not in old_values:
         inout.setdefault(live.index(u), self.inputs.index(old))
     self.program = Program(graph.roots, len(graph.leaves), self.device, inout) if live else None
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
@@ -332,9 +356,9 @@ class Routine:
         return False
       if self.places[n].is_argument:
         continue  # looked up by its shape and type
-      if leaf_of(base(t._uop)) is None:
+      if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
-      if layout(t) != self.known[n]:
+      if (kind(t) if self.home[n] is None else layout(t)) != self.known[n]:
         return False
     if changed and any(len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1):
       return False
@@ -350,8 +374,7 @@ class Routine:
       if n in self.needed:
         memory[n] = memory_of(found[i], self.places[i].is_argument)
     memory[len(self.holders) : self.made] = self.fixed
-    inplace = set(self.taken.values())
-    before = [None if self.home[i] in inplace else t._uop for i, t in zip(self.updated, updated)]
+    before = [self.saved(i, t, memory) for i, t in zip(self.updated, updated)]
     ran: list[int] = []
     try:
       rebind(updated, [NOWHERE] * len(updated))
@@ -398,15 +421,28 @@ class Routine:
       self.last[i] = u.serial
     return out
 
-  def restore(self, memory: list[Any], updated: list[Tensor], before: list[UOp | None]) -> None:
+  def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
+    """How the i-th place, a tensor that gets a new value, can be had back: not by holding memory that is to be written."""
+    taken = self.taken.values()
+    home = self.home[i]
+    if home is not None:
+      _, _, passes, steps, _ = self.known[i]
+      return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in taken else t._uop
+    root = base(t._uop)
+    leaf = leaf_of(root)
+    for n in taken if leaf is not None else ():
+      if memory[n] is leaf.arg[0]:
+        return Saved(n, leaf.dtype, shape(leaf), steps_from(root, t._uop), t._is_own_tag())
+    return t._uop
+
+  def restore(self, memory: list[Any], updated: list[Tensor], before: list[UOp | Saved]) -> None:
     """The old values; but gradients that would have been replaced are gone, for their memory's sake."""
     nodes = []
-    for t, node, i in zip(updated, before, self.updated):
-      if node is None:
-        _, _, passes, steps, _ = self.known[i]
-        node = self.node(memory, self.home[i], steps)
-        node = tagged(t, node) if passes == "leaf" else node
-      nodes.append(node)
+    for t, old in zip(updated, before):
+      if isinstance(old, Saved):
+        node = viewed(buffer(memory[old.memory], old.shape, old.dtype), old.steps)
+        old = tagged(t, node) if old.is_leaf else node
+      nodes.append(old)
     rebind(updated, nodes)
 
 

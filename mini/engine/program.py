@@ -129,13 +129,15 @@ def in_place(kernels: list[UOp], out: str, old: str) -> list[UOp] | None:
     return None
   w = writers[0]
   last = max([w, *readers])
-  mine = {p.arg[0] for p in written(kernels[w])}
-  if any(p.arg[0] in mine for k in kernels[w + 1 : last + 1] for p in params_of(k)):
-    return None
   k = kernels[w]
+  mine, used = {p.arg[0] for p in written(k)}, {p.arg[0] for p in params_of(k)}
+  for passed in kernels[w + 1 : last + 1]:  # the writer moves behind these
+    if mine & {p.arg[0] for p in params_of(passed)} or used & {p.arg[0] for p in written(passed)}:
+      return None
   s = next(s for s in stores(k) if s.src[0].arg[0] == out)
+  before = set(toposort(s))
   loads = [u for u in toposort(k) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == old]
-  if any(access(u)[1] != access(s)[1] for u in loads) or not is_injective(access(s)[1], s.src[0].arg[1], closed(k)):
+  if any(access(u)[1] != access(s)[1] or u not in before for u in loads) or not is_injective(access(s)[1], s.src[0].arg[1], closed(k)):
     return None
   order = kernels[:w] + kernels[w + 1 : last + 1] + [k] + kernels[last + 1 :]
   renamed = []

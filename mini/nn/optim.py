@@ -98,8 +98,6 @@ class Bucket:
 
   def part(self, keep: Sequence[bool]) -> Bucket:
     """Some of the parameters, with their state."""
-    if not all(x.is_realized for x in (self.t, *self.params, *self.slots.values())):
-      fail(MiniError, "step: in one jitted function, the same parameters must have a gradient at every step")
     chosen = [n for n, k in enumerate(keep) if k]
     slots = {}
     for name, flat in self.slots.items():
@@ -205,6 +203,11 @@ class Optimizer:
   def _active(self) -> list[Bucket]:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
     has = {p for p in self._all() if p.grad is not None}
+    tracer = local.current
+    for b in self._buckets if tracer is not None else ():
+      some = has.intersection(b.params)
+      if some and len(some) < len(b.params) and tracer.has_changed((b.t, *b.params, *b.slots.values())):
+        fail(MiniError, "step: in one jitted function, the same parameters must have a gradient at every step")
     with outside():
       return self._parted(has)
 

@@ -6,7 +6,7 @@ While `jit` traces a function it sets `local.current`; every handle then reports
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -22,6 +22,9 @@ class Tracer(Protocol):
 
   def rebind(self, handle: Handle) -> None:
     """The handle is about to get another node; it still has the old one."""
+
+  def has_changed(self, handles: Iterable[Handle]) -> bool:
+    """Has the traced function given one of them another value?"""
 
   def realize(self, handles: list[Handle]) -> None:
     """`realize()` was called; nothing is computed while tracing."""
