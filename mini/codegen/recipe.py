@@ -92,6 +92,8 @@ class Tuning:
   def split(self, name: str, n: int, outer: str, inner: str, mode: str = "") -> None:
     r = self.range(name)
     owner, size = self.owner(r), rsize(r)
+    if n < 1:
+      raise RecipeError(f"{n} is no size")
     rest = size % n
     b = self.new_range(inner, n, "loop", name)
     if not rest:
@@ -190,7 +192,7 @@ class Tuning:
         self.stage(w[1], [re.findall(r"[\w.]+", axis) for axis in inside.split(",")], w[-1])
       else:
         raise RecipeError("unknown step")
-    except (RecipeError, TypeError, IndexError) as e:
+    except (ValueError, TypeError, IndexError) as e:  # a RecipeError, or words that are no step
       raise RecipeError(f"{line.strip()}: {e}") from None
 
 

@@ -31,6 +31,7 @@ class Operands(Tokens):
     self.sizes: dict[str, int] = {}  # the variables of the file
     self.env: dict[str, UOp] = {}  # the names of the program that is being read
     self.lines: dict[UOp, int] = {}  # the token at which a node's line begins
+    self.steps: list[tuple[int, str]] = []  # the recipe in its head, with the token of each step
     self.depth = self.terms = 0
 
   # -------------------------------------------------------------- sizes and types
@@ -281,14 +282,21 @@ class Operands(Tokens):
     return Names({v: f"%{name}" for name, v in self.env.items()})
 
   def head(self, item: Callable[[], None]) -> str:
-    """STAGE NAME(item, ...) {"""
-    self.env, self.lines = {}, {}
-    self.take()
+    """STAGE NAME(item, ...) {   and of a kernel also   STAGE NAME(item, ...) recipe("STEP", ...) {"""
+    self.env, self.lines, self.steps = {}, {}, []
+    takes_recipe = self.take() == "kernel"
     name = self.word("a name")
     self.listed(item, "(", ")")
+    if takes_recipe and self.accept("recipe"):
+      self.steps = self.listed(lambda: (self.at, self.string()), "(", ")")
     self.take("{")
     self.newline()
     return name
+
+  def string(self) -> str:
+    if not self.next.startswith('"'):
+      self.fail(f"expected a string, found {self.shown()}")
+    return self.take()[1:-1]
 
   def finish(self, program: UOp, start: int) -> UOp:
     """The program that was read, if it is right and within the limits."""

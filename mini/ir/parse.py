@@ -2,7 +2,8 @@
 
   file       = { size | program }
   size       = %NAME = var "NAME" LOW..HIGH      symbolic; bound when the file is read: HIGH unless told otherwise
-  program    = graph NAME(inputs) { lines }  |  schedule ...  |  kernel ...  |  uops ...
+  program    = graph NAME(inputs) { lines }  |  schedule ...  |  uops ...
+             | kernel NAME(params) [recipe("STEP", ...)] { lines }    the steps (codegen/recipe.py) are applied
              | source NAME "LANGUAGE" { ... } end source
   line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
@@ -134,11 +135,6 @@ class Reader(Operands):
       self.fail("expected pairs", at)
     return got  # type: ignore[return-value]
 
-  def string(self) -> str:
-    if not self.next.startswith('"'):
-      self.fail(f"expected a string, found {self.shown()}")
-    return self.take()[1:-1]
-
   # -------------------------------------------------------------- schedule
 
   def schedule(self) -> UOp:
@@ -218,7 +214,7 @@ class Reader(Operands):
 
   def kernel(self) -> UOp:
     start = self.at
-    name = self.head(self.param)
+    name, steps = self.head(self.param), self.steps
     stores: list[UOp] = []
     while not self.accept("end"):
       if self.next == "}":
@@ -231,7 +227,21 @@ class Reader(Operands):
     ranges = self.over()
     self.newline()
     self.take("}")
-    return self.finish(self.limited(kernel(name, tuple(stores), ranges), start), start)
+    k = self.finish(self.limited(kernel(name, tuple(stores), ranges), start), start)
+    return self.tuned(k, steps, start) if steps else k
+
+  def tuned(self, k: UOp, steps: list[tuple[int, str]], start: int) -> UOp:
+    """The kernel with the recipe in its head applied; values are called as they are here."""
+    from mini.codegen.recipe import RecipeError, Tuning
+
+    tuning = Tuning(k)
+    tuning.named.update({f"%{name}": u for name, u in self.env.items() if u.op not in ("param", "range")})
+    for at, step in steps:
+      try:
+        tuning.step(step)
+      except RecipeError as e:
+        self.fail(str(e), at)
+    return self.finish(self.limited(tuning.kernel, start), start)
 
   def limited(self, k: UOp, start: int) -> UOp:
     for u in toposort(k):
