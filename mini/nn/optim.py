@@ -248,30 +248,32 @@ class Optimizer:
       with enable_grad():
         loss = closure()
     with no_grad():
-      made: list[tuple[Bucket, Tensor, Tensor]] = []
+      made: list[tuple[Bucket, Tensor, Tensor, list[Tensor]]] = []
       pending: dict[Tensor, None] = {}
       active = self._active()
       if local.current is not None:
         local.current.relies(self._settings)
       for b in active:
         refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
-        new, g = self._step(b)
-        made.append((b, new, g))
-        pending.update(dict.fromkeys((new, b.t, *b.slots.values())))
+        new, g, state = self._step(b)
+        made.append((b, new, g, state))
+        pending.update(dict.fromkeys((new, *state)))
         pending.update({x: None for ref in refs if (x := ref()) is not None})
         if g.uop.op == "cat":  # it is written in any case: keep it, and not the graph that it came from
           pending[g] = None
       if made:
         Tensor.realize(*pending)
-      for b, new, g in made:
+      for b, new, g, state in made:  # only now: where something goes wrong before, no step was made
         b.give(new)
+        for old, x in zip((b.t, *b.slots.values()), state):
+          old.assign(x)
         if g in pending:
           for p, u in zip(b.params, views(g.uop, b.shapes)):
             p.grad = Tensor(u)
     return loss
 
-  def _step(self, b: Bucket) -> tuple[Tensor, Tensor]:
-    """(the new parameters, their gradients), flat."""
+  def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """(the new parameters, their gradients, the number of steps and the new state), flat."""
     kind, held = wide(b.params[0].dtype), b.params[0].dtype
     if local.current is None:
       b.gather()
@@ -279,10 +281,7 @@ class Optimizer:
     g = Tensor(lay([graph.detach(_gradient(p)) for p in b.params]))
     t = b.t + 1
     new, state = self.update(p, g.cast(kind), {n: s.cast(kind) for n, s in b.slots.items()}, t, b.choose)
-    b.t.assign(t)
-    for name in b.slots:
-      b.slots[name].assign(state[name])
-    return new.cast(held), g
+    return new.cast(held), g, [t, *(state[name].cast(s.dtype) for name, s in b.slots.items())]
 
   def zero_grad(self, set_to_none: bool = True) -> None:
     """Forget the gradients."""
