@@ -2,7 +2,8 @@
 
   python -m mini FILE.mini            verifies, and prints the canonical text
     --passes=A,B,...                  what to run first (`python -m mini passes` lists them)
-    --recipe="STEP; STEP; ..."        a recipe for the kernels, instead of the heuristic's
+    --recipe="STEP; STEP; ..."        a recipe for the kernels, instead of the heuristic's (`kernel NAME(...) recipe("STEP",
+                                      ...) {` in the file does the same for one kernel)
     --show=graph,schedule,kernel,uops,source
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
@@ -119,23 +120,31 @@ def read(path: str, sizes: dict[str, int]) -> list[UOp]:
     raise TextError(f"{path}:{line}:1: this is no UTF-8 text") from None
 
 
-def lowered(programs: list[UOp], args: argparse.Namespace, machine: Any) -> dict[str, list[UOp]]:
-  """{stage: the programs as they were at it last}, and as "result" what the last pass gave."""
-  from mini.engine.passes import passes, run_pass, step_pass
+def steps_for(program: UOp, args: argparse.Namespace, machine: Any) -> list[Any]:
+  """The passes that --passes and --recipe ask for. Without --passes, a graph goes as far as is asked, a kernel is left as
+  it was written."""
+  from mini.engine.passes import passes, step_pass
 
   table = passes(machine)
-  names = [n for n in args.passes.split(",") if n]
+  further = args.test is not None or args.recipe or set(args.show) - {"graph"}
+  default = DEFAULT_PASSES if program.op == "graph" and further else ""
+  names = [n for n in (default if args.passes is None else args.passes).split(",") if n]
   if unknown := [n for n in names if n not in table]:
     raise BadCommand(f"there is no pass {unknown[0]!r}; there are {', '.join(table)}")
-  steps = [
-    step_pass(args.recipe.replace(";", "\n")) if n == "recipe" and args.recipe else table[n] for n in names
-  ]
-  if args.recipe and "recipe" not in names:
-    steps.append(step_pass(args.recipe.replace(";", "\n")))
-  seen: dict[str, list[UOp]] = {}
-  for step in [None, *steps]:
-    if step is not None:
-      programs = run_pass(step, programs)
+  if not args.recipe:
+    return [table[n] for n in names]
+  if "recipe" not in names:
+    names.append("recipe")
+  return [step_pass(args.recipe.replace(";", "\n")) if n == "recipe" else table[n] for n in names]
+
+
+def lowered(program: UOp, args: argparse.Namespace, machine: Any) -> dict[str, list[UOp]]:
+  """{stage: the programs as they were at it last}, and as "result" what the last pass gave."""
+  from mini.engine.passes import run_pass
+
+  programs, seen = [program], {program.op: [program]}
+  for step in steps_for(program, args, machine):
+    programs = run_pass(step, programs)
     for p in programs:
       verify(p)
     seen.update({op: [p for p in programs if p.op == op] for op in {p.op for p in programs}})
@@ -149,7 +158,7 @@ def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any) -> list
 
   if stage in seen:
     return seen[stage]
-  last = seen.get("schedule", []) + [p for p in seen["result"] if p.op == "kernel"]
+  last = [p for p in seen["result"] if p.op in ("schedule", "kernel")]
   if stage == "kernel":
     return [k for p in last for k in kernels_of(p)]
   return run_pass(passes(machine)[stage], last) if stage in ("uops", "source") else []
@@ -200,14 +209,8 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
   fine = all(e <= TOLERANCE.get(kinds[n], 0) for n, e in zip(got, errors.values()))
   speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
   error = f"error {max(errors.values(), default=0):.1e}"
-  name = (
-    program.arg
-    if program.op == "graph"
-    else program.arg.name
-    if program.op == "schedule"
-    else program.arg.what
-  )
-  print(f"# {name} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}")
+  names = {"graph": lambda: program.arg, "schedule": lambda: program.arg.name, "kernel": lambda: program.arg.what}
+  print(f"# {program.op} {names[program.op]()} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}")
   return fine
 
 
@@ -217,9 +220,8 @@ def run_tests(programs: list[UOp], args: argparse.Namespace, machine: Any) -> bo
     if p.op == "source":
       continue
     program = p.src[0] if p.op == "uops" else p
-    (final,) = [
-      q for q in lowered([program], args, machine)["result"] if q.op in ("graph", "schedule", "kernel")
-    ][:1] or [program]
+    seen = lowered(program, args, machine)
+    (final,) = [q for q in seen["result"] if q.op in ("graph", "schedule", "kernel")][:1] or [program]
     if final.op == "graph" and args.dev != "INTERP":
       raise BadCommand("a graph runs once it has a schedule: --passes=schedule")
     fine &= test(program, final, args.dev)
@@ -246,13 +248,10 @@ def program_command(args: argparse.Namespace) -> int:
   args.show = [s for s in (args.show or "").split(",") if s]
   if unknown := [s for s in args.show if s not in STAGES]:
     raise BadCommand(f"there is no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
-  if args.passes is None:
-    has_graph = any(p.op == "graph" for p in programs)
-    further = args.test is not None or set(args.show) - {"graph"}
-    args.passes = DEFAULT_PASSES if has_graph and further else ""
-  seen = lowered(programs, args, machine)
   if args.show or args.test is None:
-    shown = [p for s in args.show for p in stage_programs(seen, s, machine)] if args.show else seen["result"]
+    seen = [lowered(p, args, machine) for p in programs]
+    results = [p for one in seen for p in one["result"]]
+    shown = [p for s in args.show for one in seen for p in stage_programs(one, s, machine)] if args.show else results
     print("\n".join(map(text, shown)))
   return 0 if args.test is None or run_tests(programs, args, machine) else 1
 

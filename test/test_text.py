@@ -297,7 +297,7 @@ def test_test_runs_and_compares(mini, tmp_path):
   path.write_text(MATMUL)
   for dev in ("INTERP", "CPU"):
     status, out, err = mini(str(path), "--test", "n=5,m=7", f"--dev={dev}")
-    assert status == 0 and out.startswith(f"# mm on {dev}: ") and out.endswith("ok\n"), (out, err)
+    assert status == 0 and out.startswith(f"# graph mm on {dev}: ") and out.endswith("ok\n"), (out, err)
 
 
 @pytest.mark.parametrize("path", sorted(golden.FOLDER.glob("*.mini")), ids=lambda p: p.stem)

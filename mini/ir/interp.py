@@ -6,6 +6,7 @@ float16 and bfloat16 are rounded after every operation here; a device may keep m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -183,9 +184,11 @@ def run_kernel(kernel: UOp, data: dict[str, np.ndarray]) -> None:
       data[name] = held_already.reshape(s)
   ranges = all_ranges(kernel)
   scanned = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
-  sliced, cells = 0, int(np.prod([rsize(r) for r in ranges], dtype=object))
-  while sliced < len(closed(kernel)) and cells > CELLS and ranges[sliced] not in scanned:
-    cells //= rsize(ranges[sliced])
+  extents = {u.free.union(closed(u)) for u in toposort(kernel)}  # the axes that values have
+  sliced = 0
+  while sliced < len(closed(kernel)) and ranges[sliced] not in scanned:
+    if max(math.prod(rsize(r) for r in e.difference(ranges[:sliced])) for e in extents) <= CELLS:
+      break
     sliced += 1
   for at in np.ndindex(*(rsize(r) for r in ranges[:sliced])):
     _Slice(kernel, data, ranges, at).run()

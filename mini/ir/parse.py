@@ -21,7 +21,7 @@ from math import prod
 from typing import Any
 
 from mini.ir.graph import full, shape
-from mini.ir.kernel import all_ranges, kernel, reduce_over, scan_over, stage_at, store
+from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
 from mini.ir.operands import MAX_STEPS, Operands
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse_uops import SPACES, UopsReader
@@ -40,7 +40,7 @@ from mini.ir.text import (
   uops_program,
 )
 from mini.ir.tokens import Literal, TextError
-from mini.ir.uop import UOp, range_, rsize, toposort, uop
+from mini.ir.uop import UOp, closed, range_, rsize, toposort, uop
 from mini.ir.verify import check_graph_node
 from mini.types import DType, dtypes
 
@@ -245,10 +245,8 @@ class Reader(Operands):
 
   def limited(self, k: UOp, start: int) -> UOp:
     for u in toposort(k):
-      if prod(map(rsize, u.free)) > MAX_STEPS:
+      if prod(map(rsize, u.free.union(closed(u)))) > MAX_STEPS:
         self.fail(f"more than {MAX_STEPS} iterations", self.lines.get(u, start))
-    if prod(map(rsize, all_ranges(k))) > MAX_STEPS:
-      self.fail(f"more than {MAX_STEPS} iterations", start)
     return k
 
   def store_line(self) -> UOp:
