@@ -1,0 +1,102 @@
+#define INLINE static inline
+INLINE float f16_to_f32(ushort x) {
+  uint s = (uint)(x & 0x8000) << 16, e = x >> 10 & 31, m = x & 1023;
+  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
+}
+INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
+INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
+INLINE ushort f32_to_f16(float x) {
+  uint s = as_uint(x) >> 16 & 0x8000, a = as_uint(x) & 0x7fffffff;
+  if (a > 0x7f800000) return s | 0x7e00;
+  if (a >= 0x477ff000) return s | 0x7c00;
+  if (a < 0x38800000) return s | (as_uint(as_float(a) + 0.5f) - 0x3f000000);
+  return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
+}
+
+__kernel void bitcast_i8(__global uchar *u8_out, __global const char *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    char v1 = x_[i];
+    u8_out[i] = (uchar)v1;
+  }
+}
+
+__kernel void bitcast_i16(__global ushort *u16_out, __global half *f16_out_, __global ushort *bf16_out, __global const short *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    short v1 = x_[i];
+    u16_out[i] = (ushort)v1;
+    vstore_half(f16_to_f32(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+  }
+}
+
+__kernel void bitcast_i32(__global uint *u32_out, __global float *f32_out_, __global const int *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    int v1 = x_[i];
+    u32_out[i] = (uint)v1;
+    f32_out_[i] = as_float(v1);
+  }
+}
+
+__kernel void bitcast_i64(__global ulong *u64_out, __global const long *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    long v1 = x_[i];
+    u64_out[i] = (ulong)v1;
+  }
+}
+
+__kernel void bitcast_u8(__global char *i8_out, __global const uchar *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    uchar v1 = x_[i];
+    i8_out[i] = (char)v1;
+  }
+}
+
+__kernel void bitcast_u16(__global short *i16_out, __global half *f16_out_, __global ushort *bf16_out, __global const ushort *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    ushort v1 = x_[i];
+    i16_out[i] = (short)v1;
+    vstore_half(f16_to_f32(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+  }
+}
+
+__kernel void bitcast_u32(__global int *i32_out, __global float *f32_out_, __global const uint *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    uint v1 = x_[i];
+    i32_out[i] = (int)v1;
+    f32_out_[i] = as_float(v1);
+  }
+}
+
+__kernel void bitcast_u64(__global long *i64_out, __global const ulong *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    ulong v1 = x_[i];
+    i64_out[i] = (long)v1;
+  }
+}
+
+__kernel void bitcast_f16(__global short *i16_out, __global ushort *u16_out, __global ushort *bf16_out, __global const half *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = vload_half(i, x_);
+    i16_out[i] = (short)f32_to_f16(v1);
+    u16_out[i] = (ushort)f32_to_f16(v1);
+    bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+  }
+}
+
+__kernel void bitcast_bf16(__global short *i16_out, __global ushort *u16_out, __global half *f16_out_, __global const ushort *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = bf16_to_f32(x_[i]);
+    i16_out[i] = (short)f32_to_bf16(v1);
+    u16_out[i] = (ushort)f32_to_bf16(v1);
+    vstore_half(f16_to_f32(f32_to_bf16(v1)), i, f16_out_);
+  }
+}
+
+__kernel void bitcast_f32(__global int *i32_out, __global uint *u32_out, __global const float *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = x_[i];
+    i32_out[i] = as_int(v1);
+    u32_out[i] = as_uint(v1);
+  }
+}

@@ -1,0 +1,120 @@
+#define INLINE static inline
+INLINE float f16_to_f32(ushort x) {
+  uint s = (uint)(x & 0x8000) << 16, e = x >> 10 & 31, m = x & 1023;
+  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
+}
+INLINE ushort f32_to_f16(float x) {
+  uint s = as_uint(x) >> 16 & 0x8000, a = as_uint(x) & 0x7fffffff;
+  if (a > 0x7f800000) return s | 0x7e00;
+  if (a >= 0x477ff000) return s | 0x7c00;
+  if (a < 0x38800000) return s | (as_uint(as_float(a) + 0.5f) - 0x3f000000);
+  return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
+}
+INLINE float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }
+INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
+INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
+INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
+
+__kernel void cast_f64(__global uchar *bool_out, __global char *i8_out, __global long *i64_out, __global uint *u32_out, __global half *f16_out_, __global ushort *bf16_out, __global float *f32_out_, __global const double *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    double v1 = x_[i];
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)(long)v1;
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)(long)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_bool(__global double *f64_out_, __global char *i8_out, __global long *i64_out, __global uint *u32_out, __global half *f16_out_, __global ushort *bf16_out, __global float *f32_out_, __global const uchar *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    int v1 = x_[i];
+    f64_out_[i] = (double)v1;
+    i8_out[i] = (char)v1;
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_i8(__global double *f64_out_, __global uchar *bool_out, __global long *i64_out, __global uint *u32_out, __global half *f16_out_, __global ushort *bf16_out, __global float *f32_out_, __global const char *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    char v1 = x_[i];
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_i64(__global double *f64_out_, __global uchar *bool_out, __global char *i8_out, __global uint *u32_out, __global half *f16_out_, __global ushort *bf16_out, __global float *f32_out_, __global const long *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    long v1 = x_[i];
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)v1;
+    u32_out[i] = (uint)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_u32(__global double *f64_out_, __global uchar *bool_out, __global char *i8_out, __global long *i64_out, __global half *f16_out_, __global ushort *bf16_out, __global float *f32_out_, __global const uint *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    uint v1 = x_[i];
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)v1;
+    i64_out[i] = (long)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_f16(__global double *f64_out_, __global uchar *bool_out, __global char *i8_out, __global long *i64_out, __global uint *u32_out, __global ushort *bf16_out, __global float *f32_out_, __global const half *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = vload_half(i, x_);
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)(long)v1;
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)(long)v1;
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_bf16(__global double *f64_out_, __global uchar *bool_out, __global char *i8_out, __global long *i64_out, __global uint *u32_out, __global half *f16_out_, __global float *f32_out_, __global const ushort *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = bf16_to_f32(x_[i]);
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)(long)v1;
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)(long)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    f32_out_[i] = (float)v1;
+  }
+}
+
+__kernel void cast_f32(__global double *f64_out_, __global uchar *bool_out, __global char *i8_out, __global long *i64_out, __global uint *u32_out, __global half *f16_out_, __global ushort *bf16_out, __global const float *x_) {
+  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+    float v1 = x_[i];
+    f64_out_[i] = (double)v1;
+    bool_out[i] = (v1 != 0);
+    i8_out[i] = (char)(long)v1;
+    i64_out[i] = (long)v1;
+    u32_out[i] = (uint)(long)v1;
+    vstore_half(round_f16(v1), i, f16_out_);
+    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+  }
+}

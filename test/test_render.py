@@ -1,0 +1,282 @@
+"""Renderers: golden sources as text, what their compilers say of them, and what they compute: every operation on every
+type, and every golden program, run on this machine by emulation and compared with the interpreter.
+
+No test here runs on a GPU, and no Metal compiler exists off macOS: Metal's text is checked for its structure alone.
+"""
+
+import re
+import subprocess
+from itertools import product
+
+import golden_sources as golden
+import numpy as np
+import pytest
+
+from mini.engine.launch import interpret
+from mini.ir.composites import COMPOSITES, power_single
+from mini.ir.interp import elementwise
+from mini.ir.kernel import kernel, load, param, store
+from mini.ir.ops import OPS, is_elementwise
+from mini.ir.uop import add, const, mul, range_, uop
+from mini.render import render_for
+from mini.render.c import C
+from mini.render.cstyle import Renderer, RenderError
+from mini.render.cuda import CUDA
+from mini.render.metal import METAL
+from mini.render.opencl import OPENCL
+from mini.render.spelling import BASE, KINDS, held
+from mini.types import dtypes, from_storage, to_storage
+
+GPUS = ("CL", "CUDA", "METAL")
+LANGUAGES = {"CPU": C(8), "CL": OPENCL, "CUDA": CUDA, "METAL": METAL}
+needs_cc = pytest.mark.skipif(golden.CC is None, reason="no C compiler found")
+needs_cxx = pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
+needs_clang = pytest.mark.skipif(golden.CLANG is None, reason="no clang found")
+needs_nvcc = pytest.mark.skipif(golden.NVCC is None, reason="no nvcc found")
+DEVICES = [pytest.param("CPU", marks=needs_cc), *(pytest.param(dev, marks=needs_cxx) for dev in GPUS)]
+
+
+# ---------------------------------------------------------------- golden sources
+
+
+@pytest.mark.parametrize("dev", golden.ENDING)
+@pytest.mark.parametrize("path", golden.programs(), ids=lambda p: p.stem)
+def test_golden_source(path, dev):
+  assert golden.check(path, dev) == "ok"
+
+
+@pytest.mark.parametrize("dev", DEVICES)
+def test_golden_source_computes_what_the_kernel_means(dev):
+  kernels = {}
+  for path in golden.programs():
+    if not golden.source(path, dev).startswith(golden.COMMENT):
+      kernels.update(golden.kernels_in(path))
+  emulated = golden.Emulated(render_for(dev, kernels), dev)
+  for k, seed, threads in product(kernels.values(), range(3), (1, 3)):
+    data = golden.random_inputs(k, seed, laced="cast" not in k.arg.what)
+    got, error = emulated.run(k, data, threads)
+    assert error == 0
+    for name, want in interpret(k, data).items():
+      np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6, err_msg=f"{k.arg.what} {name}")
+
+
+@pytest.mark.parametrize("dev", DEVICES)
+def test_guard_sets_the_error_word(dev):
+  (k,) = golden.kernels_in(golden.FOLDER / "gather.mini").values()
+  data = golden.random_inputs(k, 0)
+  for bad in (10, -1):
+    data["a1"][2, 3] = bad
+    _, error = golden.Emulated(render_for(dev, {k.arg.what: k}), dev).run(k, data)
+    assert error >> 32 == 10 and np.int32(error & 0xFFFFFFFF if bad > 0 else -1) == bad
+    assert error & 0xFFFFFFFF == bad & 0xFFFFFFFF
+
+
+# ---------------------------------------------------------------- every operation on every type
+
+N = 96  # elements
+FLOATS_ONLY = {"exp2", "log2", "sin", "sqrt", "exp", "log", "cos", "tanh", "erf", "atan", "rsqrt"}
+BITWISE = {"and", "or", "xor"}
+ON_BOOL = {"add", "mul", "max", "lt", "ne", "and", "or", "xor", "where"}
+TOLERANCE = {dtypes.float16: 2e-3, dtypes.bfloat16: 2e-2, dtypes.float32: 1e-6, dtypes.float64: 1e-12}
+
+
+def takes(op, d):
+  if op == "threefry":
+    return d is dtypes.uint64
+  if op in ("cast", "bitcast"):
+    return False
+  if d is dtypes.bool:
+    return op in ON_BOOL
+  if op == "round" and d.kind != "f" and d.itemsize == 8:  # NumPy's goes through float64
+    return False
+  return op not in (BITWISE if d.kind == "f" else FLOATS_ONLY)
+
+
+CASES = [(op, d) for op in OPS if is_elementwise(op) for d in dtypes.all if takes(op, d)]
+
+
+def operation_kernel(op, d, vec):
+  """A kernel that stores op of its parameters: 8 lanes at a time, if `vec`."""
+  i = range_("i", N // 8 if vec else N, "par")
+  lane = range_("lane", 8, "vec")
+  at = add(mul(i, 8), lane) if vec else i
+  kinds = (dtypes.bool, d, d) if op == "where" else (d,) * OPS[op].arity
+  sources = tuple(load(param(name, (N,), kind), (at,)) for name, kind in zip("xyz", kinds))
+  value = uop(op, dtypes.bool if OPS[op].result == "bool" else d, sources)
+  out = param("out", (N,), value.dtype)
+  return kernel(f"test_{op}_{d.short}", (store(out, (at,), value),), (i, lane) if vec else (i,))
+
+
+def operands(op, d, seed):
+  rng = np.random.default_rng(seed)
+  if d.kind == "f":
+    edges = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan, 88.0, -20.0]
+    values = np.concatenate([rng.choice(edges, N // 2), rng.standard_normal(N - N // 2) * 3])
+    return from_storage(to_storage(values.astype(np.float32), d), d)
+  if d is dtypes.bool:
+    return rng.integers(0, 2, N).astype(bool)
+  low, high = np.iinfo(d.np).min, np.iinfo(d.np).max
+  edges = np.array([low, high, 0, 1, 2, 3, 7, high - 1, low + 1, high // 3], d.np)
+  small = rng.integers(0 if d.kind == "u" else -9, 10, N - N // 2).astype(d.np)
+  return rng.permutation(np.concatenate([rng.choice(edges, N // 2), small]))
+
+
+@pytest.mark.parametrize("dev", [*DEVICES, pytest.param("vectors", marks=needs_cc)])
+def test_operation(dev):
+  """Integers to the bit; floats to a few ulp, NaN and infinities where they belong."""
+  vec, dev = dev == "vectors", "CPU" if dev == "vectors" else dev
+  cases = [(op, d) for op, d in CASES if d in LANGUAGES[dev].types]
+  kernels = {f"test_{op}_{d.short}": operation_kernel(op, d, vec) for op, d in cases}
+  emulated = golden.Emulated(render_for(dev, kernels), dev)
+  wrong = []
+  for (op, d), k in zip(cases, kernels.values()):
+    for seed in range(4):
+      sources = [operands(op, d, 3 * seed + n) for n in range(OPS[op].arity)]
+      if op == "where":
+        sources[0] = sources[0] != sources[1]
+      data = dict(zip("xyz", sources))
+      value = k.src[0].src[1]
+      want = elementwise(value, sources)
+      got = emulated.run(k, {**data, "out": np.zeros(N, want.dtype)})[0]["out"]
+      rtol = TOLERANCE.get(value.dtype, 0)
+      near = np.isclose(got, want, rtol, 1e-7 if rtol else 0, equal_nan=True) if rtol else got == want
+      if not near.all():
+        n = int(np.argmin(near))
+        wrong.append(f"{op} {d.name} {[s[n] for s in sources]}: {got[n]}, not {want[n]}")
+        break
+  assert not wrong, "\n".join(wrong)
+
+
+def test_every_operation_has_a_spelling():
+  for language, (op, d) in product(LANGUAGES.values(), CASES):
+    if d in language.types:
+      Renderer(operation_kernel(op, d, False), language, "k").source()
+
+
+@needs_cxx
+def test_pow_without_float64(rng):
+  """power_single, with sums of products rounded once where the compiler wishes."""
+  i = range_("i", 1 << 16, "par")
+  x, y, out = (param(name, (1 << 16,), dtypes.float32) for name in ("x", "y", "out"))
+  value = uop("pow", dtypes.float32, (load(x, (i,)), load(y, (i,))))
+  k = kernel("power", (store(out, (i,), value),), (i,))
+  text = render_for("CL", {"power": k})
+  assert "double" not in text
+  emulated = golden.Emulated(text, "CL")
+  a = rng.uniform(0.25, 4, 1 << 16).astype(np.float32)
+  near = (1 + rng.integers(-4096, 4096, 1 << 16) * 2.0**-24).astype(np.float32)
+  for base, exponent in (
+    (a, rng.uniform(-70, 70, 1 << 16)),
+    (near, 2.0 ** rng.uniform(0, 33, 1 << 16)),
+    (-a, rng.integers(-60, 60, 1 << 16)),
+  ):
+    exponent = exponent.astype(np.float32)
+    got = emulated.run(k, {"x": base, "y": exponent, "out": np.zeros_like(base)})[0]["out"]
+    with np.errstate(all="ignore"):
+      want = np.power(base.astype(np.float64), exponent)
+    fits = np.abs(want) < 2.0**127
+    got, want = got[fits], want[fits]
+    unit = np.ldexp(1.0, np.clip(np.frexp(want)[1], -125, 128) - 24)
+    assert (np.abs(got - want) / unit).max() <= 3.5 and fits.sum() > 1000
+  assert ("pow", "f32", power_single) in OPENCL.rows and ("pow", "f32", power_single) in METAL.rows
+
+
+# ---------------------------------------------------------------- what compilers say
+
+
+def everything(dev):
+  """Every golden kernel and every operation, as one source."""
+  kernels = {}
+  for path in golden.programs():
+    if not golden.source(path, dev).startswith(golden.COMMENT):
+      kernels.update(golden.kernels_in(path))
+  cases = [(op, d) for op, d in CASES if d in LANGUAGES[dev].types]
+  return render_for(dev, {**kernels, **{f"test_{op}_{d.short}": operation_kernel(op, d, False) for op, d in cases}})
+
+
+@needs_clang
+def test_opencl_is_accepted(tmp_path):
+  """As OpenCL C 1.2, with float64 and no other extension."""
+  flags = "-x cl -cl-std=CL1.2 -Xclang -cl-ext=-all,+cl_khr_fp64 -target spir64 -Xclang -fdeclare-opencl-builtins"
+  flags += " -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function -"
+  done = subprocess.run(
+    [golden.CLANG, *flags.split()], input=everything("CL"), text=True, capture_output=True, check=False
+  )
+  assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+@needs_nvcc
+@pytest.mark.parametrize("target", ["sm_80", *(pytest.param(t, marks=pytest.mark.full) for t in ("sm_75", "sm_90"))])
+def test_cuda_is_accepted(tmp_path, target):
+  (tmp_path / "k.cu").write_text(everything("CUDA"))
+  command = [golden.NVCC, "--cubin", f"-arch={target}", "--Werror=all-warnings", "-diag-suppress=177"]
+  done = subprocess.run(
+    [*command, "-o", "k.cubin", "k.cu"], cwd=tmp_path, text=True, capture_output=True, check=False
+  )
+  assert done.returncode == 0, (done.stdout + done.stderr)[:2000]
+
+
+def test_metal_is_well_formed():
+  """Without a compiler: brackets pair up, every buffer has its number, and nothing of C's or of float64 is left."""
+  text = everything("METAL")
+  assert all(text.count(a) == text.count(b) for a, b in ("{}", "()", "[]"))
+  assert not re.search(r"double|__builtin|__global|unsigned |long long|asm\(", text)
+  heads = re.findall(r"kernel void (\w+)\((.*)\) \{", text)
+  assert len(heads) == text.count("kernel void") > 200 and len({name for name, _ in heads}) == len(heads)
+  for _, params in heads:
+    *buffers, place, size = params.split(", ")
+    assert all(f"[[buffer({n})]]" in b and b.startswith("device ") for n, b in enumerate(buffers))
+    assert place == "uint id [[thread_position_in_grid]]" and size == "uint ids [[threads_per_grid]]"
+
+
+# ---------------------------------------------------------------- what a language cannot do
+
+
+def test_a_missing_type_is_refused_by_name():
+  with pytest.raises(RenderError, match="Metal has no float64"):
+    render_for("METAL", {"k": operation_kernel("add", dtypes.float64, False)})
+
+
+def test_too_many_buffers_are_refused():
+  i = range_("i", 4)
+  value = const(0.0, dtypes.float32)
+  for n in range(32):
+    value = uop("add", dtypes.float32, (value, load(param(f"a{n}", (4,), dtypes.float32), (i,))))
+  k = kernel("k", (store(param("out", (4,), dtypes.float32), (i,), value),), (i,))
+  with pytest.raises(RenderError, match="31 buffers at most; this kernel needs 33"):
+    render_for("METAL", {"k": k})
+
+
+@pytest.mark.parametrize("dev", DEVICES)
+def test_names_that_the_language_uses(dev):
+  """Ranges and parameters may be called like keywords and functions."""
+  i, out = range_("sin", 4, "par"), param("float", (4, 3), dtypes.float32)
+  j, x = range_("get_global_id", 3), param("exp2.x", (4, 3), dtypes.float32)
+  value = uop("exp2", dtypes.float32, (uop("sin", dtypes.float32, (load(x, (i, j)),)),))
+  k = kernel("names", (store(out, (i, j), value),), (i, j))
+  data = golden.random_inputs(k, 0, laced=False)
+  got, _ = golden.Emulated(render_for(dev, {"names": k}), dev).run(k, data)
+  np.testing.assert_allclose(got["float"], interpret(k, data)["float"], rtol=1e-5)
+
+
+# ---------------------------------------------------------------- the tables
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=lambda x: x.name)
+def test_rows_are_well_formed(language):
+  """Every row names operations that exist, and can be reached: no row before it takes all that it takes. A row of
+  the shared table may be replaced."""
+  known = {*OPS, "load", "store", "inf", "nan"}
+  for rows in (language.rows, language.vector_rows):
+    seen = {}
+    for ops, types, text in rows:
+      for op in ops.split():
+        assert op in known, op
+        left, _, right = types.partition(">")
+        mine = {(a, b) for w in left.split() for a in KINDS[w] for v in (right or "any").split() for b in KINDS[v]}
+        taken = seen.setdefault(op, set())
+        assert mine - taken or (ops, types, text) in BASE, f"{op} {types} in {language.name}"
+        taken |= mine
+  assert set(language.types) <= {*dtypes.all, dtypes.index}
+  assert all(held(d) in language.types for d in language.types if d is not dtypes.index)
+  assert "threefry" in COMPOSITES
