@@ -150,6 +150,10 @@ class Renderer:
       return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
     if u.op == "and":
       return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
+    if u.op in ("div", "mod") and bounds(u.src[0])[0] < 0:  # these languages round towards zero, index expressions do not
+      a, c = self.expr(u.src[0], env, lane, True), u.src[1].arg
+      rest = f"({a} % {c} + {c}) % {c}"
+      return f"(({a} - {rest}) / {c})" if u.op == "div" else f"({rest})"
     s = f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
     return f"({s})" if tight else s
 
@@ -162,8 +166,6 @@ class Renderer:
       else:
         own = lanes(u)
         self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
-      if any(e.op in ("div", "mod") and bounds(e.src[0])[0] < 0 for e in index_nodes(self.flat[key][1])):
-        raise RenderError(f"{self.lang.name} rounds towards zero: division of an index that may be negative")
     return self.flat[key]
 
   def called(self, name: str, param: bool = False) -> str:
