@@ -7,7 +7,7 @@
     --show=graph,schedule,kernel,uops,source
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
-    --dev=CPU|INTERP                  where --test runs
+    --dev=CPU|INTERP                  where --test runs; with --show=source also CL|CUDA|METAL: the language
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
@@ -125,7 +125,7 @@ def steps_for(program: UOp, args: argparse.Namespace, machine: Any) -> list[Any]
   it was written."""
   from mini.engine.passes import passes, step_pass
 
-  table = passes(machine)
+  table = passes(machine, language_of(args.dev))
   further = args.test is not None or args.recipe or set(args.show) - {"graph"}
   default = DEFAULT_PASSES if program.op == "graph" and further else ""
   names = [n for n in (default if args.passes is None else args.passes).split(",") if n]
@@ -152,7 +152,12 @@ def lowered(program: UOp, args: argparse.Namespace, machine: Any) -> dict[str, l
   return seen
 
 
-def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any) -> list[UOp]:
+def language_of(dev: str) -> str:
+  """The device in whose language a source for this one is written."""
+  return "CPU" if dev == "INTERP" else dev
+
+
+def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any, dev: str) -> list[UOp]:
   """What --show prints of a stage: what a pass gave, or what follows from the last kernels."""
   from mini.engine.passes import kernels_of, passes, run_pass
 
@@ -161,7 +166,7 @@ def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any) -> list
   last = [p for p in seen["result"] if p.op in ("schedule", "kernel")]
   if stage == "kernel":
     return [k for p in last for k in kernels_of(p)]
-  return run_pass(passes(machine)[stage], last) if stage in ("uops", "source") else []
+  return run_pass(passes(machine, language_of(dev))[stage], last) if stage in ("uops", "source") else []
 
 
 def random_array(m: Memory, among: list[Memory], rng: np.random.Generator) -> np.ndarray:
@@ -209,8 +214,14 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
   fine = all(e <= TOLERANCE.get(kinds[n], 0) for n, e in zip(got, errors.values()))
   speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
   error = f"error {max(errors.values(), default=0):.1e}"
-  names = {"graph": lambda: program.arg, "schedule": lambda: program.arg.name, "kernel": lambda: program.arg.what}
-  print(f"# {program.op} {names[program.op]()} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}")
+  names = {
+    "graph": lambda: program.arg,
+    "schedule": lambda: program.arg.name,
+    "kernel": lambda: program.arg.what,
+  }
+  print(
+    f"# {program.op} {names[program.op]()} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}"
+  )
   return fine
 
 
@@ -251,7 +262,11 @@ def program_command(args: argparse.Namespace) -> int:
   if args.show or args.test is None:
     seen = [lowered(p, args, machine) for p in programs]
     results = [p for one in seen for p in one["result"]]
-    shown = [p for s in args.show for one in seen for p in stage_programs(one, s, machine)] if args.show else results
+    shown = (
+      [p for s in args.show for one in seen for p in stage_programs(one, s, machine, args.dev)]
+      if args.show
+      else results
+    )
     print("\n".join(map(text, shown)))
   return 0 if args.test is None or run_tests(programs, args, machine) else 1
 
@@ -280,6 +295,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str]) -> int:
   from mini.engine.device import NAMES, Device
+  from mini.render import LANGUAGES
 
   args = arguments(argv)
   tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
@@ -291,8 +307,9 @@ def main(argv: list[str]) -> int:
     print(tables[args.what]())
     return 0
   args.dev = args.dev or Device.DEFAULT
-  if args.dev not in NAMES:
-    raise BadCommand(f"there is no device {args.dev!r}; there are {', '.join(NAMES)}")
+  if args.dev not in NAMES and (args.dev not in LANGUAGES or args.test is not None):
+    known = NAMES if args.test is not None else (*NAMES, *LANGUAGES)
+    raise BadCommand(f"there is no device {args.dev!r}; there are {', '.join(known)}")
   return program_command(args)
 
 

@@ -12,11 +12,14 @@ import golden_sources as golden
 import numpy as np
 import pytest
 
+from mini import __main__ as command
 from mini.engine.launch import interpret
 from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
 from mini.ir.kernel import kernel, load, param, store
 from mini.ir.ops import OPS, is_elementwise
+from mini.ir.parse import parse_file
+from mini.ir.text import text
 from mini.ir.uop import add, const, mul, range_, uop
 from mini.render import render_for
 from mini.render.c import C
@@ -160,9 +163,9 @@ def test_pow_without_float64(rng):
   x, y, out = (param(name, (1 << 16,), dtypes.float32) for name in ("x", "y", "out"))
   value = uop("pow", dtypes.float32, (load(x, (i,)), load(y, (i,))))
   k = kernel("power", (store(out, (i,), value),), (i,))
-  text = render_for("CL", {"power": k})
-  assert "double" not in text
-  emulated = golden.Emulated(text, "CL")
+  source = render_for("CL", {"power": k})
+  assert "double" not in source
+  emulated = golden.Emulated(source, "CL")
   a = rng.uniform(0.25, 4, 1 << 16).astype(np.float32)
   near = (1 + rng.integers(-4096, 4096, 1 << 16) * 2.0**-24).astype(np.float32)
   for base, exponent in (
@@ -218,11 +221,11 @@ def test_cuda_is_accepted(tmp_path, target):
 
 def test_metal_is_well_formed():
   """Without a compiler: brackets pair up, every buffer has its number, and nothing of C's or of float64 is left."""
-  text = everything("METAL")
-  assert all(text.count(a) == text.count(b) for a, b in ("{}", "()", "[]"))
-  assert not re.search(r"double|__builtin|__global|unsigned |long long|asm\(", text)
-  heads = re.findall(r"kernel void (\w+)\((.*)\) \{", text)
-  assert len(heads) == text.count("kernel void") > 200 and len({name for name, _ in heads}) == len(heads)
+  source = everything("METAL")
+  assert all(source.count(a) == source.count(b) for a, b in ("{}", "()", "[]"))
+  assert not re.search(r"double|__builtin|__global|unsigned |long long|asm\(", source)
+  heads = re.findall(r"kernel void (\w+)\((.*)\) \{", source)
+  assert len(heads) == source.count("kernel void") > 200 and len({name for name, _ in heads}) == len(heads)
   for _, params in heads:
     *buffers, place, size = params.split(", ")
     assert all(f"[[buffer({n})]]" in b and b.startswith("device ") for n, b in enumerate(buffers))
@@ -269,14 +272,27 @@ def test_rows_are_well_formed(language):
   known = {*OPS, "load", "store", "inf", "nan"}
   for rows in (language.rows, language.vector_rows):
     seen = {}
-    for ops, types, text in rows:
+    for ops, types, spelled in rows:
       for op in ops.split():
         assert op in known, op
         left, _, right = types.partition(">")
         mine = {(a, b) for w in left.split() for a in KINDS[w] for v in (right or "any").split() for b in KINDS[v]}
         taken = seen.setdefault(op, set())
-        assert mine - taken or (ops, types, text) in BASE, f"{op} {types} in {language.name}"
+        assert mine - taken or (ops, types, spelled) in BASE, f"{op} {types} in {language.name}"
         taken |= mine
   assert set(language.types) <= {*dtypes.all, dtypes.index}
   assert all(held(d) in language.types for d in language.types if d is not dtypes.index)
   assert "threefry" in COMPOSITES
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.mark.parametrize("dev, word", [("CL", "__kernel"), ("CUDA", "__global__"), ("METAL", "[[buffer(0)]]")])
+def test_show_source(dev, word, capsys):
+  path = str(golden.FOLDER / "softmax.mini")
+  assert command.main([path, "--show=source", f"--dev={dev}"]) == 0
+  shown = capsys.readouterr().out
+  assert word in shown and [text(p) for p in parse_file(shown)] == [shown.strip("\n")]
+  with pytest.raises(command.BadCommand, match=f"no device '{dev}'"):
+    command.main([path, "--test", f"--dev={dev}"])

@@ -19,7 +19,7 @@ from mini.ir.kernel import all_ranges, kernel, stores
 from mini.ir.rules import simplify
 from mini.ir.text import Memory, Plan, Run, graph_program, schedule_program, source_program, uops_program
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort, uop
-from mini.render.c import render
+from mini.render import NAMES, render_for
 from mini.schedule import schedule
 from mini.schedule.memory import Need, plan
 from mini.schedule.flat import scatter_in_place
@@ -134,17 +134,17 @@ def uops_pass(program: UOp) -> list[UOp]:
   return [uops_program(k) for k in kernels_of(program)]
 
 
-def source_pass(machine: Machine) -> Callable[[UOp], list[UOp]]:
+def source_pass(machine: Machine, dev: str) -> Callable[[UOp], list[UOp]]:
   def run(program: UOp) -> list[UOp]:
     named = {k.arg.what: with_own_names(k) for k in kernels_of(program)}
     name = program.arg.name if program.op == "schedule" else next(iter(named))
-    return [source_program(name, "c", render(named, machine.lanes).strip("\n"))]
+    return [source_program(name, NAMES[dev], render_for(dev, named, machine.lanes).strip("\n"))]
 
   return run
 
 
-def passes(machine: Machine | None = None) -> dict[str, Pass]:
-  """THE LIST, in the order in which a graph goes through it."""
+def passes(machine: Machine | None = None, dev: str = "CPU") -> dict[str, Pass]:
+  """THE LIST, in the order in which a graph goes through it. dev: whose language the source is in."""
   machine = machine or Machine()
   # fmt: off
   return {
@@ -152,7 +152,7 @@ def passes(machine: Machine | None = None) -> dict[str, Pass]:
     "schedule": Pass(("graph",),                      schedule_pass,          "what shares a kernel; where memory is"),
     "recipe":   Pass(("kernel", "schedule"),          recipe_pass(machine),   "the heuristic's recipe of each kernel"),
     "uops":     Pass(("kernel", "schedule"),          uops_pass,              "the order of the loops"),
-    "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine),   "C"),
+    "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine, dev), f"the language of --dev: {', '.join(NAMES.values())}"),
   }
   # fmt: on
 
