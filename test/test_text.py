@@ -352,3 +352,24 @@ def test_tables(mini):
   assert [line.split()[0] for line in mini("rules")[1].splitlines()] == [r.name for r in RULES]
   assert len(mini("config")[1].splitlines()) <= 16
   assert mini("devices")[0] == 0 and mini("passes")[0] == 0 and mini("cache")[0] == 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 12])
+def test_a_recipe_for_other_vectors_runs_too(n, mini, tmp_path):
+  """A file may come from another machine: vectors get narrower until they fit its vec ranges."""
+  path = tmp_path / "k.mini"
+  path.write_text(f"""kernel f(%y: out f32[12], %x: in f32[12, 6]) recipe("split i {n} -> io, iv", "vec iv") {{
+  %i = range 12
+  %k = range 6
+  %0 = load %x[%i, %k]         : f32
+  %1 = exp %0                  : f32
+  %2 = max %1, 1.0             : f32
+  %3 = reduce.add %2 over (%k) : f32
+  store %y[%i], %3
+  end over (%i)
+}}
+""")
+  for dev in ("CPU", "INTERP"):
+    status, out, err = mini(str(path), "--test", f"--dev={dev}")
+    assert status == 0 and out.endswith("ok\n"), (out, err)
+  assert mini(str(path), "--show=source")[0] == 0

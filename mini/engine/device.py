@@ -30,11 +30,9 @@ class Opened:
     self.functions: dict[str, Any] = {}
     if name == "CPU":
       from mini.engine.cache import disk_cache
-      from mini.render.c import C
       from runtime import cpu
 
       self.shim = cpu.open(cc=config.CC, threads=config.THREADS, cache=disk_cache(), counters=stats)
-      self.language = C(self.shim.info.lanes)
 
   # ---------------------------------------------------------------- memory
 
@@ -60,9 +58,10 @@ class Opened:
 
   def render(self, kernel: UOp) -> tuple[str, dict[str, str]]:
     """(the kernel's function, called KERNEL; the helper functions that it calls, by name)."""
+    from mini.render.c import fitting
     from mini.render.cstyle import Renderer
 
-    r = Renderer(kernel, self.language, "KERNEL")
+    r = Renderer(kernel, fitting(kernel, self.shim.info.lanes), "KERNEL")
     return r.source(), r.helpers
 
   def guarded(self, kernel: UOp) -> bool:

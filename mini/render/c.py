@@ -9,9 +9,11 @@ an inline function.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 
 from mini.ir.composites import BODIES, ROWS
-from mini.ir.uop import UOp
+from mini.ir.kernel import all_ranges
+from mini.ir.uop import UOp, rkind, rsize
 from mini.render import cstyle
 from mini.render.spelling import BASE, HELPERS, Language, Row, Spelling, held
 from mini.types import DType, dtypes
@@ -189,9 +191,15 @@ def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:
   return cstyle.link(kernels, PRELUDE)
 
 
+def fitting(kernel: UOp, width: int) -> Language:
+  """C for vectors of `width` elements, or of fewer where the kernel's recipe was written for fewer."""
+  return C(gcd(width, *(rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec")))
+
+
 def render(kernels: dict[str, UOp], width: int) -> str:
   """One translation unit with a function for each kernel, by name."""
-  return cstyle.render(kernels, C(width))
+  renderers = {name: cstyle.Renderer(k, fitting(k, width), name) for name, k in kernels.items()}
+  return link({name: (r.source(), r.helpers) for name, r in renderers.items()})
 
 
-__all__ = ["PRELUDE", "C", "link", "render"]
+__all__ = ["PRELUDE", "C", "fitting", "link", "render"]

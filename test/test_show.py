@@ -1,0 +1,207 @@
+"""SHOW, DEBUG, PROFILE, CHECK: what a program prints of itself is a file that reads back, runs, and gives the same."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mini import Tensor, jit
+from mini import __main__ as command
+from mini.config import Context
+from mini.engine import program
+from mini.engine.launch import interface, interpret
+from mini.engine.watch import STAGES, CheckError
+from mini.ir.parse import parse_file
+from mini.ir.text import text
+from mini.ir.uop import const, uop
+from mini.ir.verify import VerifyError
+from mini.types import dtypes
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = """
+import numpy as np
+from mini import Tensor, jit
+x = Tensor(np.linspace(-1, 1, 5 * 40, dtype=np.float32).reshape(5, 40))
+w = Tensor(np.linspace(-1, 1, 40 * 30, dtype=np.float32).reshape(40, 30))
+total = Tensor.zeros(30).realize()
+@jit
+def step(x):
+  total.assign(total + (x * 2.5).sum(0))
+  return total.max()
+for _ in range(3):
+  y = ((x @ w).relu() * 1.0).realize()
+  step(y)
+y.softmax(1).numpy()
+"""
+
+
+@pytest.fixture
+def shown(capfd):
+  """What a block prints to stderr."""
+  capfd.readouterr()
+  return lambda: capfd.readouterr().err
+
+
+def run_script(code, **settings):
+  found = subprocess.run(
+    [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+    env={**os.environ, "PYTHONPATH": str(ROOT), **settings})  # fmt: skip
+  assert found.returncode == 0, found.stderr
+  return found.stderr
+
+
+@pytest.mark.parametrize("dev", ["CPU", "INTERP"])
+def test_a_script_shows_a_file_that_runs(dev, tmp_path, capsys):
+  """Cached or not: the second time its kernels come from disk, and it prints the same."""
+  settings = {"SHOW": ",".join(STAGES), "DEV": dev, "CACHE": str(tmp_path / "cache")}
+  err = run_script(SCRIPT, **settings)
+  programs = parse_file(err)
+  assert [p.op for p in programs if p.op in ("graph", "source")] == ["graph", "source"] * 4
+  assert {p.op for p in programs} == set(STAGES)
+  assert all(parse_file(text(p)) == [p] for p in programs)
+  assert run_script(SCRIPT, **settings) == err
+  path = tmp_path / "shown.mini"
+  path.write_text(err)
+  for args in ([], ["--test"], ["--test", "--dev=INTERP"]):
+    assert command.main([str(path), *args]) == 0
+  tested = [line for line in capsys.readouterr().out.splitlines() if line.endswith(("ok", "DIFFERS"))]
+  assert len(tested) == 2 * len([p for p in programs if p.op != "source"])
+  assert all(line.endswith("ok") for line in tested)
+
+
+def test_everything_at_once_still_parses():
+  err = run_script(SCRIPT, SHOW=",".join(STAGES), DEBUG="6", PROFILE="1", TRACE="1")
+  assert {p.op for p in parse_file(err)} == set(STAGES)
+  assert "# rule " in err and "GFLOP/s" in err and " launches" in err and "# g0: 1 kernel" in err
+
+
+def test_each_stage_gives_the_same(shown):
+  x = np.random.default_rng(0).standard_normal((6, 20)).astype(np.float32)
+  with Context(SHOW=",".join(STAGES[:4])):
+    got = Tensor(x).softmax(1).numpy()
+  for p in parse_file(shown()):
+    p = p.src[0] if p.op == "uops" else p
+    names = interface(p)
+    data = {m.name: x if m.where == "in" else np.zeros(m.shape, np.float32) for m in names}
+    (out,) = interpret(p, data).values()
+    np.testing.assert_allclose(out, got, rtol=1e-5)
+
+
+def test_a_program_is_shown_once_in_a_block(shown):
+  a = Tensor([1.0, 2.0, 3.0])
+  for _ in range(2):  # a new block shows it again, though it is known by then
+    with Context(SHOW="graph"):
+      for _ in range(3):
+        (a + 1.0).realize()
+    assert [p.op for p in parse_file(shown())] == ["graph"]
+  (a + 1.0).realize()
+  assert shown() == ""
+
+
+def test_a_routine_is_shown_once_and_updates_in_place(shown):
+  w = Tensor([1.0, 2.0]).realize()
+
+  @jit
+  def step(x):
+    w.assign(w * x)
+
+  with Context(SHOW="schedule,graph"):
+    for _ in range(3):
+      step(Tensor([2.0, 2.0]))
+  g, s = parse_file(shown())
+  assert g.op == "graph" and [m.where for m in s.arg.memory] == ["inout", "in"]
+
+
+def test_recipes_can_be_used_again(shown, tmp_path):
+  """The comment over a kernel is what --recipe takes, and what a kernel's head takes."""
+  a, b = Tensor(np.ones((70, 20), np.float32)), Tensor(np.ones((20, 50), np.float32))
+  with Context(SHOW="schedule,kernel"):
+    (a @ b).realize()
+  err = shown()
+  schedule, tuned = parse_file(err)
+  (recipe,) = re.findall(r"^# \S+: (.*;.*)$", err, re.MULTILINE)
+  steps = ", ".join(f'"{s}"' for s in recipe.split("; "))
+  plain = text(schedule.src[0])
+  (again,) = parse_file(plain.replace(") {", f") recipe({steps}) {{", 1))
+  assert again is tuned
+  path = tmp_path / "k.mini"
+  path.write_text(plain)
+  assert command.main([str(path), f"--recipe={recipe}", "--test"]) == 0
+
+
+def test_noopt_has_no_recipes(shown):
+  a = Tensor(np.ones((64, 64), np.float32))
+  with Context(NOOPT=1, SHOW="kernel"):
+    plain = (a @ a).numpy()
+  assert " vec" not in shown()
+  with Context(SHOW="kernel"):
+    np.testing.assert_allclose(plain, (a @ a).numpy())
+  assert " vec" in shown()
+
+
+@pytest.mark.parametrize("level, words", [
+  (1, "kernels,"), (2, "GFLOP/s"), (3, "; vec jv; "), (4, "source g"), (5, "kernel rows_4_100"), (6, "uops rows_4_100")])  # fmt: skip
+def test_debug_adds_to_what_the_levels_before_print(level, words, shown):
+  a = Tensor(np.ones((4, 100), np.float32))
+  for n in range(7):
+    with Context(DEBUG=n):
+      a.softmax(1).realize()
+    err = shown()
+    assert (words in err) == (n >= level), (n, err)
+    parse_file(err)
+
+
+def test_profile_sums_up_at_the_end():
+  err = run_script(SCRIPT, PROFILE="1")
+  assert re.search(r"^# .* % .* 3 x contract_5_30_", err, re.MULTILINE) and "GB/s" in err
+  assert parse_file(err) == []
+
+
+# ---------------------------------------------------------------- CHECK
+
+
+@pytest.mark.parametrize("dev", ["CPU", "INTERP"])
+def test_check_names_the_kernel_that_makes_a_nan(dev):
+  with Context(DEV=dev, CHECK=1):
+    x = Tensor([1.0, -1.0, 4.0])
+    with pytest.raises(
+      CheckError,
+      match="sqrt made NaNs" if dev == "INTERP" else r"kernel map_3_\w+ wrote 1 NaNs to out0.*element 1",
+    ):
+      x.sqrt().realize()
+    assert np.isnan(Tensor([1.0, float("nan")]).sqrt().numpy()).tolist() == [False, True]  # it came in
+    assert x.relu().sqrt().tolist() == [1.0, 0.0, 2.0]
+
+
+def test_check_changes_no_result():
+  """Temporaries, several outputs, cat (kernels that write parts of one memory), updates in place."""
+  rng = np.random.default_rng(0)
+  a = Tensor(rng.standard_normal((60, 80)).astype(np.float32))
+  w = Tensor.ones(60).realize()
+
+  @jit
+  def step(x):
+    y = x.softmax(1) @ x.T
+    w.assign(w + y.sum(1))
+    return Tensor.cat(y.max(1), w * 2.0), y.mean()
+
+  plain = [t.numpy() for t in step(a)]
+  w.assign(Tensor.ones(60)).realize()
+  with Context(CHECK=1):
+    checked = [t.numpy() for t in step(a)]
+  for p, q in zip(plain, checked):
+    np.testing.assert_array_equal(p, q)
+
+
+def test_check_verifies_between_passes(monkeypatch):
+  def wrong(outputs):
+    return [uop("add", dtypes.float32, (u, const(True, dtypes.bool))) for u in outputs]
+
+  monkeypatch.setattr(program, "simplify", wrong)
+  x = Tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+  with Context(CHECK=1), pytest.raises(VerifyError, match="after simplify: add: inputs are f32, bool"):
+    (x * 3.0).realize()
