@@ -427,12 +427,16 @@ def substitute(root: UOp, table: dict[UOp, UOp], memo: dict[UOp, UOp] | None = N
 
 def copy(value: UOp, table: dict[UOp, UOp], suffix: str) -> UOp:
   """A copy of value under `table`, with the ranges that are closed inside what changes renamed: a range has one owner."""
-  changed, names = set(table), dict(table)
-  for u in toposort(value):
-    if any(s in changed for s in u.src):
-      changed.add(u)
-    if u in changed:
-      names.update({r: range_(rname(r) + suffix, rsize(r), rkind(r)) for r in closed(u) if r not in table})
+  names = dict(table)
+  order = toposort(value)
+  known = -1
+  while known < len(names):  # what depends on a renamed range changes, too, and may close others
+    known, changed = len(names), set(names)
+    for u in order:
+      if any(s in changed for s in u.src):
+        changed.add(u)
+      if u in changed:
+        names.update({r: range_(rname(r) + suffix, rsize(r), rkind(r)) for r in closed(u) if r not in names})
   return substitute(value, names)
 
 
