@@ -16,7 +16,7 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
 from mini.tensor.handle import Handle, fail
-from mini.tensor.trace import outside
+from mini.tensor.trace import local, outside
 from mini.types import DTypeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Generator:
     self.key = Handle._new(const(0, dtypes.uint64))
     self.calls = Handle._new(const(0, dtypes.uint64))
     self.seeded = False
+    self.known = (-1, 0)  # (serial of the node of `calls`, its value)
 
   def seed(self, seed: int) -> None:
     """Begin anew; the low 64 bits of `seed` count."""
@@ -53,12 +54,24 @@ class Generator:
     if not self.seeded:  # not when mini is imported: that would open the device
       with outside():  # or a jitted function would begin anew at each call
         self.seed(int.from_bytes(os.urandom(8), "little"))
-    calls = self.calls.uop
+    calls = self.advance()
     counter = graph.alu(
       "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))
     )
-    self.calls.uop = _plus(calls, 1)
     return graph.reshape(graph.alu("threefry", counter, self.key.uop), shape)
+
+  def advance(self) -> UOp:
+    """The number of calls so far. It is one more afterwards: memory of its own, so that the same graph comes again."""
+    before = self.calls.uop
+    if local.current is not None:
+      self.calls.uop = _plus(before, 1)
+      return before
+    serial, count = self.known
+    if before.serial != serial:
+      count = self.calls.item()
+    self.calls.assign(Handle._final(count + 1, dtype=dtypes.uint64))
+    self.known = self.calls._uop.serial, count + 1
+    return before
 
   def get_state(self) -> tuple[int, int]:
     """(key, calls): what `set_state` takes."""
