@@ -430,8 +430,8 @@ class Routine:
       return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in taken else t._uop
     root = base(t._uop)
     leaf = leaf_of(root)
-    for n in taken if leaf is not None else ():
-      if memory[n] is leaf.arg[0]:
+    for n in taken:
+      if leaf is not None and memory[n] is leaf.arg[0]:
         return Saved(n, leaf.dtype, shape(leaf), steps_from(root, t._uop), t._is_own_tag())
     return t._uop
 

@@ -9,6 +9,8 @@ from math import prod
 
 import numpy as np
 
+NumPyType = np.dtype
+
 
 class MiniError(Exception):
   """Every error that mini raises on purpose."""
@@ -30,8 +32,8 @@ class DType:
   short: str
   kind: str
   itemsize: int
-  np: np.dtype = field(repr=False)  # how the interpreter and `.numpy()` hold it
-  storage: np.dtype = field(repr=False)  # how memory holds it; differs for bfloat16 alone
+  np: NumPyType = field(repr=False)  # how the interpreter and `.numpy()` hold it
+  storage: NumPyType = field(repr=False)  # how memory holds it; differs for bfloat16 alone
 
   def __repr__(self) -> str:
     return f"dtypes.{self.name}"

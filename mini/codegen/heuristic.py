@@ -64,8 +64,8 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
 # ---------------------------------------------------------------- what an access costs
 
 
-def flat_index(u: UOp) -> UOp | None:
-  """The row-major offset that a load or store touches; None where memory is a stage of a reduced shape."""
+def flat_index(u: UOp) -> UOp:
+  """The row-major offset that a load, a store or a stage touches."""
   if u.op == "stage":
     return flatten(stage_index(u), u.arg.shape)
   memory, index, _ = access(u)
@@ -172,13 +172,13 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
     if size < n or (size % n and size < 2 * n and n > lanes):
       continue
     if size == n:
-      return w.attempt(f"vec {name}") and None
+      w.attempt(f"vec {name}")
+      return
     if w.attempt(f"split {name} {n} -> {name}o, {name}v {mode}"):
       if owner.op != "reduce" and closed(owner)[-1] is not r and order:
         w.attempt("order " + " ".join([*order, f"{name}o"]))
       w.attempt(f"vec {name}v")
-      return None
-  return None
+      return
 
 
 def parallel(w: Writer, machine: Machine) -> None:
@@ -278,7 +278,7 @@ def flat_index_of(value: UOp) -> UOp:
   """The offset that an operand, a load or a cast of one, is read at."""
   while value.op == "cast":
     value = value.src[0]
-  return flat_index(value) if value.op == "load" else const(0)  # type: ignore[return-value]
+  return flat_index(value) if value.op == "load" else const(0)
 
 
 def block_rows(w: Writer, a: UOp, b: UOp, rows: UOp, columns: UOp, row_loop: str, tall: int, machine: Machine) -> list[str]:

@@ -179,7 +179,8 @@ class Program:
     check("tensor", [graph_program("g", tuple(outputs))])
     self.graph = graph_program("g", tuple(outputs if device == "INTERP" else simplify(list(outputs))))
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
-    self.same, self.inplace = list(range(len(outputs))), {}
+    self.same = list(range(len(outputs)))
+    self.inplace: dict[int, int] = {}
     self.launches: list[Launch] = []
     stats["schedules"] += 1
     if device == "INTERP":

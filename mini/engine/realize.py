@@ -40,7 +40,7 @@ def realize(roots: Sequence[UOp]) -> list[UOp]:
     with _lock:
       compute(todo)
   leaves = [leaf_of(u) for u in bare]
-  return [leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype) for leaf, u in zip(leaves, roots)]  # type: ignore[union-attr, arg-type]
+  return [leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype) for leaf, u in zip(leaves, roots)]  # type: ignore[union-attr, arg-type, misc]
 
 
 def stripped(u: UOp) -> UOp:

@@ -25,7 +25,7 @@ class Over(NamedTuple):
   """The argument of a node that closes ranges, which are the last `count` of its sources."""
 
   what: str  # reduce, scan: add | mul | max; stage: the space; kernel: its name
-  count: int
+  count: int  # type: ignore[assignment]  # a tuple has a method of this name
   shape: tuple = ()  # stage: of its memory, one entry per axis of its index
 
 

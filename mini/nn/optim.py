@@ -204,9 +204,9 @@ class Optimizer:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
     has = {p for p in self._all() if p.grad is not None}
     tracer = local.current
-    for b in self._buckets if tracer is not None else ():
+    for b in self._buckets:
       some = has.intersection(b.params)
-      if some and len(some) < len(b.params) and tracer.has_changed((b.t, *b.params, *b.slots.values())):
+      if tracer is not None and some and len(some) < len(b.params) and tracer.has_changed((b.t, *b.params, *b.slots.values())):
         fail(MiniError, "step: in one jitted function, the same parameters must have a gradient at every step")
     with outside():
       return self._parted(has)
