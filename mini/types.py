@@ -2,6 +2,7 @@
 
 Shapes and errors live here too, because everything above needs them. Nothing here imports anything of mini.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -46,7 +47,9 @@ def _by_name(name: str) -> DType:
   return getattr(dtypes, name)
 
 
-def _row(name: str, short: str, kind: str, itemsize: int, np_name: str | None = None, storage: str | None = None) -> DType:
+def _row(
+  name: str, short: str, kind: str, itemsize: int, np_name: str | None = None, storage: str | None = None
+) -> DType:
   held = np.dtype(np_name or name)
   return DType(name, short, kind, itemsize, held, np.dtype(storage) if storage else held)
 
@@ -75,7 +78,8 @@ class dtypes:
   index    = _row("index",    "idx",  "x", 8, "int64")   # loop counters and addresses: never in a user's tensor
   void     = _row("void",     "void", "v", 0, "bool")    # what computes nothing: store, kernel
   # fmt: on
-  char, uchar, short, ushort, int, uint, long, ulong = int8, uint8, int16, uint16, int32, uint32, int64, uint64
+  char, short, int, long = int8, int16, int32, int64
+  uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
   half, float, double = float16, float32, float64
   default_float, default_int = float32, int64
   all = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
@@ -153,7 +157,8 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
   """float32 -> the nearest bfloat16 (ties to even), still held as float32."""
   bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
   rounded = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
-  return np.where(np.isnan(x), bits | np.uint32(0x400000), rounded).astype(np.uint32).view(np.float32).reshape(np.shape(x))
+  kept = np.where(np.isnan(x), bits | np.uint32(0x400000), rounded)
+  return kept.astype(np.uint32).view(np.float32).reshape(np.shape(x))
 
 
 def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
@@ -172,5 +177,18 @@ def from_storage(x: np.ndarray, d: DType) -> np.ndarray:
 
 Shape = tuple  # of ints
 
-__all__ = ["BY_SHORT", "DType", "DTypeError", "MiniError", "Shape", "ShapeError", "as_dtype", "dtypes", "from_storage",
-           "prod", "promote_types", "to_bfloat16", "to_storage"]
+__all__ = [
+  "BY_SHORT",
+  "DType",
+  "DTypeError",
+  "MiniError",
+  "Shape",
+  "ShapeError",
+  "as_dtype",
+  "dtypes",
+  "from_storage",
+  "prod",
+  "promote_types",
+  "to_bfloat16",
+  "to_storage",
+]

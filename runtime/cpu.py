@@ -33,9 +33,8 @@ SHARE_NS = 1000  # of work, at least, for each thread
 CHUNK_NS = 25000  # a thread that is done early helps the others in pieces of at least this ...
 CHUNKS = 8  # ... and at most so many for each thread
 STACK_BYTES = 512 << 10  # of the 8 MB that a thread has
-SLACK_BYTES = (
-  64 << 20
-)  # that the free list may hold beyond the peak of what was in use, or an eighth of the peak
+# What the free list may hold beyond the peak of what was in use, or an eighth of the peak.
+SLACK_BYTES = 64 << 20
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
 
@@ -182,13 +181,11 @@ class Heap:
 
   def __init__(self, device: CPU):
     self.counters, self.limit = device.counters, device.info.memory_bytes
-    self.live = self.peak = self.held = (
-      0  # bytes: in use, the most that ever were, what we have from the system
-    )
+    # bytes: in use, the most that ever were, what we have from the system
+    self.live = self.peak = self.held = 0
     self.idle: dict[int, list[int]] = {}  # capacity -> addresses; the capacity idle for longest comes first
-    self.given: deque[tuple[int, int]] = (
-      deque()
-    )  # blocks that died: a finalizer runs anywhere, so takes no lock
+    # blocks that died: a finalizer runs anywhere, so takes no lock
+    self.given: deque[tuple[int, int]] = deque()
     self.lock = threading.RLock()
 
   @staticmethod
@@ -339,7 +336,8 @@ class Sequence:
     """
     done = [] if done is None else done
     slots = self.pack(*[h.address for h in handles[: self.nslots]])
-    done.extend(map(self.native.run, (self.address,), (slots,), (None,)))  # one call into C: no signal in between
+    # one call into C: no signal in between
+    done.extend(map(self.native.run, (self.address,), (slots,), (None,)))
     return done[-1]
 
   def profile(self, handles: Many[Memory]) -> list[float]:

@@ -1,7 +1,8 @@
 """Random tensor graphs: the graph, its kernels, and its kernels with the heuristic's recipes must agree.
 
-  python test/fuzz_graph.py FIRST COUNT      prints the seed, the kernels and the recipes of what disagrees
+python test/fuzz_graph.py FIRST COUNT      prints the seed, the kernels and the recipes of what disagrees
 """
+
 from __future__ import annotations
 
 import random
@@ -149,7 +150,9 @@ def random_recipe(rng: random.Random, k: UOp) -> tuple[UOp, list[str]]:
       value = t.named[name]
       mine = [x for x in rs if x in value.free]
       if mine and value.op != "stage" and value in toposort(t.kernel):
-        attempt(f"stage {name[1:]} over ({', '.join(rname(x) for x in rng.sample(mine, rng.randint(1, len(mine))))}) stack")
+        attempt(
+          f"stage {name[1:]} over ({', '.join(rname(x) for x in rng.sample(mine, rng.randint(1, len(mine))))}) stack"
+        )
   return t.kernel, done
 
 
@@ -173,7 +176,13 @@ def disagreement(seed: int) -> str | None:
     try:
       for k in kernels:
         notes.append(kernel_text(k))
-        tuned, lines = (k, []) if recipes == "none" else write_recipe(k, Machine()) if recipes == "heuristic" else random_recipe(rng, k)
+        tuned, lines = (
+          (k, [])
+          if recipes == "none"
+          else write_recipe(k, Machine())
+          if recipes == "heuristic"
+          else random_recipe(rng, k)
+        )
         notes += [str(lines), kernel_text(tuned)]
         verify(tuned)
         run_kernel(tuned, got)

@@ -9,6 +9,7 @@ broadcasting, promotion and Python's operators; nothing here knows of memory or 
   gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); kind: set add mul max
   copy    arg = a device's name               tag   arg = a number
 """
+
 from __future__ import annotations
 
 from itertools import count
@@ -143,7 +144,9 @@ def flip(x: UOp, axes: tuple[int, ...]) -> UOp:
 def alu(op: str, *src: UOp) -> UOp:
   """An elementwise operation of the table. Inputs: equal shapes or (); equal types, but for where's condition."""
   values = src[1:] if op == "where" else src
-  if any(s.dtype is not values[0].dtype for s in values) or (op == "where" and src[0].dtype is not dtypes.bool):
+  if any(s.dtype is not values[0].dtype for s in values) or (
+    op == "where" and src[0].dtype is not dtypes.bool
+  ):
     raise DTypeError(f"{op}: inputs are {', '.join(s.dtype.name for s in src)}")
   if len({shape(s) for s in src if shape(s)}) > 1:
     raise ShapeError(f"{op}: shapes {', '.join(str(shape(s)) for s in src)} differ")
@@ -151,16 +154,24 @@ def alu(op: str, *src: UOp) -> UOp:
 
 
 def cast(x: UOp, dtype: DType) -> UOp:
-  return x if x.dtype is dtype else const(x.arg, dtype) if _exact_const(x, dtype) else uop("cast", dtype, (x,))
+  if x.dtype is dtype:
+    return x
+  return const(x.arg, dtype) if _exact_const(x, dtype) else uop("cast", dtype, (x,))
 
 
 def _exact_const(x: UOp, dtype: DType) -> bool:
-  return x.op == "const" and (dtype.kind in "fb" or x.dtype.kind != "f" or (abs(x.arg) < 2**31 and dtype.kind == "i" and dtype.itemsize >= 4))
+  return x.op == "const" and (
+    dtype.kind in "fb"
+    or x.dtype.kind != "f"
+    or (abs(x.arg) < 2**31 and dtype.kind == "i" and dtype.itemsize >= 4)
+  )
 
 
 def bitcast(x: UOp, dtype: DType) -> UOp:
   if x.dtype.itemsize != dtype.itemsize:
-    raise DTypeError(f"bitcast: {x.dtype.name} has {x.dtype.itemsize} bytes, {dtype.name} has {dtype.itemsize}")
+    raise DTypeError(
+      f"bitcast: {x.dtype.name} has {x.dtype.itemsize} bytes, {dtype.name} has {dtype.itemsize}"
+    )
   return x if x.dtype is dtype else uop("bitcast", dtype, (x,))
 
 
@@ -171,7 +182,9 @@ def reduce(x: UOp, kind: str, axes: tuple[int, ...]) -> UOp:
     raise ShapeError(f"reduce: {axes} are not all axes of {shape(x)}")
   axes = tuple(a for a in axes if shape(x)[a] != 1)
   if any(shape(x)[a] == 0 for a in axes):
-    return full(tuple(1 if a in axes else n for a, n in enumerate(shape(x))), identity(kind, x.dtype), x.dtype)
+    return full(
+      tuple(1 if a in axes else n for a, n in enumerate(shape(x))), identity(kind, x.dtype), x.dtype
+    )
   return uop("reduce", x.dtype, (x,), (kind, axes)) if axes else x
 
 
@@ -192,7 +205,9 @@ def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
   """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`: in order) at index along axis."""
   _check_index("scatter", base, index, axis)
   if shape(value) != shape(index) or value.dtype is not base.dtype:
-    raise ShapeError(f"scatter: value {value.dtype.short}{list(shape(value))} must be {base.dtype.short}{list(shape(index))}")
+    raise ShapeError(
+      f"scatter: value {value.dtype.short}{list(shape(value))} must be {base.dtype.short}{list(shape(index))}"
+    )
   return uop("scatter", base.dtype, (base, index, value), (kind, axis))
 
 
@@ -200,7 +215,11 @@ def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
   s, si = shape(x), shape(index)
   if index.dtype.kind not in "iu":
     raise DTypeError(f"{what}: the index is {index.dtype.name}, not an integer type")
-  if len(s) != len(si) or not 0 <= axis < len(s) or any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis):
+  if (
+    len(s) != len(si)
+    or not 0 <= axis < len(s)
+    or any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis)
+  ):
     raise ShapeError(f"{what}: index {si} and {s} differ in an axis other than {axis}")
 
 
@@ -211,10 +230,18 @@ def cat(xs: tuple[UOp, ...], axis: int) -> UOp:
   """xs in one memory, one after another along axis."""
   s = shape(xs[0])
   for x in xs[1:]:
-    if x.dtype is not xs[0].dtype or len(shape(x)) != len(s) or any(n != m for a, (n, m) in enumerate(zip(s, shape(x))) if a != axis):
-      raise ShapeError(f"cat: {x.dtype.short}{list(shape(x))} does not go with {xs[0].dtype.short}{list(s)} along axis {axis}")
+    if (
+      x.dtype is not xs[0].dtype
+      or len(shape(x)) != len(s)
+      or any(n != m for a, (n, m) in enumerate(zip(s, shape(x))) if a != axis)
+    ):
+      raise ShapeError(
+        f"cat: {x.dtype.short}{list(shape(x))} does not go with {xs[0].dtype.short}{list(s)} along axis {axis}"
+      )
   full_ones = tuple(x for x in xs if shape(x)[axis])
-  return xs[0] if not full_ones else full_ones[0] if len(full_ones) == 1 else uop("cat", xs[0].dtype, full_ones, axis)
+  if len(full_ones) > 1:
+    return uop("cat", xs[0].dtype, full_ones, axis)
+  return full_ones[0] if full_ones else xs[0]
 
 
 def stage(x: UOp) -> UOp:
@@ -234,4 +261,7 @@ def tag(x: UOp) -> UOp:
   return uop("tag", x.dtype, (x,), next(_tags))
 
 
-assert all(op.family in ("leaf", "mark", "composite") or op.name in globals() or is_elementwise(op.name) for op in OPS.values())
+assert all(
+  op.family in ("leaf", "mark", "composite") or op.name in globals() or is_elementwise(op.name)
+  for op in OPS.values()
+)

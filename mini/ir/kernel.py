@@ -13,6 +13,7 @@
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
 lanes of every value that depends on them and make none.
 """
+
 from __future__ import annotations
 
 from mini.ir.uop import TRUE, Over, UOp, closed, toposort, uop
@@ -88,7 +89,9 @@ def is_inline(u: UOp) -> bool:
 
 
 def _on_indices(u: UOp) -> bool:
-  return u.src[0].dtype is dtypes.index if u.op == "lt" else u.op == "and" and _on_indices(u.src[0]) and _on_indices(u.src[1])
+  if u.op == "lt":
+    return u.src[0].dtype is dtypes.index
+  return u.op == "and" and _on_indices(u.src[0]) and _on_indices(u.src[1])
 
 
 def all_ranges(k: UOp) -> list[UOp]:

@@ -4,6 +4,7 @@ A row says what the operation is called, how many inputs it has, what type it gi
 gradient is the row of the same name in `mini/grad.py`; how a device spells it is the row in `mini/render/`.
 Composites (exp, tanh, ...) are rows of `composites.py`, and join this table when that is imported.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -94,7 +95,9 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
 
 def is_elementwise(name: str) -> bool:
   op = OPS.get(name)
-  return op is not None and (op.family in ("unary", "binary", "ternary", "composite") or name in ("cast", "bitcast"))
+  return op is not None and (
+    op.family in ("unary", "binary", "ternary", "composite") or name in ("cast", "bitcast")
+  )
 
 
 def result_dtype(name: str, operands: tuple[DType, ...]) -> DType:

@@ -5,6 +5,7 @@ dicts are memo tables. Index expressions (dtype index) are kept in one normal fo
 coefficient * atom plus a constant, where an atom is a range, a div/mod/min of such a sum, or a value cast to an index.
 What the nodes of a tensor graph mean stands in graph.py, what those of a kernel mean in kernel.py.
 """
+
 from __future__ import annotations
 
 import os
@@ -54,7 +55,8 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 def uop(op: str, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
   """The node with these parts: the one that exists, or a new one."""
-  key = (op, dtype, src, repr(arg) if op == "const" else arg)  # repr tells 0.0 from -0.0, 1 from True, and nan from itself
+  # repr tells 0.0 from -0.0, 1 from True, and nan from itself
+  key = (op, dtype, src, repr(arg) if op == "const" else arg)
   with _lock:
     u = _interned.get(key)
     if u is None:
@@ -204,7 +206,9 @@ def structural_key(u: UOp) -> str:
   """A name for an index atom that does not depend on when it was made: the order of the terms of a sum."""
   got = u.memo.get("key")
   if got is None:
-    got = u.memo["key"] = rname(u) if u.op == "range" else f"{u.op} {u.arg} {' '.join(map(structural_key, u.src))}"
+    got = u.memo["key"] = (
+      rname(u) if u.op == "range" else f"{u.op} {u.arg} {' '.join(map(structural_key, u.src))}"
+    )
   return got
 
 
@@ -278,7 +282,9 @@ def _split_terms(u: UOp, c: int) -> tuple[Terms, Terms, int]:
 def _carry_free(u: UOp, c: int) -> tuple[int, UOp, UOp] | None:
   """(g, q, r) with u = g*q + r, 0 <= r < g and g dividing c: then u//c = q//(c//g) and u%c = g*(q % (c//g)) + r."""
   terms, k = linear(u)
-  for g in sorted({abs(v) for v in terms.values() if 1 < abs(v) < c and c % abs(v) == 0} | {gcd(c, *terms.values())}):
+  for g in sorted(
+    {abs(v) for v in terms.values() if 1 < abs(v) < c and c % abs(v) == 0} | {gcd(c, *terms.values())}
+  ):
     if g == 1:
       continue
     q, r, _ = _split_terms(u, g)
@@ -368,7 +374,9 @@ def within(index: UOp, size: int) -> UOp:
 def is_condition(u: UOp) -> bool:
   """Does u speak of indices (and not of values)?"""
   return u.dtype is dtypes.bool and (
-    u in (TRUE, FALSE) or (u.op == "lt" and u.src[0].dtype is dtypes.index) or (u.op == "and" and is_condition(u.src[0]) and is_condition(u.src[1]))
+    u in (TRUE, FALSE)
+    or (u.op == "lt" and u.src[0].dtype is dtypes.index)
+    or (u.op == "and" and is_condition(u.src[0]) and is_condition(u.src[1]))
   )
 
 

@@ -206,8 +206,15 @@ class Optimizer:
     tracer = local.current
     for b in self._buckets:
       some = has.intersection(b.params)
-      if tracer is not None and some and len(some) < len(b.params) and tracer.has_changed((b.t, *b.params, *b.slots.values())):
-        fail(MiniError, "step: in one jitted function, the same parameters must have a gradient at every step")
+      if (
+        tracer is not None
+        and some
+        and len(some) < len(b.params)
+        and tracer.has_changed((b.t, *b.params, *b.slots.values()))
+      ):
+        fail(
+          MiniError, "step: in one jitted function, the same parameters must have a gradient at every step"
+        )
     with outside():
       return self._parted(has)
 
