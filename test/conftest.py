@@ -11,9 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
-os.environ["PYTHONPATH"] = os.pathsep.join(
-  [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-)  # of scripts, too
+# for scripts under test, too
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def pytest_addoption(parser):

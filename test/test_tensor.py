@@ -449,9 +449,8 @@ def test_gradients_of_functions():
   value, g = value_and_grad(f)(p, Tensor([3.0, 4.0]))
   assert value.item() == 84.5 and g["w"].tolist() == [21, 68] and g["b"][0].item() == 24
   x = Tensor([2.0])
-  assert (
-    mini.grad(lambda a, b: (a * b * x).sum(), argnums=(0, 1))(x, x)[0].item() == 4
-  )  # neither b nor the x outside count
+  # neither b nor the x outside count
+  assert mini.grad(lambda a, b: (a * b * x).sum(), argnums=(0, 1))(x, x)[0].item() == 4
   g, extra = mini.grad(lambda a: (a.sum(), "more"), has_aux=True)(x)
   assert g.item() == 1 and extra == "more" and not g.requires_grad
 

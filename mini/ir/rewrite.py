@@ -136,9 +136,8 @@ def matcher(p: Pattern) -> Matcher:
     return bind
   op, sources = p.op, tuple((n, matcher(s)) for n, s in enumerate(p.src) if s.op != "type")
   named = next((s.name for s in p.src if s.op == "type"), "")
-  sources = tuple(
-    sorted(sources, key=lambda ns: p.src[ns[0]].op not in ("const", "number"))
-  )  # what fails soonest first
+  # what fails soonest first
+  sources = tuple(sorted(sources, key=lambda ns: p.src[ns[0]].op not in ("const", "number")))
 
   def fits(u: UOp, m: Match) -> bool:
     if u.op != op or u.dtype is dtypes.index:

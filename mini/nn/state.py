@@ -215,9 +215,8 @@ def safe_save(
     raise StateError("safe_save: metadata are texts, with texts as names")
   rows: dict[UOp, int] = {}  # parts of one buffer stand together: `arrays` copies it once
   row = {name: rows.setdefault(part_of(t.uop)[0], len(rows)) for name, t in values.items()}
-  order = sorted(
-    values, key=lambda name: (-values[name].dtype.itemsize, row[name])
-  )  # so that all are aligned
+  # the widest first: all are aligned
+  order = sorted(values, key=lambda name: (-values[name].dtype.itemsize, row[name]))
   header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
   start = 0
   for name in order:

@@ -585,9 +585,8 @@ def _on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
 def _floor_div(a: UOp, b: UOp) -> UOp:
   if a.dtype.kind != "f":
     return graph.alu("div", a, b)
-  quotient = graph.alu(
-    "round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b)
-  )  # a whole number, but for rounding
+  # a whole number, but for rounding
+  quotient = graph.alu("round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b))
   return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
 
 

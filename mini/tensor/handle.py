@@ -171,9 +171,8 @@ def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
       f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array"
     )
   try:
-    exact = (
-      dtype is dtypes.uint64 and not typed
-    )  # a list with numbers beyond int64 would become one of floats
+    # a list with numbers beyond int64 would become one of floats
+    exact = dtype is dtypes.uint64 and not typed
     array = np.asarray(data, np.uint64 if exact else None)
   except OverflowError:
     array = np.asarray(data)

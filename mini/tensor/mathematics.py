@@ -66,9 +66,8 @@ class Mathematics(Elementwise):
     u = 1 + x
     lost = u == 1
     with_lost = lost | (u == x)  # tiny: log(1 + x) is x; huge: it is log(x)
-    ratio = with_lost.where(
-      1, x.detach() / with_lost.where(1, u - 1).detach()
-    )  # makes up for the bits that 1 + x lost
+    # makes up for the bits that 1 + x lost
+    ratio = with_lost.where(1, x.detach() / with_lost.where(1, u - 1).detach())
     return lost.where(x, u.log() * ratio.detach())
 
   def sin(self) -> Tensor:

@@ -133,9 +133,8 @@ class Reduce(Movement):
     if x.dtype.kind == "f":
       found = graph.alu("or", found, graph.alu("ne", x, x))
     n = self.shape[a]
-    left = graph.reshape(
-      graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a)
-    )  # n, n-1, ..., 1, 0
+    # n, n-1, ..., 1, 0
+    left = graph.reshape(graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a))
     left = graph.expand_to(graph.shrink(left, ((0, n), *((0, 1),) * (self.ndim - 1 - a))), self.shape)
     most = graph.reduce(graph.alu("where", found, left, const(0, left.dtype)), "max", (a,))
     at = graph.cast(graph.alu("add", const(n, left.dtype), negated(most)), dtypes.int64)
