@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import repeat
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -32,7 +33,7 @@ from mini.ir.rules import rules_here
 from mini.ir.uop import UOp, const, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.handle import needs, spelled, tagged
+from mini.tensor.handle import described, fail, needs, tagged
 from mini.tensor.trace import local, outside
 from mini.types import DType, MiniError, dtypes
 
@@ -167,12 +168,15 @@ class Trace:
         t.realize()
       node = unmarked(t._uop)
       if node.op == "buffer" and any(unmarked(u) is node for u in self.outer.values()):
-        t.assign(Tensor(buffer(node.arg[0].copy(), t.shape, t.dtype)))  # two zeros, which will become different
+        own = node.arg[0].copy()  # of two zeros, which will become different
+        t.assign(Tensor(buffer(own, t.shape, t.dtype)))
     if needs(t._uop) and not t._is_own_tag():
       if local.gradients:
-        raise JitError(
-          "no gradient passes into a jitted function, and x depends on a tensor that requires one: "
-          f"x.detach() would do\n{described(t)}"
+        fail(
+          JitError,
+          "no gradient passes into a jitted function, and x depends on a tensor that requires one",
+          "x.detach() would do",
+          x=t,
         )
       self.enter(t)
       t._uop = uop("detach", t.dtype, (t._uop,))
@@ -199,21 +203,21 @@ class Trace:
     """Nothing: results are computed when the routine runs."""
 
   def value(self, t: Tensor, what: str) -> NoReturn:
-    raise JitError(
-      f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside\n{described(t)}"
+    fail(
+      JitError,
+      f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside",
+      x=t,
     )
 
   def escaped(self, t: Tensor) -> None:
     if any(u.serial in self.leaves for u in toposort(t._uop)):
-      raise JitError(
-        "x was made inside a jitted function and has no value outside: let the function return it, or "
-        f"assign it to a tensor that was there before\n{described(t)}"
+      fail(
+        JitError,
+        "x was made inside a jitted function and has no value outside",
+        "let the function return it, or assign it to a tensor that was there before",
+        x=t,
       )
     t._trace = None
-
-
-def described(t: Tensor) -> str:
-  return f"  x: {spelled(t)}   made at {t.made}"
 
 
 # ---------------------------------------------------------------- a routine
@@ -277,9 +281,11 @@ class Routine:
     for t, s in stand_ins.items():
       acts = t.requires_grad or t in trace.rebound or s in trace.rebound
       if acts and (t in trace.outer or t in trace.written or t in trace.grads):
-        raise JitError(
-          "x is an argument of a jitted function that also reaches it from outside, and that updates "
-          f"it or takes its gradient: do either, not both\n{described(t)}"
+        fail(
+          JitError,
+          "x is an argument of a jitted function that also reaches it from outside, and updates it or takes its gradient",
+          "do either, not both",
+          x=t,
         )
     number = {s: n for n, s in enumerate(stand_ins.values())}
     owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
@@ -288,6 +294,7 @@ class Routine:
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
     self.result = mapped(lambda _: SLOT, result)
+    self.about = [described("in", t) for t in (*returned, *given, *updated)[:3]]  # for errors
     self.graded = [(Place(number.get(t, t)), g is not None) for t, g in changed.items()]
     at = {t: n for n, t in enumerate(tensors)}
     self.updated = [at[t] for t in updated]
@@ -313,7 +320,10 @@ class Routine:
     for u in dict.fromkeys(map(unmarked, nodes[kept:])):
       used[base(u)] = used.get(base(u), 0) + numel(u)
     whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
-    roots = [base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else unmarked(u) for n, u in enumerate(nodes)]
+    roots = [
+      base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else unmarked(u)
+      for n, u in enumerate(nodes)
+    ]
     sources = [leaf_of(root) or root for root in roots]
     computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
     live = [u for u in computed if numel(u)]
@@ -360,7 +370,9 @@ class Routine:
         t.realize()
       if (kind(t) if self.home[n] is None else layout(t)) != self.known[n]:
         return False
-    if changed and any(len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1):
+    if changed and any(
+      len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1
+    ):
       return False
     for n in changed:
       self.last[n] = found[n]._uop.serial
@@ -394,16 +406,20 @@ class Routine:
     for new, old in self.taken.items():
       own(memory, old)
       memory[new] = memory[old]
-    for n in range(self.made, len(memory)):
-      if memory[n] is None and n not in self.same:
-        dtype, s = self.kinds[n]
-        memory[n] = Buffer(self.device, dtype, prod(s))
+    with self.program.named() if self.program else nullcontext():
+      for n in range(self.made, len(memory)):
+        if memory[n] is None and n not in self.same:
+          dtype, s = self.kinds[n]
+          memory[n] = Buffer(self.device, dtype, prod(s))
     for n, equal in self.same.items():
       memory[n] = memory[equal]
     if self.program is None:
       ran.append(0)
-    else:
+      return
+    try:
       self.program.run([memory[n] for n in self.inputs], [memory[n] for n in self.outputs], ran=ran)
+    except IndexError as e:
+      raise IndexError("\n".join([str(e), *self.about])) from None
 
   def node(self, memory: list[Any], n: int, steps: Steps) -> UOp:
     dtype, s = self.kinds[n]

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -156,6 +158,14 @@ def check(stage: str, programs: Sequence[UOp]) -> None:
       raise VerifyError(e.node, f"after {stage}: {e}") from None
 
 
+def binary(nbytes: float) -> str:
+  """1536 -> 1.5 KiB"""
+  units = ["B", "KiB", "MiB", "GiB", "TiB"]
+  while nbytes >= 1024 and len(units) > 1:
+    nbytes, units = nbytes / 1024, units[1:]
+  return f"{nbytes:.0f} B" if units[0] == "B" else f"{nbytes:.1f} {units[0]}"
+
+
 def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
   kernels, aliases = schedule({f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src)))})
@@ -182,6 +192,9 @@ class Program:
     self.same = list(range(len(outputs)))
     self.inplace: dict[int, int] = {}
     self.launches: list[Launch] = []
+    self.compiled: list[Compiled] = []
+    self.temporaries: dict[str, tuple[int, int]] = {}  # -> (byte offset in the arena, bytes)
+    self.arena_bytes = 0
     stats["schedules"] += 1
     if device == "INTERP":
       return
@@ -244,12 +257,13 @@ class Program:
       return
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
-    if numbers or self.arena_bytes:
-      handles.append(opened.alloc(max(len(numbers), 8)))
-      if numbers:
-        opened.shim.upload(handles[-1], numbers)
-    if self.arena_bytes:
-      handles.append(opened.alloc(self.arena_bytes))
+    with self.named():
+      if numbers or self.arena_bytes:
+        handles.append(opened.alloc(max(len(numbers), 8)))
+        if numbers:
+          opened.shim.upload(handles[-1], numbers)
+      if self.arena_bytes:
+        handles.append(opened.alloc(self.arena_bytes))
     if watched:
       from mini.engine import watch
 
@@ -259,7 +273,36 @@ class Program:
     error = ran[-1]
     stats["kernels"] += len(self.launches)
     if error:
-      raise IndexError(f"index {(error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32)} is out of bounds for an axis of size {error >> 32}")
+      index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
+      raise IndexError(f"{self.guarded(size)}: index {index} is out of bounds for an axis of size {size}")
+
+  def guarded(self, size: int) -> str:
+    """The operations by whose index an axis of this size is reached."""
+    found = {u.op for u in toposort(self.graph) if u.op == "gather" and shape(u.src[0])[u.arg] == size}
+    found |= {u.op for u in toposort(self.graph) if u.op == "scatter" and shape(u)[u.arg[1]] == size}
+    return " or ".join(sorted(found)) or "gather"
+
+  @contextmanager
+  def named(self) -> Iterator[None]:
+    """Memory that cannot be had inside is a MemoryError that names this program and what it needs."""
+    try:
+      yield
+    except MemoryError as e:
+      raise MemoryError(self.needs(str(e))) from None
+
+  def needs(self, why: str) -> str:
+    """The text of a MemoryError."""
+    kernels = list(dict.fromkeys(c.name.rpartition("_")[0] for c in self.compiled)) or ["a graph"]
+    more = f" and {len(kernels) - 4} more" if len(kernels) > 4 else ""
+    outputs = [n for n, m in enumerate(self.same) if n == m and n not in self.inplace]
+    buffers = {f"out{n}": self.outputs[n] for n in outputs}
+    buffers.update({u.arg[0]: (u.dtype, shape(u)) for u in toposort(self.graph) if u.op == "buffer" and u.arg[0][0] == "i"})
+    total = self.arena_bytes + sum(d.itemsize * prod(s) for d, s in buffers.values())
+    lines = [(d.itemsize * prod(s), f"{name}: {d.short}[{','.join(map(str, s))}]") for name, (d, s) in buffers.items()]
+    lines += [(nbytes, f"temporary {name}") for name, (_, nbytes) in self.temporaries.items()]
+    largest = sorted(lines, key=lambda line: -line[0])[:5]
+    head = f"the program of {', '.join(kernels[:4])}{more} needs {binary(total)} at once: {why}"
+    return "\n".join([head, *(f"  {what}   {binary(nbytes)}" for nbytes, what in largest)])
 
   def interpret(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes, watched: bool) -> None:
     """The graph itself, in NumPy. Counted as one kernel."""

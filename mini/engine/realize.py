@@ -56,8 +56,8 @@ def compute(todo: list[UOp]) -> None:
 
   graph = Numbered(todo)
   device = graph.device or Device.DEFAULT
-  outputs = [Buffer(device, u.dtype, numel(u)) for u in todo]
   live = [n for n, u in enumerate(todo) if numel(u)]
+  outputs: list[Any] = [None if numel(u) else Buffer(device, u.dtype, 0) for u in todo]
   if live:
     key = (device, config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
     program = _programs.pop(key, None)
@@ -69,8 +69,9 @@ def compute(todo: list[UOp]) -> None:
       stats["cache_hits"] += 1
     _programs[key] = program  # most recently used last
     numbers = b"".join(to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers)
-    for n, m in zip(live, program.same):
-      outputs[n] = outputs[live[m]]
+    with program.named():
+      for k, (n, m) in enumerate(zip(live, program.same)):
+        outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if k == m else outputs[live[m]]
     program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
