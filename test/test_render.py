@@ -11,16 +11,18 @@ from itertools import product
 import golden_sources as golden
 import numpy as np
 import pytest
+from fuzz_graph import program as random_program
+from fuzz_graph import random_recipe
 
 from mini import __main__ as command
-from mini.engine.launch import interpret
+from mini.engine.launch import interface, interpret
 from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
-from mini.ir.kernel import kernel, load, param, store
+from mini.ir.kernel import kernel, load, param, store, stores
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse import parse_file
 from mini.ir.text import text
-from mini.ir.uop import add, const, mul, range_, uop
+from mini.ir.uop import add, closed, const, mul, range_, uop
 from mini.render import render_for
 from mini.render.c import C
 from mini.render.cstyle import Renderer, RenderError
@@ -28,6 +30,7 @@ from mini.render.cuda import CUDA
 from mini.render.metal import METAL
 from mini.render.opencl import OPENCL
 from mini.render.spelling import BASE, KINDS, held
+from mini.schedule import schedule
 from mini.types import dtypes, from_storage, to_storage
 
 GPUS = ("CL", "CUDA", "METAL")
@@ -72,6 +75,38 @@ def test_guard_sets_the_error_word(dev):
     _, error = golden.Emulated(render_for(dev, {k.arg.what: k}), dev).run(k, data)
     assert error >> 32 == 10 and np.int32(error & 0xFFFFFFFF if bad > 0 else -1) == bad
     assert error & 0xFFFFFFFF == bad & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("dev", DEVICES[:3])
+def test_random_kernels(dev, request):
+  """Random graphs, with random recipes; in float64, which Metal lacks."""
+  first, kernels = request.config.option.seed, {}
+  for seed in range(first, first + (60 if request.config.option.full else 12)):
+    outs, _, rng = random_program(seed)
+    scheduled, _ = schedule(outs)
+    for n, k in enumerate(scheduled):
+      k = random_recipe(rng, k)[0]
+      name = f"random_{seed}_{n}"
+      k = kernel(name, stores(k), closed(k))
+      try:
+        render_for(dev, {name: k})
+        kernels[name] = k
+      except RenderError as e:  # vectors of a size that this language has not
+        assert "is not a multiple of" in str(e), e
+  assert len(kernels) > 20
+  emulated = golden.Emulated(render_for(dev, kernels), dev)
+  for name, k in kernels.items():
+    data = golden.random_inputs(k, 0, laced=False)
+    for m in interface(k):
+      if m.where != "in" and m.where != "inout":
+        data[m.name][...] = 0
+    if golden.guarded(k):  # no index is out of bounds
+      data = {n: np.zeros_like(x) if x.dtype.kind == "i" else x for n, x in data.items()}
+    want = interpret(k, data)
+    got, error = emulated.run(k, data, threads=2 if golden.extent(k) > 1 else 1)
+    assert error == 0
+    for output, x in want.items():
+      np.testing.assert_allclose(got[output], x, rtol=1e-9, atol=1e-9, err_msg=f"{name} {output}")
 
 
 # ---------------------------------------------------------------- every operation on every type

@@ -62,6 +62,8 @@ def places(kernel: UOp) -> dict[UOp, tuple[UOp, ...]]:
         p = _prefix(inside, v)
         if place.setdefault(v, p) != p:
           raise ValueError(f"{v.op} stands in two places")
+        if v.op == "scan" and v.src[1] in p[:-1]:  # its accumulator starts again with each round of what stands outside
+          raise ValueError(f"the loop %{rname(p[-1])} stands inside %{rname(v.src[1])}, which carries a scan of it")
   return place
 
 

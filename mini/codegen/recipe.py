@@ -127,6 +127,8 @@ class Tuning:
     r = self.range(name)
     if kind == "par" and self.owner(r).op != "kernel":
       raise RecipeError(f"%{name} is no output range: only those run in parallel")
+    if kind == "par" and any(rkind(x) == "par" and x is not r for x in all_ranges(self.kernel)):
+      raise RecipeError("one range runs in parallel, and there is one: collapse them")
     if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
       raise RecipeError(f"%{name} carries a scan: it stays a loop")
     if any(meets(s, r) for s in stores(self.kernel)):
@@ -145,6 +147,10 @@ class Tuning:
         fixed = [r for r in rs if any(meets(s, r) for s in stores(owner))]
         if fixed != [r for r in new if r in fixed]:
           raise RecipeError(f"the order of %{' and %'.join(map(rname, fixed))} matters: their stores may meet at one address")
+      for u in (u for u in toposort(self.kernel) if u.op == "scan" and u.src[1] in new):
+        inside = [x for x in new[new.index(u.src[1]) + 1 :] if x in u.free]
+        if inside:
+          raise RecipeError(f"%{rname(u.src[1])} carries a scan of %{rname(inside[0])}, which stays outside of it")
       if new != rs:
         self.rewrite({owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)})
 
@@ -159,7 +165,8 @@ class Tuning:
     new = []
     for first, *rest in ranges:
       size = rsize(first) + sum(rsize(r) - 1 for r in rest)
-      new.append(range_(rname(first) + tag, size, "loop" if rest else rkind(first)))
+      kind = "loop" if rest or rkind(first) == "par" else rkind(first)
+      new.append(range_(rname(first) + tag, size, kind))
       table[first] = new[-1]
       for r in rest:
         table[first] = add(table[first], mul(r, -1))  # first := sum - rest; rest must then cancel

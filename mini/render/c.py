@@ -113,7 +113,7 @@ class Vectors(Spelling):
 
   def splat(self, s: str, d: DType) -> str:
     w = self.lang.width
-    t, name = self.type(d, w), f"splat_{held(d).short}"
+    t, name = self.type(d, w), f"splat_{held(d).short}x{w}"
     if name not in self.helpers:
       self.helpers[name] = f"INLINE {t} {name}({REGISTER[held(d)]} x) {{ return ({t}){{{', '.join(['x'] * w)}}}; }}"
     return f"{name}({'-' if d is dtypes.bool else ''}{s})"

@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
-from mini.ir.kernel import access, carries_value, is_inline, stage_index, written
+from mini.ir.kernel import access, all_ranges, carries_value, is_inline, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (
   TRUE,
@@ -85,6 +85,9 @@ class Renderer:
     outs = written(kernel)
     loaded = dict.fromkeys(u.src[0] for u in order if u.op == "load" and u.src[0].op == "param")
     self.params = outs + [p for p in loaded if p not in outs]
+    parallel = [u for u in all_ranges(kernel) if rkind(u) == "par"]
+    if len(parallel) > 1 or any(r not in closed(kernel) for r in parallel):
+      raise RenderError(f"{lang.name} runs one range of the outputs in parallel, not {', '.join(map(rname, parallel))}")
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(f"{lang.name} passes {lang.most_params} buffers at most; this kernel needs {len(self.params) + self.guarded}")
@@ -334,7 +337,8 @@ class Renderer:
         continue
       ls = unrolled(line_lanes(line))
       reads = {v for s in line.node.src for v in values_in(s)} if not ls else set()
-      if line.op == "fold" or (not ls and any(b.node in reads or b.op == "store" for b in batch)):
+      filled = line.op == "load" and any(b.op == "store" and b.node is line.node.src[0] for b in batch)  # a stage
+      if line.op == "fold" or filled or (not ls and any(b.node in reads or b.op == "store" for b in batch)):
         self.flush(batch)
       if ls:
         batch.append(line)

@@ -5,21 +5,21 @@
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
 typedef float f32x8 __attribute__((vector_size(32)));
-INLINE f32x8 splat_f32(float x) { return (f32x8){x, x, x, x, x, x, x, x}; }
+INLINE f32x8 splat_f32x8(float x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 m = (b < a) | (a != a); return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
 INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 INLINE f32x8 where_f32x8(i32x8 a, f32x8 b, f32x8 c) { return (f32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 typedef unsigned u32x8 __attribute__((vector_size(32)));
-INLINE u32x8 splat_u32(unsigned x) { return (u32x8){x, x, x, x, x, x, x, x}; }
-INLINE f32x8 exp_f32x8(f32x8 a) { i32x8 t0 = (a < splat_f32(-105.0f)); f32x8 t1 = where_f32x8(t0, splat_f32(-105.0f), a); i32x8 t2 = (splat_f32(90.0f) < t1); f32x8 t3 = where_f32x8(t2, splat_f32(90.0f), t1); f32x8 t4 = (t3 * splat_f32(0.7213475108146667f)); f32x8 t5 = (t4 + splat_f32(12583039.0f)); f32x8 t6 = (t5 + splat_f32(-12583039.0f)); f32x8 t7 = (t6 * splat_f32(-1.38623046875f)); f32x8 t8 = (t3 + t7); f32x8 t9 = (t6 * splat_f32(-6.389236659742892e-05f)); f32x8 t10 = (t8 + t9); f32x8 t11 = (t10 * t10); f32x8 t12 = (t10 * splat_f32(0.00019629205053206533f)); f32x8 t13 = (t12 + splat_f32(0.0014104675501585007f)); f32x8 t14 = (t10 * t13); f32x8 t15 = (t14 + splat_f32(0.008335936814546585f)); f32x8 t16 = (t10 * t15); f32x8 t17 = (t16 + splat_f32(0.041661232709884644f)); f32x8 t18 = (t10 * t17); f32x8 t19 = (t18 + splat_f32(0.166666179895401f)); f32x8 t20 = (t10 * t19); f32x8 t21 = (t20 + splat_f32(0.5000003576278687f)); f32x8 t22 = (t11 * t21); f32x8 t23 = (t22 + t10); f32x8 t24 = (t23 + splat_f32(1.0f)); u32x8 t25 = (u32x8)t5; u32x8 t26 = (t25 * splat_u32(8388608u)); f32x8 t27 = (f32x8)t26; f32x8 t28 = (t24 * t27); f32x8 t29 = (t28 * t27); return t29; }
+INLINE u32x8 splat_u32x8(unsigned x) { return (u32x8){x, x, x, x, x, x, x, x}; }
+INLINE f32x8 exp_f32x8(f32x8 a) { i32x8 t0 = (a < splat_f32x8(-105.0f)); f32x8 t1 = where_f32x8(t0, splat_f32x8(-105.0f), a); i32x8 t2 = (splat_f32x8(90.0f) < t1); f32x8 t3 = where_f32x8(t2, splat_f32x8(90.0f), t1); f32x8 t4 = (t3 * splat_f32x8(0.7213475108146667f)); f32x8 t5 = (t4 + splat_f32x8(12583039.0f)); f32x8 t6 = (t5 + splat_f32x8(-12583039.0f)); f32x8 t7 = (t6 * splat_f32x8(-1.38623046875f)); f32x8 t8 = (t3 + t7); f32x8 t9 = (t6 * splat_f32x8(-6.389236659742892e-05f)); f32x8 t10 = (t8 + t9); f32x8 t11 = (t10 * t10); f32x8 t12 = (t10 * splat_f32x8(0.00019629205053206533f)); f32x8 t13 = (t12 + splat_f32x8(0.0014104675501585007f)); f32x8 t14 = (t10 * t13); f32x8 t15 = (t14 + splat_f32x8(0.008335936814546585f)); f32x8 t16 = (t10 * t15); f32x8 t17 = (t16 + splat_f32x8(0.041661232709884644f)); f32x8 t18 = (t10 * t17); f32x8 t19 = (t18 + splat_f32x8(0.166666179895401f)); f32x8 t20 = (t10 * t19); f32x8 t21 = (t20 + splat_f32x8(0.5000003576278687f)); f32x8 t22 = (t11 * t21); f32x8 t23 = (t22 + t10); f32x8 t24 = (t23 + splat_f32x8(1.0f)); u32x8 t25 = (u32x8)t5; u32x8 t26 = (t25 * splat_u32x8(8388608u)); f32x8 t27 = (f32x8)t26; f32x8 t28 = (t24 * t27); f32x8 t29 = (t28 * t27); return t29; }
 
 void softmax(void **args, long lo, long hi) {
   float *a0 = args[0];
   const float *a1 = args[1];
   for (long i = lo; i < hi; i++) {
-    f32x8 acc6_0 = splat_f32(-__builtin_inff());
+    f32x8 acc6_0 = splat_f32x8(-__builtin_inff());
     for (long k1o = 0; k1o < 3; k1o++) {
       f32x8 v3_0 = (f32x8)*(const f32x8u*)(a1 + i * 24 + (k1o * 8));
       acc6_0 = max_f32x8(acc6_0, v3_0);
@@ -30,9 +30,9 @@ void softmax(void **args, long lo, long hi) {
     float m13[24] __attribute__((aligned(64)));
     for (long so = 0; so < 3; so++) {
       f32x8 v10_0 = (f32x8)*(const f32x8u*)(a1 + i * 24 + (so * 8));
-      *(f32x8u*)(m13 + so * 8) = exp_f32x8((v10_0 + splat_f32(v7)));
+      *(f32x8u*)(m13 + so * 8) = exp_f32x8((v10_0 + splat_f32x8(v7)));
     }
-    f32x8 acc20_0 = splat_f32(0.0f);
+    f32x8 acc20_0 = splat_f32x8(0.0f);
     for (long ko = 0; ko < 3; ko++) {
       f32x8 v17_0 = (f32x8)*(const f32x8u*)(m13 + ko * 8);
       acc20_0 = (acc20_0 + v17_0);
@@ -41,7 +41,7 @@ void softmax(void **args, long lo, long hi) {
     float v20 = (((f20[0] + f20[4]) + (f20[2] + f20[6])) + ((f20[1] + f20[5]) + (f20[3] + f20[7])));
     for (long jo = 0; jo < 3; jo++) {
       f32x8 v22_0 = (f32x8)*(const f32x8u*)(m13 + jo * 8);
-      *(f32x8u*)(a0 + i * 24 + (jo * 8)) = (v22_0 / splat_f32(v20));
+      *(f32x8u*)(a0 + i * 24 + (jo * 8)) = (v22_0 / splat_f32x8(v20));
     }
   }
 }
