@@ -229,13 +229,17 @@ def everything(dev):
     if not golden.source(path, dev).startswith(golden.COMMENT):
       kernels.update(golden.kernels_in(path))
   cases = [(op, d) for op, d in CASES if d in LANGUAGES[dev].types]
-  return render_for(dev, {**kernels, **{f"test_{op}_{d.short}": operation_kernel(op, d, False) for op, d in cases}})
+  return render_for(
+    dev, {**kernels, **{f"test_{op}_{d.short}": operation_kernel(op, d, False) for op, d in cases}}
+  )
 
 
 @needs_clang
 def test_opencl_is_accepted(tmp_path):
   """As OpenCL C 1.2, with float64 and no other extension."""
-  flags = "-x cl -cl-std=CL1.2 -Xclang -cl-ext=-all,+cl_khr_fp64 -target spir64 -Xclang -fdeclare-opencl-builtins"
+  flags = (
+    "-x cl -cl-std=CL1.2 -Xclang -cl-ext=-all,+cl_khr_fp64 -target spir64 -Xclang -fdeclare-opencl-builtins"
+  )
   flags += " -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function -"
   done = subprocess.run(
     [golden.CLANG, *flags.split()], input=everything("CL"), text=True, capture_output=True, check=False
@@ -244,7 +248,9 @@ def test_opencl_is_accepted(tmp_path):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("target", ["sm_80", *(pytest.param(t, marks=pytest.mark.full) for t in ("sm_75", "sm_90"))])
+@pytest.mark.parametrize(
+  "target", ["sm_80", *(pytest.param(t, marks=pytest.mark.full) for t in ("sm_75", "sm_90"))]
+)
 def test_cuda_is_accepted(tmp_path, target):
   (tmp_path / "k.cu").write_text(everything("CUDA"))
   command = [golden.NVCC, "--cubin", f"-arch={target}", "--Werror=all-warnings", "-diag-suppress=177"]
@@ -311,7 +317,9 @@ def test_rows_are_well_formed(language):
       for op in ops.split():
         assert op in known, op
         left, _, right = types.partition(">")
-        mine = {(a, b) for w in left.split() for a in KINDS[w] for v in (right or "any").split() for b in KINDS[v]}
+        mine = {
+          (a, b) for w in left.split() for a in KINDS[w] for v in (right or "any").split() for b in KINDS[v]
+        }
         taken = seen.setdefault(op, set())
         assert mine - taken or (ops, types, spelled) in BASE, f"{op} {types} in {language.name}"
         taken |= mine
@@ -323,7 +331,9 @@ def test_rows_are_well_formed(language):
 # ---------------------------------------------------------------- the command line
 
 
-@pytest.mark.parametrize("dev, word", [("CL", "__kernel"), ("CUDA", "__global__"), ("METAL", "[[buffer(0)]]")])
+@pytest.mark.parametrize(
+  "dev, word", [("CL", "__kernel"), ("CUDA", "__global__"), ("METAL", "[[buffer(0)]]")]
+)
 def test_show_source(dev, word, capsys):
   path = str(golden.FOLDER / "softmax.mini")
   assert command.main([path, "--show=source", f"--dev={dev}"]) == 0

@@ -1,4 +1,5 @@
 """From kernels to source text, for every device."""
+
 from __future__ import annotations
 
 from importlib import import_module

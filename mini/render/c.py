@@ -6,6 +6,7 @@ A vector has `width` elements of any type; a mask (bool) is a vector of int, 0 o
 registers, and are rounded where they are stored or cast. What has no spelling for vectors is a loop over their lanes, in
 an inline function.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -86,6 +87,9 @@ PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 # fmt: on
 
 
+MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
 class Vectors(Spelling):
   """Vectors of `width` elements: their types, and how memory and single numbers become vectors."""
 
@@ -102,20 +106,21 @@ class Vectors(Spelling):
     """The same vector where memory holds it: at any address, of any type."""
     name = f"{d.short}x{width}u"
     if name not in self.helpers:
-      size = d.itemsize * width
-      self.helpers[name] = f"typedef {self.memory(d)} {name} __attribute__((vector_size({size}), aligned({d.itemsize}), may_alias));"
+      how = f"vector_size({d.itemsize * width}), aligned({d.itemsize}), may_alias"
+      self.helpers[name] = f"typedef {self.memory(d)} {name} __attribute__(({how}));"
     return name
 
   def slot(self, name: str, op: str, of: DType, d: DType, width: int) -> str:
     if name == "S":
-      return self.type({1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[held(of).itemsize], width)
+      return self.type(MASKS[held(of).itemsize], width)
     return self.type(dtypes.bool, width) if name == "M" else super().slot(name, op, of, d, width)
 
   def splat(self, s: str, d: DType) -> str:
     w = self.lang.width
     t, name = self.type(d, w), f"splat_{held(d).short}x{w}"
     if name not in self.helpers:
-      self.helpers[name] = f"INLINE {t} {name}({REGISTER[held(d)]} x) {{ return ({t}){{{', '.join(['x'] * w)}}}; }}"
+      x = ", ".join(["x"] * w)
+      self.helpers[name] = f"INLINE {t} {name}({REGISTER[held(d)]} x) {{ return ({t}){{{x}}}; }}"
     return f"{name}({'-' if d is dtypes.bool else ''}{s})"
 
   def load(self, p: str, i: str, d: DType, width: int = 1) -> str:
@@ -126,8 +131,10 @@ class Vectors(Spelling):
       return f"({t})*(const {self.unaligned(d, width)}*)({p} + {i})"
     name, one = f"load_{d.short}x{width}", super().load("p", "i", d)
     if name not in self.helpers:
-      minus = "-" if d is dtypes.bool else ""
-      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p) {{ {t} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r; }}"
+      body = (
+        f"{t} r; for (int i = 0; i < {width}; i++) r[i] = {'-' if d is dtypes.bool else ''}{one}; return r;"
+      )
+      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p) {{ {body} }}"
     return f"{name}({p} + {i})"
 
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
@@ -138,13 +145,15 @@ class Vectors(Spelling):
     t, name = self.type(d, width), f"store_{d.short}x{width}"
     one = super().store("p", "i", "x[i] & 1" if d is dtypes.bool else "x[i]", d)
     if name not in self.helpers:
-      self.helpers[name] = f"INLINE void {name}({self.memory(d)} *p, {t} x) {{ for (int i = 0; i < {width}; i++) {one} }}"
+      body = f"for (int i = 0; i < {width}; i++) {one}"
+      self.helpers[name] = f"INLINE void {name}({self.memory(d)} *p, {t} x) {{ {body} }}"
     return f"{name}({p} + {i}, {x});"
 
   def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
     lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
     one = self.operation(op, sources, d).format(*lanes)
-    return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {'-' if d is dtypes.bool else ''}{one}; return r;"
+    minus = "-" if d is dtypes.bool else ""
+    return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
 
   def transpose(self, d: DType) -> str:
     """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
@@ -156,7 +165,10 @@ class Vectors(Spelling):
         low = ", ".join(str(n if not n & step else w + n - step) for n in range(w))
         high = ", ".join(str(n + step if not n & step else w + n) for n in range(w))
         for i in (i for i in range(w) if not i & step):
-          rows.append(f"  a = x[{i}], b = x[{i + step}]; x[{i}] = SHUFFLE(a, b, {low}); x[{i + step}] = SHUFFLE(a, b, {high});")
+          j = i + step
+          rows.append(
+            f"  a = x[{i}], b = x[{j}]; x[{i}] = SHUFFLE(a, b, {low}); x[{j}] = SHUFFLE(a, b, {high});"
+          )
         step *= 2
       self.helpers[name] = f"INLINE void {name}({t} *x) {{\n  {t} a, b;\n" + "\n".join(rows) + "\n}"
     return name

@@ -6,6 +6,7 @@ float16 and bfloat16 are stored as their bits and computed as float. Accuracy is
 "Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf, cosf,
 atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
 """
+
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES

@@ -7,6 +7,7 @@ NaN. Accuracy is then that of the specification's section 8, table "single preci
 ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
 bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (section 8.1).
 """
+
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single

@@ -6,6 +6,7 @@ Needs no extension: float16 is stored as half and computed as float; float64 ask
 of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan 5,
 rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they are printed as bodies.
 """
+
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single

@@ -13,6 +13,7 @@ A row is (operations, types, spelling); the first that matches counts.
   in it      {T} the result's type   {W} unsigned, as wide as it and 4 bytes at least: wraps   {I} the type of indices
              {f} f for float, nothing for double   {op} the operation   @name the language's name of a math function
 """
+
 from __future__ import annotations
 
 import math
@@ -174,9 +175,10 @@ class Language:
     got = self.found.get(key)
     if got is None:
       rows = self.vector_rows if wide else self.rows
-      text = next((text for ops, types, text in rows if op in ops.split() and matches(op, types, of, d)), None)
-      inline = isinstance(text, str) and "return" not in text and not any(text.count(f"{{{n}}}") > 1 for n in range(3))
-      got = self.found[key] = Found(text, inline, inline and not SLOT.search(str(text)) and not self.calls(str(text)))
+      text = next((t for ops, types, t in rows if op in ops.split() and matches(op, types, of, d)), None)
+      s = text if isinstance(text, str) else "return"
+      inline = "return" not in s and not any(s.count(f"{{{n}}}") > 1 for n in range(3))
+      got = self.found[key] = Found(text, inline, inline and not SLOT.search(s) and not self.calls(s))
     return got
 
   def calls(self, text: str) -> list[str]:
@@ -196,7 +198,8 @@ class Language:
 
 def matches(op: str, types: str, of: DType, d: DType) -> bool:
   left, _, right = types.partition(">")
-  return (of in kinds(left) or (op not in CONVERSIONS and held(of) in kinds(left) and of in HALVES)) and (not right or d in kinds(right))
+  as_f32 = of in HALVES and op not in CONVERSIONS and dtypes.float32 in kinds(left)
+  return (of in kinds(left) or as_f32) and (not right or d in kinds(right))
 
 
 @lru_cache(None)
@@ -216,7 +219,8 @@ class Spelling:
   def type(self, d: DType, width: int = 1) -> str:
     """What a register of this type is called."""
     if d not in self.lang.types:
-      raise RenderError(f"{self.lang.name} has no {d.name}: cast it to another type, or use a device that has it")
+      advice = "cast it to another type, or use a device that has it"
+      raise RenderError(f"{self.lang.name} has no {d.name}: {advice}")
     return self.lang.types[d]
 
   def memory(self, d: DType, staged: bool = False) -> str:
@@ -262,7 +266,8 @@ class Spelling:
       raise RenderError(f"{self.lang.name} has no spelling for {op} of {of.name}")
     if inline:
       return text if plain else self.fill(text, op, of, d, width)  # type: ignore[return-value,arg-type]
-    name = op + "_" + (f"{of.short}_{d.short}" if op in CONVERSIONS else of.short if of is dtypes.bool else held(of).short)
+    what = of.short if of is dtypes.bool else held(of).short
+    name = f"{op}_{of.short}_{d.short}" if op in CONVERSIONS else f"{op}_{what}"
     name += f"x{width}" if width > 1 else ""
     if name not in self.helpers:
       made = self.define(name, op, sources, d, width, text)
@@ -287,7 +292,8 @@ class Spelling:
       return self.type(d, width)
     if name == "W":
       return self.type(dtypes.uint64 if d.itemsize == 8 else dtypes.uint32)
-    return {"I": self.lang.types[dtypes.index], "f": "f" if held(of) is dtypes.float32 else "", "op": op}[name]
+    f = "f" if held(of) is dtypes.float32 else ""
+    return {"I": self.lang.types[dtypes.index], "f": f, "op": op}[name]
 
   def need(self, text: str) -> None:
     for name in self.lang.calls(text):
@@ -295,7 +301,9 @@ class Spelling:
         self.need(self.lang.helpers[name].replace(name, ""))
         self.helpers[name] = self.lang.helpers[name]
 
-  def define(self, name: str, op: str, sources: tuple[DType, ...], d: DType, width: int, text: Text | None) -> str:
+  def define(
+    self, name: str, op: str, sources: tuple[DType, ...], d: DType, width: int, text: Text | None
+  ) -> str:
     """The inline function for what has no expression."""
     of = sources[0] if op in CONVERSIONS else sources[-1]
     names = "abc"[: len(sources)]
@@ -325,7 +333,8 @@ class Spelling:
         ref[u] = self.splat(s, u.dtype) if width > 1 else s
         continue
       ref[u] = f"t{len(lines)}"
-      lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {self.spell(u, width).format(*(ref[s] for s in u.src))};")
+      value = self.spell(u, width).format(*(ref[s] for s in u.src))
+      lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {value};")
     return " ".join(lines) + f" return {ref[root]};"
 
   # ---------------------------------------------------------------- vectors: of languages that have them
