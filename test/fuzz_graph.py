@@ -20,6 +20,7 @@ from mini.ir.text import kernel_text
 from mini.ir.uop import UOp, const, rname, toposort
 from mini.ir.verify import verify
 from mini.schedule import schedule
+from mini.schedule.flat import scatter_in_place
 from mini.schedule.split import split_reductions
 from mini.types import MiniError, dtypes
 
@@ -166,11 +167,16 @@ def program(seed: int, big: bool = False) -> tuple[dict[str, UOp], dict[str, np.
   return {n: u for n, u in outs.items() if u.op != "buffer"}, m.data, m.rng
 
 
+def scheduled(outs: dict[str, UOp]) -> tuple[list[UOp], dict[str, str]]:
+  """The kernels of a graph, as a program gets them."""
+  return schedule(dict(zip(outs, split_reductions(scatter_in_place(list(outs.values()))))))
+
+
 def disagreement(seed: int) -> str | None:
   """What went wrong for this seed, or None."""
   outs, data, rng = program(seed)
   want = evaluate(list(outs.values()), lambda u: data[u.arg[0]])
-  kernels, aliases = schedule(dict(zip(outs, split_reductions(list(outs.values())))))
+  kernels, aliases = scheduled(outs)
   for recipes in ("none", "heuristic", "random"):
     notes, got = [f"seed {seed}, recipes: {recipes}"], dict(data)
     try:

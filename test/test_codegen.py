@@ -1,0 +1,129 @@
+"""Code: random kernels in C compute what the interpreter computes - plain, and with recipes for 8 lanes and for 16."""
+
+import fuzz_graph
+import numpy as np
+import pytest
+from fuzz_graph import program, random_recipe, scheduled
+
+from mini import Device, Tensor
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.engine.program import params_of
+from mini.ir.interp import evaluate
+from mini.ir.kernel import all_ranges, kernel, stores
+from mini.ir.text import kernel_text
+from mini.ir.uop import closed, rkind, rsize
+from mini.ir.verify import verify
+from mini.render.c import render
+from mini.types import dtypes, to_storage
+
+pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
+
+
+class Case:
+  """A random graph, its kernels with some kind of recipes, and what they should compute."""
+
+  def __init__(self, seed, lanes, how):
+    self.about = f"seed {seed}, {lanes} lanes, recipes: {how}, {fuzz_graph.F.name}"
+    self.outputs, self.data, rng = program(seed, big=True)
+    self.want = evaluate(list(self.outputs.values()), lambda u: self.data[u.arg[0]])
+    plain, self.aliases = scheduled(self.outputs)
+    made = {
+      "none": lambda k: (k, ""),
+      "heuristic": lambda k: write_recipe(k, Machine(lanes, threads=2)),
+      "random": lambda k: random_recipe(rng, k),
+    }[how]
+    self.kernels = {}
+    for n, k in enumerate(plain):
+      tuned, _ = made(k)
+      verify(tuned)
+      name = f"s{seed}_{lanes}_{how}_{fuzz_graph.F.name}_{n}"
+      self.kernels[name] = kernel(name, stores(tuned), closed(tuned))
+
+  def run(self, library):
+    """Runs the compiled kernels on memory of the device; what they computed."""
+    opened = Device["CPU"]
+    memory = {}
+    slots, handles, calls = {}, [], []
+    for k in self.kernels.values():
+      for p in params_of(k):
+        name, s = p.arg
+        if name not in slots:
+          slots[name] = len(handles)
+          memory[name] = p
+          handles.append(opened.alloc(max(1, p.dtype.itemsize * int(np.prod(s)))))
+          if name in self.data:
+            opened.upload(handles[-1], np.ascontiguousarray(to_storage(self.data[name], p.dtype)))
+    for name, k in self.kernels.items():
+      args = [(slots[p.arg[0]], 0) for p in params_of(k)] + ([(-1, 0)] if opened.guarded(k) else [])
+      extent = next((rsize(r) for r in all_ranges(k) if rkind(r) == "par"), 1)
+      calls.append((library[name], args, extent, 1e9))  # as if it were worth all threads
+    assert opened.shim.sequence(calls).run(handles) == 0
+    found = []
+    for name, w in zip(self.outputs, self.want):
+      n = self.aliases.get(name, name)
+      d = memory[n].dtype
+      found.append(
+        opened.download(handles[slots[n]], d.itemsize * w.size).view(d.np)[: w.size].reshape(w.shape)
+      )
+    return found
+
+  def check(self, library):
+    tolerance = 1e-9 if fuzz_graph.F is dtypes.float64 else 2e-4
+    for name, got, want in zip(self.outputs, self.run(library), self.want):
+      scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+      if not np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+        texts = "\n".join(map(kernel_text, self.kernels.values()))
+        pytest.fail(f"{self.about}: {name} differs by {np.abs(got - want).max()}\n{texts}")
+
+
+def agree(seeds, lanes, hows, dtype, monkeypatch):
+  """All kernels are compiled in a few sources at once: a compiler starts slowly."""
+  monkeypatch.setattr(fuzz_graph, "F", dtype)
+  cases = [case for seed in seeds for how in hows if (case := Case(seed, lanes, how)).outputs]
+  units = [cases[n::2] for n in range(2)]
+  sources = [render({n: k for c in unit for n, k in c.kernels.items()}, lanes) for unit in units]
+  for unit, library in zip(units, Device["CPU"].shim.compile_all(sources)):
+    for case in unit:
+      case.check(library)
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+def test_random_kernels_in_c(lanes, dtype, monkeypatch):
+  agree(range(16), lanes, ("heuristic", "random"), dtype, monkeypatch)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
+def test_more_random_kernels_in_c(lanes, dtype, seed, monkeypatch):
+  first = seed % (1 << 20)
+  for start in range(first, first + 200, 40):
+    agree(range(start, start + 40), lanes, ("none", "heuristic", "random"), dtype, monkeypatch)
+
+
+# fmt: off
+MADE = {  # graphs that went wrong once, or whose recipes are the long ones
+  "a row within a sum of rows": lambda x: (x[:300, :300].softmax(1) * 300).sum(),
+  "layer norm of a product":    lambda x: (x[:70, :50] @ x[:50, :90]).layer_norm((90,)),
+  "odd matmul":                 lambda x: x[:97, :101] @ x[:101, :61],
+  "matmul of a view":           lambda x: x[:64, :48].T.reshape(32, 96) @ x[:96, :80] + x[0, :80],
+  "a row times a matrix":       lambda x: x[:1, :200] @ x[:200, :130],
+  "matmul with a long inner axis": lambda x: x.reshape(12, -1)[:9, :7000] @ x.reshape(-1, 12)[:7000, :7],
+  "max of a window":            lambda x: x.reshape(1, 1, 300, 301).max_pool2d(3).relu(),
+  "a scan of a product":        lambda x: (x[:20, :30] @ x[:30, :40]).cumsum(0),
+  "sums over both axes":        lambda x: x.sum(0) + x[:, 0].sum() + x.max(),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_made_kernels(what):
+  array = np.random.default_rng(0).standard_normal((300, 301)).astype(np.float32)
+  made = MADE[what]
+  got = made(Tensor(array))
+  exact = evaluate(
+    [made(Tensor(array.astype(np.float64))).uop], lambda u: u.arg[0].numpy().reshape(u.arg[1])
+  )[0]
+  scale = np.abs(exact).max()
+  assert np.abs(got.numpy() - exact).max() <= 3e-6 * scale * np.sqrt(300)

@@ -1,0 +1,109 @@
+"""Scheduling: random graphs mean the same as their kernels, with recipes and without; temporaries never overlap."""
+
+import random
+
+import numpy as np
+import pytest
+from fuzz_graph import disagreement, program, scheduled
+
+from mini.ir import graph as g
+from mini.ir.interp import evaluate, run_kernel
+from mini.ir.text import kernel_text
+from mini.ir.uop import const
+from mini.ir.verify import verify
+from mini.schedule.memory import ALIGN, Need, plan
+from mini.types import dtypes
+
+F = dtypes.float64
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_graphs(first):
+  """The graph, its kernels, its kernels with the heuristic's recipes, and with random ones."""
+  for seed in range(first, first + 10):
+    assert (report := disagreement(seed)) is None, report
+
+
+@pytest.mark.full
+def test_more_random_graphs(seed):
+  for n in range(seed % (1 << 20), seed % (1 << 20) + 1500):
+    assert (report := disagreement(n)) is None, report
+
+
+def test_the_same_graph_gives_the_same_kernels():
+  """Not by names alone: nothing depends on the order in which nodes were made, or on addresses."""
+  for seed in range(30):
+    outs, _, _ = program(seed)
+    texts = [[kernel_text(k) for k in scheduled(outs)[0]] for _ in range(2)]
+    del outs
+    again, _, _ = program(seed)
+    assert texts[0] == texts[1] == [kernel_text(k) for k in scheduled(again)[0]]
+
+
+def check(outputs, data):
+  """The kernels of a graph give its values; how many there are."""
+  want = evaluate(list(outputs.values()), lambda u: data[u.arg[0]])
+  kernels, aliases = scheduled(outputs)
+  got = dict(data)
+  for k in kernels:
+    verify(k)
+    run_kernel(k, got)
+  for name, w in zip(outputs, want):
+    assert np.allclose(got[aliases.get(name, name)].reshape(w.shape), w, equal_nan=True)
+  return len(kernels)
+
+
+def leaf(data, name, *s):
+  data[name] = np.random.default_rng(len(data)).standard_normal(s)
+  return g.buffer(name, s, F)
+
+
+def test_long_reductions_are_cut():
+  """Partial results and their reduction, so that a sum of everything runs on all cores."""
+  data = {}
+  x = leaf(data, "x", 64, 2048)
+  assert check({"out0": g.reduce(x, "add", (0, 1))}, data) == 2
+  assert check({"out0": g.reduce(x, "max", (0, 1))}, data) == 2
+  assert check({"out0": g.reduce(leaf(data, "y", 100, 100), "add", (0, 1))}, data) == 1
+
+
+def test_outputs_that_are_one_value_or_depend_on_each_other():
+  data = {}
+  x = leaf(data, "x", 4, 6)
+  y = g.alu("exp2", x)
+  assert (
+    check(
+      {"out0": y, "out1": y, "out2": g.alu("add", y, const(1.0, F)), "out3": g.reduce(y, "add", (1,))}, data
+    )
+    <= 2
+  )
+
+
+def test_what_is_computed_once_for_two_users():
+  """A costly value with two users is written once; a cheap one is computed twice."""
+  data = {}
+  x = leaf(data, "x", 8, 8)
+  costly = g.alu("exp2", x)
+  rows, columns = g.reduce(costly, "add", (1,)), g.reduce(costly, "max", (0,))
+  check({"out0": rows, "out1": columns}, data)
+  texts = "".join(kernel_text(k) for k in scheduled({"out0": rows, "out1": columns})[0])
+  assert texts.count("exp2") <= 2
+
+
+def test_temporaries_that_live_together_do_not_overlap():
+  rng = random.Random(0)
+  for _ in range(50):
+    needs = []
+    for n in range(rng.randrange(1, 30)):
+      first = rng.randrange(20)
+      needs.append(Need(f"t{n}", rng.choice([1, 60, 64, 100, 1000, 4096]), first, first + rng.randrange(6)))
+    offsets, size = plan(needs)
+    for a in needs:
+      assert offsets[a.name] % ALIGN == 0 and offsets[a.name] + a.nbytes <= size
+      for b in needs:
+        if a is not b and a.first <= b.last and b.first <= a.last:
+          assert (
+            offsets[a.name] + a.nbytes <= offsets[b.name] or offsets[b.name] + b.nbytes <= offsets[a.name]
+          )
+    busiest = max(sum(n.nbytes for n in needs if n.first <= t <= n.last) for t in range(30))
+    assert size >= busiest
