@@ -211,7 +211,10 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
     flops = launchable.flops
   errors = {n: difference(w, g) for (n, w), g in zip(want.items(), got.values())}
   kinds = {m.name: m.dtype for m in interface(final)}
-  fine = all(e <= TOLERANCE.get(kinds[n], 0) for n, e in zip(got, errors.values()))
+  runs = (
+    len(final.arg.runs) if final.op == "schedule" else 1
+  )  # from one to the next, roundings add up like random steps
+  fine = all(e <= TOLERANCE.get(kinds[n], 0) * runs**0.5 for n, e in zip(got, errors.values()))
   speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
   error = f"error {max(errors.values(), default=0):.1e}"
   names = {

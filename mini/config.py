@@ -96,10 +96,10 @@ def _nearest(given: str, names: tuple[str, ...] | list[str]) -> str:
 TABLE = {s.name: s for s in (
   Setting("DEV",     "CPU", one_of("CPU", "INTERP"),  "where tensors are computed; INTERP is NumPy, slow, and needs no compiler"),
   Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
-  Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages, with commas between them, to stderr, as text that parses"),
+  Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
   Setting("NOOPT",   "0",   switch,                   "1: no recipes, every kernel as plain loops"),
   Setting("CHECK",   "0",   switch,                   "1: verifies the program between every two passes, and looks for NaNs that no input had"),
-  Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule that applies"),
+  Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule where it first applies"),
   Setting("PROFILE", "0",   switch,                   "1: times every kernel and prints the sums at exit"),
   Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
   Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),

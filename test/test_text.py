@@ -22,6 +22,7 @@ from mini.ir.parse import TextError, parse, parse_file
 from mini.ir.rules import RULES
 from mini.ir.text import graph_program, number, text, uops_program
 from mini.ir.uop import const
+from mini.ir.verify import nbytes
 from mini.types import dtypes
 
 ROOT = Path(__file__).parent.parent
@@ -373,3 +374,20 @@ def test_a_recipe_for_other_vectors_runs_too(n, mini, tmp_path):
     status, out, err = mini(str(path), "--test", f"--dev={dev}")
     assert status == 0 and out.endswith("ok\n"), (out, err)
   assert mini(str(path), "--show=source")[0] == 0
+
+
+def test_a_matrix_product_takes_no_memory_for_its_products():
+  """What SHOW prints of a training step is within the limits on what a file may ask for."""
+  n = 1700
+  (p,) = parse_file(f"""graph mm(%a: f32[{n}, {n}], %b: f32[{n}, {n}]) {{
+  %0 = reshape %a {{shape=[{n}, 1, {n}]}}      : f32[{n}, 1, {n}]
+  %1 = expand %0 {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
+  %2 = reshape %b {{shape=[1, {n}, {n}]}}      : f32[1, {n}, {n}]
+  %3 = expand %2 {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
+  %4 = mul %1, %3                              : f32[{n}, {n}, {n}]
+  %5 = reduce.add %4 {{axes=[2]}}              : f32[{n}, {n}, 1]
+  return %5
+}}""")
+  assert nbytes(p) == 3 * 4 * n * n
+  with pytest.raises(TextError, match="takes 19.* bytes"):
+    parse_file(text(p).replace("return %5", "return %5, %4"))

@@ -14,6 +14,7 @@ from math import prod
 from mini.codegen.linearize import is_loop, lanes, places
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
+from mini.ir.contract import products
 from mini.ir.graph import numel, shape
 from mini.ir.kernel import (
   access,
@@ -25,7 +26,7 @@ from mini.ir.kernel import (
   stage_index,
   stores,
 )
-from mini.ir.ops import OPS, REDUCERS, is_elementwise
+from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
   FALSE,
@@ -394,10 +395,36 @@ def verify_schedule(program: UOp) -> None:
     live.append((lo, hi, m))
 
 
+def graph_bytes(graph: UOp) -> int:
+  order = toposort(*graph.src)
+  unmade = {x for x in products(order, graph.src) if repeats_apart(*x.src)}
+  last = {x: n for n, u in enumerate(order) for x in u.src} | dict.fromkeys(graph.src, len(order))
+  ends: dict[int, int] = {}
+  live = peak = 0
+  for n, u in enumerate(order):
+    if u.op not in VIEWS and u.op != "const" and u not in unmade:
+      size = numel(u) * u.dtype.itemsize
+      live += size
+      peak = max(peak, live)
+      if u.op != "buffer" and u in last:
+        ends[last[u]] = ends.get(last[u], 0) + size
+    live -= ends.pop(n, 0)
+  return peak
+
+
+def repeats_apart(a: UOp, b: UOp) -> bool:
+  """Do two factors repeat along axes of their own, as those of a matrix product do?"""
+  if a.op != "expand" or b.op != "expand":
+    return False
+  own = [{n for n, (m, k) in enumerate(zip(shape(x.src[0]), shape(x))) if m != k} for x in (a, b)]
+  return bool(own[0] - own[1]) and bool(own[1] - own[0])
+
+
 def nbytes(program: UOp) -> int:
-  """Memory that a program reads, writes and makes on its way: all values of a graph, all buffers of a kernel."""
+  """Memory that a program reads, writes and makes on its way, interpreted: of a graph the inputs, and the most that is in
+  use at once; of a kernel all buffers."""
   if program.op == "graph":
-    return sum(numel(u) * u.dtype.itemsize for u in toposort(*program.src) if u.op not in ("const", "expand"))
+    return graph_bytes(program)
   if program.op == "schedule":
     stages = [u for u in toposort(*program.src) if u.op == "stage"]
     named = sum(prod(m.shape) * m.dtype.itemsize for m in program.arg.memory)
