@@ -125,11 +125,14 @@ def check(seed, sources):
 
 
 def steps(program):
-  """An upper bound of the iterations of a program's kernels."""
+  """An upper bound of the elements of a graph, and of the iterations of a program's kernels."""
   from mini.engine.passes import kernels_of
+  from mini.ir.graph import numel
   from mini.ir.kernel import all_ranges
-  from mini.ir.uop import rsize
+  from mini.ir.uop import rsize, toposort
 
+  if program.op == "graph":
+    return sum(map(numel, toposort(*program.src)))
   total = 0
   for k in kernels_of(program):
     n = 1

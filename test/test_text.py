@@ -219,7 +219,7 @@ WRONG = [  # a line of a program, the text under the caret, the reason
   (GRAPH, "%0 = flip %x {axis=[1]} : f32[4, 8]",         "axis",   "expected axes, found axis"),
   (GRAPH, "%0 = gather %x, %x {axis=0} : f32[4, 8]",     "gather", "gather: the index is float32, not an integer type"),
   (GRAPH, "%x = add %x, %x : f32[4, 8]",                 "%x",     "%x is defined twice"),
-  (GRAPH, "%0 = iota : i32[99999999999]",                "[999",   "too many elements or axes"),
+  (GRAPH, "%0 = iota : i32[9999999999999]",                "[999",   "too many elements or axes"),
   (GRAPH, "%0 = add %x, @ : f32[4]",                     "@",      "unexpected character '@'"),
   (KERNEL, "%0 = load %x[%j + 5] : f32",                 "load",   "load: %j + 5 is not proved to be in 0..7"),
   (KERNEL, "%0 = load %x[%i + 1] if %i < 8 : f32",       "load",   "load: %i + 1 is not proved to be in 0..7"),

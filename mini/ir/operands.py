@@ -12,7 +12,7 @@ from mini.ir.uop import TRUE, UOp, add, both, bounds, const, div, least, less, m
 from mini.ir.verify import VerifyError, check_kernel_node, nbytes, verify
 from mini.types import BY_SHORT, DType, dtypes
 
-MAX_ELEMENTS = 1 << 31  # of one value
+MAX_ELEMENTS = 1 << 40  # of one value, which a view repeats at no cost
 MAX_BYTES = 16 << 30  # of one program
 MAX_STEPS = 1 << 44  # iterations around one value
 MAX_DEPTH = 32  # brackets within brackets
