@@ -15,7 +15,9 @@ F, I = dtypes.float32, dtypes.int64
 
 
 def flat_gradient(kind, axis=0):
-  base, value, more = (g.buffer(n, s, F) for n, s in (("base", (5, 6)), ("value", (5, 4) if axis else (4, 6)), ("more", (7,))))
+  base, value, more = (
+    g.buffer(n, s, F) for n, s in (("base", (5, 6)), ("value", (5, 4) if axis else (4, 6)), ("more", (7,)))
+  )
   index = g.buffer("index", (5, 4) if axis else (4, 6), I)
   doubled = g.alu("add", base, base)
   return g.cat((more, g.reshape(g.scatter(doubled, index, value, kind, axis), (30,)), more), 0)
@@ -46,7 +48,9 @@ def test_a_scatter_that_others_read_stays():
 def test_an_index_outside_its_part_is_an_error():
   """It would be within the flat buffer, and write into a neighbour."""
   w, ids = Tensor(np.zeros((3, 2), np.float32)), Tensor([5])
-  part = Tensor(g.scatter(w.uop, g.expand(g.reshape(ids.uop, (1, 1)), (1, 2)), Tensor([[1.0, 1.0]]).uop, "add", 0))
+  part = Tensor(
+    g.scatter(w.uop, g.expand(g.reshape(ids.uop, (1, 1)), (1, 2)), Tensor([[1.0, 1.0]]).uop, "add", 0)
+  )
   flat = Tensor.cat([part.reshape(6), Tensor(np.ones(20, np.float32))])
   with pytest.raises(IndexError):
     flat.realize()

@@ -5,6 +5,7 @@ read again for every block of rows packed into a panel. Everything else streams:
 the outermost one runs in parallel. What a step cannot do to a kernel it refuses (RecipeError), and the kernel stays as
 it was: the heuristic tries, it does not prove.
 """
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -82,7 +83,13 @@ def coefficient(flat: UOp, r: UOp) -> int | None:
 
 def divisions(kernel: UOp) -> int:
   """Divisions in the addresses of a kernel: what collapsing two ranges must not add to."""
-  return sum(e.op in ("div", "mod") for u in toposort(kernel) if u.op in ("load", "store") for x in (flat_index(u), access(u)[2]) for e in index_nodes(x))
+  return sum(
+    e.op in ("div", "mod")
+    for u in toposort(kernel)
+    if u.op in ("load", "store")
+    for x in (flat_index(u), access(u)[2])
+    for e in index_nodes(x)
+  )
 
 
 def accesses(value: UOp) -> list[UOp]:
@@ -128,7 +135,9 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
       weight = 2 if u.op in ("store", "stage") else 1
       step = coefficient(flat, r)
       score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
-    if any(r in u.free and u.op == "cast" and u.src[0].dtype is dtypes.index for v in values for u in toposort(v)):
+    if any(
+      r in u.free and u.op == "cast" and u.src[0].dtype is dtypes.index for v in values for u in toposort(v)
+    ):
       score -= 1
     scores[r] = score
   best = max(scores, key=lambda r: scores[r], default=None)
@@ -148,7 +157,12 @@ def stream(w: Writer, machine: Machine) -> None:
       break
     done.add(key(owner))
     values = stores(w.kernel) if owner.op == "kernel" else (owner.src[0],)
-    if any(rkind(r) == "vec" for v in values for r in v.free | frozenset(x for u in toposort(v) for x in closed(u)) if owner.op == "kernel" or r in v.free):
+    if any(
+      rkind(r) == "vec"
+      for v in values
+      for r in v.free | frozenset(x for u in toposort(v) for x in closed(u))
+      if owner.op == "kernel" or r in v.free
+    ):
       continue
     r = contiguous(owner, w.kernel)
     if r is None:
@@ -190,7 +204,9 @@ def parallel(w: Writer, machine: Machine) -> None:
   nested = any(u.op in ("stage", "scan") or (u.op == "reduce" and u.free) for u in toposort(w.kernel))
   if rsize(first) < 4 * machine.threads and not nested:
     first = max(loops, key=rsize)
-  if first is not loops[0] and not w.attempt("order " + " ".join(rname(r) for r in [first, *(x for x in loops if x is not first)])):
+  if first is not loops[0] and not w.attempt(
+    "order " + " ".join(rname(r) for r in [first, *(x for x in loops if x is not first)])
+  ):
     first = loops[0]
   if w.attempt(f"par {rname(first)}"):
     return
@@ -205,7 +221,9 @@ def parallel(w: Writer, machine: Machine) -> None:
 
 def tile(w: Writer, found: UOp, machine: Machine) -> bool:
   """The register tile; False (and nothing done) where the shape gives none."""
-  if any(rkind(r) != "loop" for r in all_ranges(w.kernel)) or any(u.op in ("stage", "scan") for u in toposort(w.kernel)):
+  if any(rkind(r) != "loop" for r in all_ranges(w.kernel)) or any(
+    u.op in ("stage", "scan") for u in toposort(w.kernel)
+  ):
     return False
   others = [u for u in toposort(w.kernel) if u.op == "reduce" and u is not found]
   if others:
@@ -260,14 +278,18 @@ def tile(w: Writer, found: UOp, machine: Machine) -> bool:
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
   ks = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
-  if blocks and coefficient(flat_index_of(a), rows) == 1:  # its columns are rows here: read in order from a packed copy
+  # its columns are rows here: read in order from a packed copy
+  if blocks and coefficient(flat_index_of(a), rows) == 1:
     pack(w, [row_loop, *ks], f"{i}u", a, machine)
   if row_loop and rsize(rows) >= 4 * tall:
     pack(w, ks, inner, b, machine)
   loops_now = {rname(r): r for r in closed(w.kernel) if is_loop(r)}
   wide = [x for x in loops if x in loops_now]
   if wide:
-    best = next((x for x in wide if rsize(loops_now[x]) >= 4 * machine.threads), max(wide, key=lambda x: rsize(loops_now[x])))
+    best = next(
+      (x for x in wide if rsize(loops_now[x]) >= 4 * machine.threads),
+      max(wide, key=lambda x: rsize(loops_now[x])),
+    )
     if best in rest and wide[0] != best:
       w.attempt("order " + " ".join([best, *(x for x in wide if x != best)]))
     w.attempt(f"par {best}")
@@ -281,7 +303,9 @@ def flat_index_of(value: UOp) -> UOp:
   return flat_index(value) if value.op == "load" else const(0)
 
 
-def block_rows(w: Writer, a: UOp, b: UOp, rows: UOp, columns: UOp, row_loop: str, tall: int, machine: Machine) -> list[str]:
+def block_rows(
+  w: Writer, a: UOp, b: UOp, rows: UOp, columns: UOp, row_loop: str, tall: int, machine: Machine
+) -> list[str]:
   """Many rows are taken in blocks that stay in the cache while all columns pass; panels are then packed for each block,
   which costs little where packing is a copy, and more where it transposes."""
   k = prod(rsize(r) for r in a.free & b.free if r not in closed(w.kernel))
@@ -306,10 +330,19 @@ def pack(w: Writer, ks: list[str], inner: str, operand: UOp, machine: Machine) -
   if name is None or found is None or not mine or size > machine.panel_bytes:
     return
   flat, k = flat_index_of(found), mine[-1]
-  transposed = rkind(ranges[inner]) == "vec" and coefficient(flat, ranges[inner]) != 1 and coefficient(flat, ranges[k]) == 1
+  transposed = (
+    rkind(ranges[inner]) == "vec"
+    and coefficient(flat, ranges[inner]) != 1
+    and coefficient(flat, ranges[k]) == 1
+  )
   if not w.attempt(f"stage {name[1:]} over ({', '.join([*mine, inner])}) stack"):
     return
-  if transposed and rsize(ranges[inner]) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes and is_loop(ranges[k]):
+  if (
+    transposed
+    and rsize(ranges[inner]) % machine.lanes == 0
+    and rsize(ranges[k]) >= machine.lanes
+    and is_loop(ranges[k])
+  ):
     copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
       w.attempt(f"unroll {inner}.{name[1:]}")

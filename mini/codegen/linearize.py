@@ -5,6 +5,7 @@ depend on them. An owner (kernel, stage, reduce) opens the loops it closes, in t
 it stands. Any other node stands in the shortest prefix of the loops around its user that opens all its free loop ranges.
 Because a range has one owner, all users agree on that place; this is checked.
 """
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -40,7 +41,9 @@ def _prefix(place: tuple[UOp, ...], u: UOp) -> tuple[UOp, ...]:
   n = 0
   while need:
     if n == len(place):
-      raise ValueError(f"{u.op} needs the loops {sorted(map(rname, need))}, but stands in {[rname(r) for r in place]}")
+      raise ValueError(
+        f"{u.op} needs the loops {sorted(map(rname, need))}, but stands in {[rname(r) for r in place]}"
+      )
     need.discard(place[n])
     n += 1
   return place[:n]
@@ -62,8 +65,11 @@ def places(kernel: UOp) -> dict[UOp, tuple[UOp, ...]]:
         p = _prefix(inside, v)
         if place.setdefault(v, p) != p:
           raise ValueError(f"{v.op} stands in two places")
-        if v.op == "scan" and v.src[1] in p[:-1]:  # its accumulator starts again with each round of what stands outside
-          raise ValueError(f"the loop %{rname(p[-1])} stands inside %{rname(v.src[1])}, which carries a scan of it")
+        # its accumulator starts again with each round of what stands outside
+        if v.op == "scan" and v.src[1] in p[:-1]:
+          raise ValueError(
+            f"the loop %{rname(p[-1])} stands inside %{rname(v.src[1])}, which carries a scan of it"
+          )
   return place
 
 

@@ -13,6 +13,7 @@
 
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
 """
+
 from __future__ import annotations
 
 import re
@@ -60,7 +61,9 @@ class Tuning:
     for r in all_ranges(self.kernel):
       if rname(r) == name:
         return r
-    raise RecipeError(f"no range %{name} in this kernel; there are {', '.join(map(rname, all_ranges(self.kernel)))}")
+    raise RecipeError(
+      f"no range %{name} in this kernel; there are {', '.join(map(rname, all_ranges(self.kernel)))}"
+    )
 
   def owner(self, r: UOp) -> UOp:
     return next(u for u in toposort(self.kernel) if r in closed(u))
@@ -68,7 +71,11 @@ class Tuning:
   def value(self, name: str) -> UOp:
     if "%" + name in self.named:
       return self.named["%" + name]
-    found = [u for u in toposort(self.kernel) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == name]
+    found = [
+      u
+      for u in toposort(self.kernel)
+      if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == name
+    ]
     if len(found) != 1:
       raise RecipeError(f"%{name} is loaded {len(found)} times; name one of its loads")
     return found[0]
@@ -87,7 +94,9 @@ class Tuning:
     if owner.op != "kernel":
       return True
     outs = set(written(self.kernel))
-    return all(s.arg is None for s in stores(self.kernel)) and not any(u.op == "load" and u.src[0] in outs for u in toposort(self.kernel))
+    return all(s.arg is None for s in stores(self.kernel)) and not any(
+      u.op == "load" and u.src[0] in outs for u in toposort(self.kernel)
+    )
 
   def split(self, name: str, n: int, outer: str, inner: str, mode: str = "") -> None:
     r = self.range(name)
@@ -110,7 +119,9 @@ class Tuning:
         return self.rewrite({owner: tail})
       main = substitute(owner, {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
       return self.rewrite({owner: uop(owner.arg.what, owner.dtype, (main, tail))})
-    raise RecipeError(f"{n} does not divide %{name} = {size}: overlap (kernel and stage ranges) or peel (reduce ranges)")
+    raise RecipeError(
+      f"{n} does not divide %{name} = {size}: overlap (kernel and stage ranges) or peel (reduce ranges)"
+    )
 
   def collapse(self, first: str, second: str, made: str) -> None:
     a, b = self.range(first), self.range(second)
@@ -118,7 +129,9 @@ class Tuning:
     rs = list(closed(owner))
     if b not in rs or rs.index(b) != rs.index(a) + 1 or owner.op == "stage":
       raise RecipeError(f"%{first} and %{second} are not next to each other in one owner")
-    if any(u.op == "scan" and u.src[1] in (a, b) for u in toposort(self.kernel)) or any(meets(s, r) for s in stores(self.kernel) for r in (a, b)):
+    if any(u.op == "scan" and u.src[1] in (a, b) for u in toposort(self.kernel)) or any(
+      meets(s, r) for s in stores(self.kernel) for r in (a, b)
+    ):
       raise RecipeError(f"the order of %{first} or %{second} matters: it stays a loop of its own")
     c = self.new_range(made, rsize(a) * rsize(b), "loop", first)
     self.rewrite({a: div(c, rsize(b)), b: mod(c, rsize(b))})
@@ -146,13 +159,19 @@ class Tuning:
       if owner.op == "kernel":
         fixed = [r for r in rs if any(meets(s, r) for s in stores(owner))]
         if fixed != [r for r in new if r in fixed]:
-          raise RecipeError(f"the order of %{' and %'.join(map(rname, fixed))} matters: their stores may meet at one address")
+          raise RecipeError(
+            f"the order of %{' and %'.join(map(rname, fixed))} matters: their stores may meet at one address"
+          )
       for u in (u for u in toposort(self.kernel) if u.op == "scan" and u.src[1] in new):
         inside = [x for x in new[new.index(u.src[1]) + 1 :] if x in u.free]
         if inside:
-          raise RecipeError(f"%{rname(u.src[1])} carries a scan of %{rname(inside[0])}, which stays outside of it")
+          raise RecipeError(
+            f"%{rname(u.src[1])} carries a scan of %{rname(inside[0])}, which stays outside of it"
+          )
       if new != rs:
-        self.rewrite({owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)})
+        self.rewrite(
+          {owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)}
+        )
 
   def stage(self, name: str, axes: list[list[str]], space: str) -> None:
     """Each axis is a list of ranges; of several, their sum is staged, and the value must depend on them through it alone."""

@@ -1,4 +1,5 @@
 """Memory on a device, as the engine sees it: a type, a number of elements, and the device's handle."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -48,4 +49,6 @@ class Buffer:
 
   def numpy(self) -> np.ndarray:
     """A flat copy of the elements; bfloat16 as float32."""
-    return from_storage(Device[self.device].download(self.memory, self.nbytes).view(self.dtype.storage), self.dtype)
+    return from_storage(
+      Device[self.device].download(self.memory, self.nbytes).view(self.dtype.storage), self.dtype
+    )

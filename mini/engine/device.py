@@ -4,6 +4,7 @@
 
 The compiler is imported when a device first needs it: `import mini` is quick.
 """
+
 from __future__ import annotations
 
 import threading

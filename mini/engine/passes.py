@@ -21,8 +21,8 @@ from mini.ir.text import Memory, Plan, Run, graph_program, schedule_program, sou
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort, uop
 from mini.render import NAMES, render_for
 from mini.schedule import schedule
-from mini.schedule.memory import Need, plan
 from mini.schedule.flat import scatter_in_place
+from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
 
 
@@ -105,7 +105,8 @@ def planned(
   offsets, _ = plan([need for n, need in needs.items() if n in temporary])
   inputs = sorted((n for n in params if n not in written_first), key=lambda n: needs[n].first)
   memory = [
-    Memory(n, "in" if n in inputs else "inout" if n in inout else "out", params[n].dtype, params[n].arg[1]) for n in (*outputs, *inputs)
+    Memory(n, "in" if n in inputs else "inout" if n in inout else "out", params[n].dtype, params[n].arg[1])
+    for n in (*outputs, *inputs)
   ]
   memory += [Memory(n, offsets[n], params[n].dtype, params[n].arg[1]) for n in needs if n in temporary]
   names = [f"k{n}" for n in range(len(known))]

@@ -1,4 +1,5 @@
 """A program: a graph that was scheduled, compiled and given memory once, and runs any number of times on other data."""
+
 from __future__ import annotations
 
 import hashlib
@@ -22,9 +23,9 @@ from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rkind, rsize, substitute, toposort
 from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
+from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.regions import regions
-from mini.schedule.flat import scatter_in_place
 from mini.schedule.split import split_reductions
 from mini.stats import stats
 from mini.types import from_storage
@@ -119,7 +120,9 @@ def family(k: UOp) -> str:
   from mini.ir.kernel import contractions
 
   reduces = any(u.op == "reduce" for u in toposort(k))
-  what = "contract" if contractions(k) else "rows" if reduces and closed(k) else "reduce" if reduces else "map"
+  what = (
+    "contract" if contractions(k) else "rows" if reduces and closed(k) else "reduce" if reduces else "map"
+  )
   return "_".join([what, *(str(rsize(r)) for r in closed(k) if is_loop(r))])
 
 
@@ -139,7 +142,9 @@ def in_place(kernels: list[UOp], out: str, old: str) -> list[UOp] | None:
   s = next(s for s in stores(k) if s.src[0].arg[0] == out)
   before = set(toposort(s))
   loads = [u for u in toposort(k) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == old]
-  if any(access(u)[1] != access(s)[1] or u not in before for u in loads) or not is_injective(access(s)[1], s.src[0].arg[1], closed(k)):
+  if any(access(u)[1] != access(s)[1] or u not in before for u in loads) or not is_injective(
+    access(s)[1], s.src[0].arg[1], closed(k)
+  ):
     return None
   order = kernels[:w] + kernels[w + 1 : last + 1] + [k] + kernels[last + 1 :]
   renamed = []
@@ -168,7 +173,9 @@ def binary(nbytes: float) -> str:
 
 def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
-  kernels, aliases = schedule({f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src)))})
+  kernels, aliases = schedule(
+    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src)))}
+  )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
   for n, i in inout.items():
@@ -216,7 +223,10 @@ class Program:
     """The launches as the shim wants them."""
     calls: list[Call] = []
     for launch, c in zip(self.launches, self.compiled):
-      args = [(slot, at + start) for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)]
+      args = [
+        (slot, at + start)
+        for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)
+      ]
       if opened.guarded(c.kernel):
         args.append((-1, 0))
       calls.append((opened.functions[c.name], args, c.extent, c.flops / 8 + c.nbytes / 16))
@@ -245,7 +255,11 @@ class Program:
     self.temporaries = {name: (at, size[name]) for name, at in offsets.items()}
 
   def run(
-    self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes = b"", ran: list[int] | None = None
+    self,
+    inputs: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    numbers: bytes = b"",
+    ran: list[int] | None = None,
   ) -> None:
     """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. outputs[n] is left alone where `same[n]` is
     another: its value is there. ran: gets an entry when all has run, even if Ctrl-C comes then. IndexError if a guard fired."""
@@ -296,15 +310,22 @@ class Program:
     more = f" and {len(kernels) - 4} more" if len(kernels) > 4 else ""
     outputs = [n for n, m in enumerate(self.same) if n == m and n not in self.inplace]
     buffers = {f"out{n}": self.outputs[n] for n in outputs}
-    buffers.update({u.arg[0]: (u.dtype, shape(u)) for u in toposort(self.graph) if u.op == "buffer" and u.arg[0][0] == "i"})
+    buffers.update(
+      {u.arg[0]: (u.dtype, shape(u)) for u in toposort(self.graph) if u.op == "buffer" and u.arg[0][0] == "i"}
+    )
     total = self.arena_bytes + sum(d.itemsize * prod(s) for d, s in buffers.values())
-    lines = [(d.itemsize * prod(s), f"{name}: {d.short}[{','.join(map(str, s))}]") for name, (d, s) in buffers.items()]
+    lines = [
+      (d.itemsize * prod(s), f"{name}: {d.short}[{','.join(map(str, s))}]")
+      for name, (d, s) in buffers.items()
+    ]
     lines += [(nbytes, f"temporary {name}") for name, (_, nbytes) in self.temporaries.items()]
     largest = sorted(lines, key=lambda line: -line[0])[:5]
     head = f"the program of {', '.join(kernels[:4])}{more} needs {binary(total)} at once: {why}"
     return "\n".join([head, *(f"  {what}   {binary(nbytes)}" for nbytes, what in largest)])
 
-  def interpret(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes, watched: bool) -> None:
+  def interpret(
+    self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes, watched: bool
+  ) -> None:
     """The graph itself, in NumPy. Counted as one kernel."""
     memory = {f"in{n}": b.numpy() for n, b in enumerate(inputs)}
     cells = {f"c{n}": numbers[8 * n : 8 * n + 8] for n in range(len(numbers) // 8)}

@@ -3,6 +3,7 @@
 A graph is looked up by its structure. Its leaves are replaced by numbered ones, and so are its Python numbers (a
 learning rate, a step count): a loop that builds the same graph again with other data schedules and compiles nothing.
 """
+
 from __future__ import annotations
 
 import math
@@ -39,8 +40,11 @@ def realize(roots: Sequence[UOp]) -> list[UOp]:
   if todo:
     with _lock:
       compute(todo)
-  leaves = [leaf_of(u) for u in bare]
-  return [leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype) for leaf, u in zip(leaves, roots)]  # type: ignore[union-attr, arg-type, misc]
+  leaves = [leaf for u in bare if (leaf := leaf_of(u))]
+  return [
+    leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype)
+    for leaf, u in zip(leaves, roots)
+  ]
 
 
 def stripped(u: UOp) -> UOp:
@@ -68,7 +72,9 @@ def compute(todo: list[UOp]) -> None:
     else:
       stats["cache_hits"] += 1
     _programs[key] = program  # most recently used last
-    numbers = b"".join(to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers)
+    numbers = b"".join(
+      to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers
+    )
     with program.named():
       for k, (n, m) in enumerate(zip(live, program.same)):
         outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if k == m else outputs[live[m]]
@@ -110,7 +116,9 @@ class Numbered:
     if self.device and b.device != self.device:
       from runtime.base import DeviceError
 
-      raise DeviceError(f"one computation reads memory of two devices, {self.device} and {b.device}: copy one with .to()")
+      raise DeviceError(
+        f"one computation reads memory of two devices, {self.device} and {b.device}: copy one with .to()"
+      )
     self.device = b.device
     self.leaves.append(u)
     return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
@@ -123,5 +131,3 @@ class Numbered:
 def varies(u: UOp) -> bool:
   """Is this constant of the kind that a program changes from step to step?"""
   return u.dtype.kind == "f" and u.arg not in (0.0, 1.0, -1.0) and math.isfinite(u.arg)
-
-

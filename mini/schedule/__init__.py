@@ -2,6 +2,7 @@
 
 fuse.py decides where every value lives, merge.py joins kernels that walk the same ranges, memory.py places temporaries.
 """
+
 from __future__ import annotations
 
 from mini.ir.uop import UOp

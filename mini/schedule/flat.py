@@ -19,7 +19,11 @@ def scatter_in_place(roots: Sequence[UOp]) -> list[UOp]:
   memo: dict[UOp, UOp] = {}
   for u in order:
     new = rebuild(u, tuple(memo[s] for s in u.src))
-    memo[u] = _moved(new, [_scattered(p, users) for p in u.src], memo) if u.op == "cat" and len(shape(u)) == 1 else new
+    memo[u] = (
+      _moved(new, [_scattered(p, users) for p in u.src], memo)
+      if u.op == "cat" and len(shape(u)) == 1
+      else new
+    )
   return [memo[u] for u in roots]
 
 
@@ -45,10 +49,13 @@ def _moved(u: UOp, found: list[UOp | None], memo: dict[UOp, UOp]) -> UOp:
   return new
 
 
+def number(n: int) -> UOp:
+  return const(n, dtypes.int64)
+
+
 def _flat_index(s: tuple[int, ...], index: UOp, axis: int, start: int) -> UOp:
   """Where each element goes in the flat buffer; -1, which no buffer has, for an index that is not within the axis."""
   index, si = cast(index, dtypes.int64), shape(index)
-  number = lambda n: const(n, dtypes.int64)  # noqa: E731
   at, stride = number(start), 1
   for a in range(len(s) - 1, -1, -1):
     along = reshape(iota(si[a], dtypes.int64), (*(1,) * a, si[a], *(1,) * (len(si) - a - 1)))

@@ -5,6 +5,7 @@ the index tuple at which it does; its context is the ordered ranges that enclose
 demands on it are known, so the decision (`place`) is final, and what gets memory passes one demand on. A second pass per
 kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -40,7 +41,8 @@ STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
 RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
 COSTLY = 8  # operations that are not worth repeating in a loop
 AGAIN = 8  # times that an operand of a contraction may be computed again
-SERIAL, NARROW = 1 << 14, 16  # a reduction of so many elements is not done inside a kernel with so few results
+# a reduction of so many elements is not done inside a kernel with so few results
+SERIAL, NARROW = 1 << 14, 16
 TRANSPARENT = VIEWS | {"detach", "copy"}
 LEAVES = {"buffer", "const", "iota"}
 WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
@@ -58,7 +60,9 @@ class Root:
   at: Index  # of memory
   gate: UOp = TRUE
   how: str | None = None  # accumulate
-  accumulates: tuple[UOp, ...] = ()  # ranges along which stores to one address meet: they stay loops, in order
+  accumulates: tuple[
+    UOp, ...
+  ] = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
 def is_summed(r: UOp) -> bool:
@@ -116,7 +120,9 @@ class Schedule:
       elif n.op == "expand" or not n.src:
         self.reads[n] = none
       else:
-        self.reads[n] = none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
+        self.reads[n] = (
+          none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
+        )
       if n.op in LEAVES or n.op == "expand":
         self.work[n] = 0
       elif n.op == "reduce":
@@ -128,7 +134,9 @@ class Schedule:
       else:
         own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
         self.work[n] = min(1000, own + sum(self.work[s] for s in n.src))
-      if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(s in self.heavy and users[s] == 1 for s in n.src):
+      if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(
+        s in self.heavy and users[s] == 1 for s in n.src
+      ):
         self.heavy.add(n)
 
   # ---------------------------------------------------------------- first walk: where values live
@@ -209,7 +217,9 @@ class Schedule:
     target = stand_in(where, index, size)
     at = tuple(target if a == axis else i for a, i in enumerate(index))
     meets = live((index[axis],))
-    root = Root(memory, node, value, index, at, guard(where, index, size), None if kind == "set" else kind, meets)
+    root = Root(
+      memory, node, value, index, at, guard(where, index, size), None if kind == "set" else kind, meets
+    )
     self.roots.append(root)
     context = meets + tuple(r for r in live(index) if r not in meets)
     self.demand(value, root, index, context)
@@ -223,14 +233,18 @@ class Schedule:
         self.forced.add(node.src[0])
       self.demand(node.src[0], root, inner, context)
     elif node.op == "reduce":
-      rs = self.reduces[node, root, index] = {a: self.fresh(root, "k", shape(node.src[0])[a]) for a in node.arg[1]}
+      rs = self.reduces[node, root, index] = {
+        a: self.fresh(root, "k", shape(node.src[0])[a]) for a in node.arg[1]
+      }
       inner = tuple(rs.get(a, i) for a, i in enumerate(index))
       self.demand(node.src[0], root, inner, context + live(tuple(rs.values())))
     elif node.op == "gather":
       self.demand(node.src[1], root, index, context)
       self.forced.add(node.src[0])
       target = stand_in(node.src[1], index, shape(node.src[0])[node.arg])
-      self.demand(node.src[0], root, tuple(target if a == node.arg else i for a, i in enumerate(index)), context)
+      self.demand(
+        node.src[0], root, tuple(target if a == node.arg else i for a, i in enumerate(index)), context
+      )
     else:
       for s in node.src:
         self.demand(s, root, index if shape(s) else (), context)
@@ -250,20 +264,26 @@ class Schedule:
     wanted = self.demands[node]
     if node.op in ALWAYS_GLOBAL:
       return True
-    if node in self.forced:  # what a gather reads: views stay views if a data-dependent index can pass through them
+    # what a gather reads: views stay views if a data-dependent index can pass through them
+    if node in self.forced:
       plain = node.op in TRANSPARENT and node.op != "pad"
       return not plain or any(awkward(i) for _, index in wanted for i in view_index(node, index)[0])
     if node.op in TRANSPARENT:
       return False
-    if node.op == "reduce" and numel(node.src[0]) >= SERIAL and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node):
+    if (
+      node.op == "reduce"
+      and numel(node.src[0]) >= SERIAL
+      and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node)
+    ):
       return True  # its user runs on one core
     for (_, index), context in wanted.items():
       own = free_in(index)
       if node in self.heavy and any(map(is_summed, own)):
         return True  # a contraction's result, reduced again: it would lose its register tile
-      if is_elementwise(node.op) and node.op not in ("cast", "bitcast") and any(map(is_summed, context)):
-        if prod(rsize(r) for r in context if r not in own) >= AGAIN:
-          return True  # an operand of a contraction
+      again = prod(rsize(r) for r in context if r not in own)
+      computed = is_elementwise(node.op) and node.op not in ("cast", "bitcast")
+      if computed and again >= AGAIN and any(map(is_summed, context)):
+        return True  # an operand of a contraction
     return False
 
   def uses(self, node: UOp) -> tuple[set[int], bool]:
@@ -291,7 +311,8 @@ class Schedule:
       return False
     if not self.costly(node) and buffers < 2:
       return True
-    again = kernels * buffers <= kernels + buffers + 1  # passes over memory: read what it is made of, or write and read it
+    # passes over memory: read what it is made of, or write and read it
+    again = kernels * buffers <= kernels + buffers + 1
     return kernels > 1 and not repeated and node.op != "reduce" and self.work[node] <= RECOMPUTE and again
 
   def keep(self, node: UOp, axes: set[int]) -> None:
@@ -317,10 +338,15 @@ class Schedule:
 
   def build(self, root: Root) -> UOp | None:
     own = root.value is root.node and root.node.op not in ("cat", "scatter", "stage", "copy")
-    for node, index in reversed(self.wanted.get(root, {})):  # sources first, so that the recursion below stays shallow
+    # sources first, so that the recursion below stays shallow
+    for node, index in reversed(self.wanted.get(root, {})):
       if all(inside(i, n) for i, n in zip(index, shape(node))):
         self.scalar(root, node, index, TRUE)
-    value = self.compute(root, root.value, root.index, TRUE) if own else self.scalar(root, root.value, root.index, TRUE)
+    value = (
+      self.compute(root, root.value, root.index, TRUE)
+      if own
+      else self.scalar(root, root.value, root.index, TRUE)
+    )
     if value.op == "load" and value.src[0] is root.memory and value.src[2:] == root.at:
       return None  # the base of a scatter stands there already
     out = store(root.memory, root.at, value, root.gate, root.how)
@@ -333,14 +359,18 @@ class Schedule:
     key = (root, node, index, gate)
     got = self.scalars.get(key)
     if got is None:
-      got = self.scalars[key] = const(0, node.dtype) if gate is FALSE or 0 in shape(node) else self.make(root, node, index, gate)
+      got = self.scalars[key] = (
+        const(0, node.dtype) if gate is FALSE or 0 in shape(node) else self.make(root, node, index, gate)
+      )
     return got
 
   def make(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     if node.op == "const":
       return node
     if node.op == "iota":
-      return uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
+      return (
+        uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
+      )
     if node.op == "buffer":
       return load(param(node.arg[0], shape(node), node.dtype), index, gate)
     if node in self.memory:
@@ -349,7 +379,11 @@ class Schedule:
       axes, own = self.stages[node]
       at = tuple(own[a] for a in axes)
       value = self.compute(root, node, own, TRUE)
-      return load(stage_at(value, at, live(at), "stack", tuple(shape(node)[a] for a in axes)), tuple(index[a] for a in axes), gate)
+      return load(
+        stage_at(value, at, live(at), "stack", tuple(shape(node)[a] for a in axes)),
+        tuple(index[a] for a in axes),
+        gate,
+      )
     return self.compute(root, node, index, gate)
 
   def compute(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
@@ -358,14 +392,18 @@ class Schedule:
     if node.op in TRANSPARENT:
       inner, ok = view_index(node, index)
       value = self.scalar(root, node.src[0], inner, both(gate, ok))
-      if ok is TRUE or value.op == "load" or value is const(0, node.dtype):  # a gated load is 0 already where the pad is
+      # a gated load is 0 already where the pad is
+      if ok is TRUE or value.op == "load" or value is const(0, node.dtype):
         return value
-      return const(0, node.dtype) if ok is FALSE else uop("where", node.dtype, (ok, value, const(0, node.dtype)))
+      return (
+        const(0, node.dtype) if ok is FALSE else uop("where", node.dtype, (ok, value, const(0, node.dtype)))
+      )
     if node.op == "reduce":
       rs = self.reduces[node, root, index]
       value = self.scalar(root, node.src[0], tuple(rs.get(a, i) for a, i in enumerate(index)), gate)
       mine = live(tuple(rs.values()))
-      if self.gates.setdefault((node, root, index), gate) is not gate:  # the same under another guard: ranges of its own
+      # the same under another guard: ranges of its own
+      if self.gates.setdefault((node, root, index), gate) is not gate:
         table = {r: self.fresh(root, "k", rsize(r)) for r in mine}
         value, mine = copy(value, table, f".{self.used[root, 'k']}"), tuple(table.values())
       return reduce_over(node.arg[0], value, mine)
@@ -377,7 +415,9 @@ class Schedule:
       target = stand_in(node.src[1], index, size)
       at = tuple(target if a == node.arg else i for a, i in enumerate(index))
       return self.scalar(root, node.src[0], at, both(gate, guard(node.src[1], index, size)))
-    return uop(node.op, node.dtype, tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src))
+    return uop(
+      node.op, node.dtype, tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src)
+    )
 
   def resolve(self, root: Root, k: UOp) -> UOp:
     """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user."""
@@ -387,14 +427,26 @@ class Schedule:
         if u.op not in ("load", "store"):
           continue
         gate = u.src[1] if u.op == "load" else u.src[2]
-        ats = [a for s in u.src[1:] if s.dtype in (dtypes.index, dtypes.bool) for a in toposort(s) if a.op == "at" and not _within_value(a, s)]
+        ats = [
+          a
+          for s in u.src[1:]
+          if s.dtype in (dtypes.index, dtypes.bool)
+          for a in toposort(s)
+          if a.op == "at" and not _within_value(a, s)
+        ]
         if not ats or any(x in table for x in toposort(*u.src)):
           continue
         outer = TRUE
         for c in conjuncts(gate):
           if not any(x.op == "at" for x in toposort(c)):
             outer = both(outer, c)
-        table[u] = substitute(u, {a: uop("cast", dtypes.index, (self.scalar(root, a.arg[0], a.src, outer),)) for a in dict.fromkeys(ats)})
+        table[u] = substitute(
+          u,
+          {
+            a: uop("cast", dtypes.index, (self.scalar(root, a.arg[0], a.src, outer),))
+            for a in dict.fromkeys(ats)
+          },
+        )
       k = substitute(k, table)
     return k
 
@@ -426,7 +478,9 @@ def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
 
 def guard(value: UOp, index: Index, size: int) -> UOp:
   target = stand_in(value, index, None)
-  return both(uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(size))))
+  return both(
+    uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(size)))
+  )
 
 
 def awkward(i: UOp) -> bool:
@@ -436,10 +490,29 @@ def awkward(i: UOp) -> bool:
 
 def output_ranges(s: tuple[int, ...]) -> Index:
   letters = "ijlmnopqruvw"
-  return tuple(const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s))
+  return tuple(
+    const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s)
+  )
 
 
-CHEAP = {"add", "mul", "max", "lt", "ne", "and", "or", "xor", "where", "abs", "neg", "min", "floor", "ceil", "trunc", "round"}
+CHEAP = {
+  "add",
+  "mul",
+  "max",
+  "lt",
+  "ne",
+  "and",
+  "or",
+  "xor",
+  "where",
+  "abs",
+  "neg",
+  "min",
+  "floor",
+  "ceil",
+  "trunc",
+  "round",
+}
 
 
 def is_contraction(n: UOp) -> bool:

@@ -1,4 +1,5 @@
 """A view is an index function: there is no view tracker. Walking from users to sources, each view rewrites the index."""
+
 from __future__ import annotations
 
 from math import prod

@@ -1,4 +1,5 @@
 """Where temporaries live: one arena per program, offsets by liveness."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +22,9 @@ def plan(needs: Sequence[Need]) -> tuple[dict[str, int], int]:
   total = 0
   for need in sorted(needs, key=lambda n: (-n.nbytes, n.first, n.name)):
     at = 0
-    for lo, hi, other in sorted((p for p in placed if p[2].first <= need.last and need.first <= p[2].last), key=lambda p: p[0]):
+    for lo, hi, other in sorted(
+      (p for p in placed if p[2].first <= need.last and need.first <= p[2].last), key=lambda p: p[0]
+    ):
       if at + need.nbytes <= lo:
         break
       at = max(at, hi)

@@ -1,6 +1,7 @@
 """Kernels that walk the same ranges become one kernel with several stores: what one wrote and the other reads is passed
 on in a register, what both read is read once. Layer norm stores its statistics on the way, AdamW reads and writes p, m, v
 in one pass."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -27,7 +28,9 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
   writers: dict[UOp, list[int]] = {}  # param -> groups that write it
   readers: dict[UOp, list[int]] = {}
   home: list[int] = []  # a group that was merged -> where to
-  shared = {p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1}  # parts of a cat, a scatter
+  shared = {
+    p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1
+  }  # parts of a cat, a scatter
 
   def find(n: int) -> int:
     while home[n] != n:
@@ -111,7 +114,9 @@ def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -
   if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
     return None
   between = second.before & ~(1 << g)
-  if any(groups[m] is not None and between >> m & 1 and groups[m].before >> g & 1 for m in range(len(groups))):  # type: ignore[union-attr]
+  if any(
+    groups[m] is not None and between >> m & 1 and groups[m].before >> g & 1 for m in range(len(groups))
+  ):  # type: ignore[union-attr]
     return None
   taken = {rname(r) for u in toposort(first.kernel) for r in closed(u)}
   table: dict[UOp, UOp] = dict(zip(b[:n], a[:n]))

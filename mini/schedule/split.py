@@ -3,6 +3,7 @@
 A sum of everything would run on one core; a matmul whose inner axis is a vocabulary would pack panels larger than the
 cache. The number of parts depends on sizes alone, so a result does not change with the number of threads.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -39,7 +40,9 @@ def _split_plain(u: UOp) -> UOp:
     return u
   cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
   inner = reduce(cut, kind, tuple(a + (a >= axis) for a in axes))  # keeps the parts
-  return reshape(reduce(reshape(inner, (*shape(u)[:axis], parts, *shape(u)[axis + 1 :])), kind, (axis,)), shape(u))
+  return reshape(
+    reduce(reshape(inner, (*shape(u)[:axis], parts, *shape(u)[axis + 1 :])), kind, (axis,)), shape(u)
+  )
 
 
 def _split_contraction(u: UOp) -> UOp:
