@@ -7,9 +7,11 @@ from fuzz_graph import program, random_recipe, scheduled
 
 from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe
+from mini.engine.launch import Launchable, interpret
 from mini.engine.program import params_of
 from mini.ir.interp import evaluate
 from mini.ir.kernel import all_ranges, kernel, stores
+from mini.ir.parse import parse
 from mini.ir.text import kernel_text
 from mini.ir.uop import closed, rkind, rsize
 from mini.ir.verify import verify
@@ -127,3 +129,24 @@ def test_made_kernels(what):
   )[0]
   scale = np.abs(exact).max()
   assert np.abs(got.numpy() - exact).max() <= 3e-6 * scale * np.sqrt(300)
+
+
+def test_lanes_that_a_summed_value_does_not_depend_on():
+  """It counts as often as there are lanes."""
+  for kind in ("unroll", "vec"):
+    for what in ("add", "max"):
+      text = f"""kernel k(%y: out f32[3], %x: in f32[3, 5]) {{
+  %i = range 3
+  %j = range 5
+  %k = range 8 {kind}
+  %0 = load %x[%i, %j]              : f32
+  %1 = reduce.{what} %0 over (%j, %k) : f32
+  store %y[%i], %1
+  end over (%i)
+}}
+"""
+      data = {"x": np.arange(15, dtype=np.float32).reshape(3, 5)}
+      k = parse(text)
+      got, _ = Launchable(k).run(data, 0)
+      assert np.array_equal(got["y"], data["x"].sum(1) * 8 if what == "add" else data["x"].max(1))
+      assert np.array_equal(got["y"], interpret(k, data)["y"])

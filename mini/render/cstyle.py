@@ -5,6 +5,7 @@ Within a run of straight-line code the lines that depend on an unrolled lane are
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
 A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs.
 """
+
 from __future__ import annotations
 
 import re
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from itertools import product
 from math import prod
 
-from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
+from mini.codegen.linearize import Line, is_loop, lanes, linearize, sort_lanes, values_in
 from mini.ir.kernel import access, all_ranges, carries_value, is_inline, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (
@@ -87,10 +88,14 @@ class Renderer:
     self.params = outs + [p for p in loaded if p not in outs]
     parallel = [u for u in all_ranges(kernel) if rkind(u) == "par"]
     if len(parallel) > 1 or any(r not in closed(kernel) for r in parallel):
-      raise RenderError(f"{lang.name} runs one range of the outputs in parallel, not {', '.join(map(rname, parallel))}")
+      raise RenderError(
+        f"{lang.name} runs one range of the outputs in parallel, not {', '.join(map(rname, parallel))}"
+      )
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
-      raise RenderError(f"{lang.name} passes {lang.most_params} buffers at most; this kernel needs {len(self.params) + self.guarded}")
+      raise RenderError(
+        f"{lang.name} passes {lang.most_params} buffers at most; this kernel needs {len(self.params) + self.guarded}"
+      )
 
   def emit(self, s: str) -> None:
     self.out.append("  " * self.depth + s)
@@ -116,9 +121,15 @@ class Renderer:
   def suffix(self, ls: tuple[UOp, ...], env: dict[UOp, int]) -> str:
     return "".join(f"_{env[r]}" for r in ls)
 
-  def elements(self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType) -> str:
+  def elements(
+    self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType
+  ) -> str:
     """A vector written out element by element."""
-    return f"({self.spelling.type(dtype, self.lang.width)}){{" + ", ".join(show(e, env, n) for n in range(self.lang.width)) + "}"
+    return (
+      f"({self.spelling.type(dtype, self.lang.width)}){{"
+      + ", ".join(show(e, env, n) for n in range(self.lang.width))
+      + "}"
+    )
 
   def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
     if not wide or self.lang.width == 1:
@@ -129,7 +140,9 @@ class Renderer:
 
   def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
     """An index expression or condition for one choice of lanes, and one element of the vector."""
-    table = {r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free}
+    table = {
+      r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free
+    }
     if not table:
       return self.expr(e, env, lane)
     for u in index_nodes(e):  # values keep their lanes: they are variables
@@ -153,11 +166,14 @@ class Renderer:
       return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
     if u.op == "and":
       return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
-    if u.op in ("div", "mod") and bounds(u.src[0])[0] < 0:  # these languages round towards zero, index expressions do not
+    # these languages round towards zero, index expressions do not
+    if u.op in ("div", "mod") and bounds(u.src[0])[0] < 0:
       a, c = self.expr(u.src[0], env, lane, True), u.src[1].arg
       rest = f"({a} % {c} + {c}) % {c}"
       return f"(({a} - {rest}) / {c})" if u.op == "div" else f"({rest})"
-    s = f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
+    s = (
+      f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
+    )
     return f"({s})" if tight else s
 
   def memory(self, u: UOp, index: tuple[UOp, ...]) -> tuple[str, UOp]:
@@ -177,7 +193,9 @@ class Renderer:
     if got is None:
       got = re.sub(r"\W", "_", name)
       ours = OURS.fullmatch(got) or (not param and NUMBERED.fullmatch(got))
-      got = self.names[name, param] = got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
+      got = self.names[name, param] = (
+        got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
+      )
     return got
 
   def element(self, memory: UOp) -> DType:
@@ -209,9 +227,22 @@ class Renderer:
       s = self.spelling.load(p, self.at(flat, env), d, self.lang.width)
       return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.spelling.splat(zero, u.dtype)}"
     minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-    return f"({self.spelling.type(u.dtype, self.lang.width)}){{" + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width)) + "}"
+    return (
+      f"({self.spelling.type(u.dtype, self.lang.width)}){{"
+      + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width))
+      + "}"
+    )
 
-  def store(self, target: UOp, index: tuple[UOp, ...], value: UOp, env: dict[UOp, int], ls: tuple[UOp, ...], gate: UOp, how: str | None) -> None:
+  def store(
+    self,
+    target: UOp,
+    index: tuple[UOp, ...],
+    value: UOp,
+    env: dict[UOp, int],
+    ls: tuple[UOp, ...],
+    gate: UOp,
+    how: str | None,
+  ) -> None:
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
     d, w = self.element(target), self.lang.width
@@ -264,13 +295,17 @@ class Renderer:
     parts = []
     for choice in product(*(self.chunks(r) if rkind(r) == "vec" else range(rsize(r)) for r in gone)):
       e = {**env, **dict(zip(gone, choice))}
-      parts.append(f"acc{self.number[u]}" + self.suffix(lanes(value), e) if looped else self.ref(value, e, w > 1))
+      parts.append(
+        f"acc{self.number[u]}" + self.suffix(lanes(value), e) if looped else self.ref(value, e, w > 1)
+      )
+    if u.arg.what != "max":  # lanes that the value does not depend on: it counts as often
+      parts *= prod(rsize(r) for r in closed(u) if not is_loop(r) and r not in gone)
     while len(parts) > 1:
       pairs = [self.spelled(u.arg.what, u.dtype, w, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
       parts = pairs + (parts[-1:] if len(parts) % 2 else [])
     if v is None or kept is not None or self.lang.width == 1:
       return parts[0]
-    t = f"f{self.number[u]}"  # the last vector, lane by lane, as a tree
+    t = f"f{self.number[u]}" + self.suffix(lanes(u), env)  # the last vector, lane by lane, as a tree
     self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {parts[0]};")
     bit = " & 1" if u.dtype is dtypes.bool else ""
     parts = [f"{t}[{n}]{bit}" for n in range(self.lang.width)]
@@ -286,7 +321,13 @@ class Renderer:
     for c in self.chunks(v):
       e = {**env, v: c} if v is not None else env
       w = self.lang.width if v is not None else 1
-      kind = "" if op == "store" else self.spelling.type(u.dtype, self.lang.width) if w > 1 else self.spelling.type(u.dtype)
+      kind = (
+        ""
+        if op == "store"
+        else self.spelling.type(u.dtype, self.lang.width)
+        if w > 1
+        else self.spelling.type(u.dtype)
+      )
       acc = f"acc{self.number[u]}" + self.suffix(ls, e) if op in ("acc", "accum") else ""
       how = (u.arg if u.op == "scan" else u.arg.what) if acc else ""
       if op == "acc":
@@ -314,10 +355,16 @@ class Renderer:
     if not guards or not self.lang.raise_:
       return
     whole = [i for i in index if carries_value(i)]
-    for lane in range(self.lang.width if any(vector(lanes(v)) is not None for c in guards for v in toposort(c) if not is_inline(v)) else 1):
+    for lane in range(
+      self.lang.width
+      if any(vector(lanes(v)) is not None for c in guards for v in toposort(c) if not is_inline(v))
+      else 1
+    ):
       shown = " && ".join(self.at(c, env, lane) for c in guards)
       least = max((c.src[1].arg for c in guards), default=0)
-      self.emit(self.lang.raise_.format(guard=shown, size=least, index=self.at(whole[0], env, lane) if whole else "0"))
+      self.emit(
+        self.lang.raise_.format(guard=shown, size=least, index=self.at(whole[0], env, lane) if whole else "0")
+      )
 
   # ---------------------------------------------------------------- the kernel
 
@@ -329,7 +376,9 @@ class Renderer:
       plain = line.op not in ("load", "fold", "store", "acc", "accum", "alloc")
       if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
         onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
-        if lanes(onto) == lanes(line.node) and not (user[0].op == "store" and line_lanes(Line("store", user[0])) != lanes(line.node)):
+        if lanes(onto) == lanes(line.node) and not (
+          user[0].op == "store" and line_lanes(Line("store", user[0])) != lanes(line.node)
+        ):
           self.nested.add(line.node)
     batch: list[Line] = []
     for line in segment:
@@ -337,7 +386,8 @@ class Renderer:
         continue
       ls = unrolled(line_lanes(line))
       reads = {v for s in line.node.src for v in values_in(s)} if not ls else set()
-      filled = line.op == "load" and any(b.op == "store" and b.node is line.node.src[0] for b in batch)  # a stage
+      # does it read a stage that this batch fills?
+      filled = line.op == "load" and any(b.op == "store" and b.node is line.node.src[0] for b in batch)
       if line.op == "fold" or filled or (not ls and any(b.node in reads or b.op == "store" for b in batch)):
         self.flush(batch)
       if ls:
@@ -361,10 +411,22 @@ class Renderer:
   def transposes(self, line: Line, r: UOp) -> bool:
     """Does this store to a stage run along its vector with a stride, and along the unrolled lane r without?"""
     u, v = line.node, vector(line_lanes(line))
-    if line.op != "store" or u.op != "stage" or v is None or self.lang.width == 1 or rsize(r) % self.lang.width or lanes(u):
+    if (
+      line.op != "store"
+      or u.op != "stage"
+      or v is None
+      or self.lang.width == 1
+      or rsize(r) % self.lang.width
+      or lanes(u)
+    ):
       return False
     _, flat = self.memory(u, stage_index(u))
-    return self.stride(flat, v) not in (1, None) and self.stride(flat, r) == 1 and v in u.src[0].free and r in u.src[0].free
+    return (
+      self.stride(flat, v) not in (1, None)
+      and self.stride(flat, r) == 1
+      and v in u.src[0].free
+      and r in u.src[0].free
+    )
 
   def flush_transposed(self, batch: list[Line], r: UOp) -> None:
     """Blocks of width x width elements: as many vectors are read along one axis, and written along the other."""
@@ -402,7 +464,9 @@ class Renderer:
       if line.op == "alloc":
         n = prod(map(rsize, lanes(u))) * prod(u.arg.shape)
         if u.arg.what not in self.lang.spaces:
-          raise RenderError(f"{self.lang.name} has no {u.arg.what} memory; it has {', '.join(self.lang.spaces)}")
+          raise RenderError(
+            f"{self.lang.name} has no {u.arg.what} memory; it has {', '.join(self.lang.spaces)}"
+          )
         t = self.spelling.memory(self.element(u))
         self.emit(self.lang.spaces[u.arg.what].format(T=t, name=f"m{self.number[u]}", n=n))
       elif line.op == "loop":
@@ -417,7 +481,12 @@ class Renderer:
   def head(self) -> str:
     outs = set(written(self.kernel))
     rows = [
-      self.lang.param.format(const="" if p in outs else "const ", T=self.spelling.memory(p.dtype), name=self.called(p.arg[0], True), n=n)
+      self.lang.param.format(
+        const="" if p in outs else "const ",
+        T=self.spelling.memory(p.dtype),
+        name=self.called(p.arg[0], True),
+        n=n,
+      )
       for n, p in enumerate(self.params)
     ]
     rows += [self.lang.error.format(n=len(rows))] if self.guarded else []
@@ -440,7 +509,12 @@ def link(kernels: dict[str, tuple[str, dict[str, str]]], prelude: str) -> str:
   helpers: dict[str, str] = {}
   for _, called in kernels.values():
     helpers.update({name: text for name, text in called.items() if name not in helpers})
-  return prelude + "".join(h + "\n" for h in helpers.values()) + "\n" + "\n".join(source for source, _ in kernels.values())
+  return (
+    prelude
+    + "".join(h + "\n" for h in helpers.values())
+    + "\n"
+    + "\n".join(source for source, _ in kernels.values())
+  )
 
 
 def render(kernels: dict[str, UOp], lang: Language) -> str:

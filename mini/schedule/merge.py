@@ -106,21 +106,20 @@ def in_order(groups: list[Group]) -> list[UOp]:
 def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -> Group | None:
   """One kernel that does what `first` and then `second` do, or None."""
   a, b = closed(first.kernel), closed(second.kernel)
-  n = min(len(a), len(b))
-  if first.fixed or second.fixed or n == 0 or list(map(rsize, a[:n])) != list(map(rsize, b[:n])):
+  common = min(len(a), len(b))
+  sizes_differ = list(map(rsize, a[:common])) != list(map(rsize, b[:common]))
+  if first.fixed or second.fixed or common == 0 or sizes_differ:
     return None
   if len(a) != len(b) and (first.contracts or second.contracts or len(a) > len(b)):
     return None
   if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
     return None
   between = second.before & ~(1 << g)
-  if any(
-    groups[m] is not None and between >> m & 1 and groups[m].before >> g & 1 for m in range(len(groups))
-  ):  # type: ignore[union-attr]
-    return None
+  if any(m is not None and between >> n & 1 and m.before >> g & 1 for n, m in enumerate(groups)):
+    return None  # another group must run after the first and before the second
   taken = {rname(r) for u in toposort(first.kernel) for r in closed(u)}
-  table: dict[UOp, UOp] = dict(zip(b[:n], a[:n]))
-  longer = b[n:]
+  table: dict[UOp, UOp] = dict(zip(b[:common], a[:common]))
+  longer = b[common:]
   for r in [*longer, *(r for u in toposort(second.kernel) if u is not second.kernel for r in closed(u))]:
     name = rname(r)
     while name in taken:
