@@ -115,7 +115,8 @@ def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -
   if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
     return None
   between = second.before & ~(1 << g)
-  if any(m is not None and between >> n & 1 and m.before >> g & 1 for n, m in enumerate(groups)):
+  middle = [m for n, m in enumerate(groups) if m is not None and between >> n & 1]
+  if any(m.before >> g & 1 for m in middle):
     return None  # another group must run after the first and before the second
   taken = {rname(r) for u in toposort(first.kernel) for r in closed(u)}
   table: dict[UOp, UOp] = dict(zip(b[:common], a[:common]))
