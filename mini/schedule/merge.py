@@ -5,6 +5,7 @@ in one pass."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
@@ -13,8 +14,8 @@ from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, to
 class Group:
   """A kernel and what must be known of it to merge it with another."""
 
-  def __init__(self, k: UOp, before: int):
-    self.kernel, self.before, self.bit = k, before, 0  # before: bit set of the groups that must run earlier
+  def __init__(self, k: UOp):
+    self.kernel = k
     order = toposort(k)
     self.loaded = {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
     self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
@@ -22,15 +23,52 @@ class Group:
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
 
 
+class Order:
+  """Which group must run before which, and after: transitive, as bit sets by number. A group that was merged is in none."""
+
+  def __init__(self) -> None:
+    self.before: list[int] = []
+    self.after: list[int] = []
+
+  def add(self, producers: Iterable[int]) -> int:
+    n, mine = len(self.before), 0
+    for g in producers:
+      mine |= 1 << g | self.before[g]
+    self.before.append(mine)
+    self.after.append(0)
+    for g in members(mine):
+      self.after[g] |= 1 << n
+    return n
+
+  def something_between(self, first: int, second: int) -> bool:
+    return bool(self.after[first] & self.before[second])
+
+  def join(self, g: int, n: int) -> None:
+    """Group g becomes part of group n."""
+    both = 1 << g | 1 << n
+    before, after = (self.before[g] | self.before[n]) & ~both, (self.after[g] | self.after[n]) & ~both
+    for m in members(before):
+      self.after[m] = self.after[m] & ~both | after | 1 << n
+    for m in members(after):
+      self.before[m] = self.before[m] & ~both | before | 1 << n
+    self.before[n], self.after[n] = before, after
+
+
+def members(bits: int) -> Iterator[int]:
+  while bits:
+    low = bits & -bits
+    yield low.bit_length() - 1
+    bits ^= low
+
+
 def merge_kernels(kernels: list[UOp]) -> list[UOp]:
   """The same program in fewer kernels, in an order in which it runs."""
   groups: list[Group | None] = []
+  order = Order()
   writers: dict[UOp, list[int]] = {}  # param -> groups that write it
   readers: dict[UOp, list[int]] = {}
   home: list[int] = []  # a group that was merged -> where to
-  shared = {
-    p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1
-  }  # parts of a cat, a scatter
+  shared = {p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1}  # cat, scatter
 
   def find(n: int) -> int:
     while home[n] != n:
@@ -38,31 +76,28 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
     return n
 
   for k in kernels:
-    me = Group(k, 0)
+    me = Group(k)
     me.fixed = me.fixed or any(p in shared for p in written(k))
     producers = {find(w) for p in me.loaded | set(written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
       near.update(dict.fromkeys(find(r) for p in me.loaded for r in readers.get(p, ())[-4:]))
-    n = len(groups)
+    n = order.add(producers)
     groups.append(me)
     home.append(n)
-    for g in producers:
-      me.before |= 1 << g | groups[g].before  # type: ignore[union-attr]
     for g in near:
       other = groups[g]
       if other is None or g == n:
         continue
-      after = other.before >> n & 1  # me has become part of what other reads
-      merged = try_merge(me, other, n, groups) if after else try_merge(other, me, g, groups)
-      if merged is None:
-        continue
-      merged.before = (me.before | other.before) & ~(1 << g | 1 << n)
-      groups[g], home[g] = None, n
-      for later in groups:
-        if later is not None and later.before >> g & 1:
-          later.before |= merged.before | 1 << n
-      me = groups[n] = merged
+      reads_me = order.before[g] >> n & 1  # me has become part of what other reads
+      first, second = (n, g) if reads_me else (g, n)
+      merged = None
+      if not order.something_between(first, second):
+        merged = try_merge(me, other) if reads_me else try_merge(other, me)
+      if merged is not None:
+        order.join(g, n)
+        groups[g], home[g] = None, n
+        me = groups[n] = merged
     for p in written(k):
       writers.setdefault(p, []).append(n)
     for p in me.loaded:
@@ -103,7 +138,7 @@ def in_order(groups: list[Group]) -> list[UOp]:
   return [groups[n].kernel for n in done]
 
 
-def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -> Group | None:
+def try_merge(first: Group, second: Group) -> Group | None:
   """One kernel that does what `first` and then `second` do, or None."""
   a, b = closed(first.kernel), closed(second.kernel)
   common = min(len(a), len(b))
@@ -114,10 +149,6 @@ def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -
     return None
   if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
     return None
-  between = second.before & ~(1 << g)
-  middle = [m for n, m in enumerate(groups) if m is not None and between >> n & 1]
-  if any(m.before >> g & 1 for m in middle):
-    return None  # another group must run after the first and before the second
   taken = {rname(r) for u in toposort(first.kernel) for r in closed(u)}
   table: dict[UOp, UOp] = dict(zip(b[:common], a[:common]))
   longer = b[common:]
@@ -143,4 +174,4 @@ def try_merge(first: Group, second: Group, g: int, groups: list[Group | None]) -
   renamed = substitute(renamed, passed)
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
-  return Group(kernel(second.kernel.arg.what, both, rs), 0)
+  return Group(kernel(second.kernel.arg.what, both, rs))
