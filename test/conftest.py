@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
+# a background job of a shell ignores Ctrl-C, and so would the programs that the tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # for scripts under test, too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
