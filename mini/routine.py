@@ -156,6 +156,18 @@ class Trace:
     self.outer[t] = t._uop
     self.leaves.add(leaf_beneath(t).serial)
 
+  def check_arguments(self, stand_ins: dict[Tensor, Tensor]) -> None:
+    """JitError for an argument that is also reached from outside, where it would matter that these are two tensors."""
+    for t, s in stand_ins.items():
+      acts = t.requires_grad or t in self.rebound or s in self.rebound
+      if acts and (t in self.outer or t in self.written or t in self.grads):
+        fail(
+          JitError,
+          "x is an argument of a jitted function that also reaches it from outside, and updates it or takes its gradient",
+          "do either, not both",
+          x=t,
+        )
+
   # ---------------------------------------------------------------- what tensors report
 
   def read(self, t: Tensor) -> None:
@@ -278,28 +290,24 @@ class Routine:
       updated = list(trace.rebound)
       nodes = [t._uop for t in (*returned, *given, *updated)]
       self.tagged = [t._is_own_tag() for t in updated]
-    for t, s in stand_ins.items():
-      acts = t.requires_grad or t in trace.rebound or s in trace.rebound
-      if acts and (t in trace.outer or t in trace.written or t in trace.grads):
-        fail(
-          JitError,
-          "x is an argument of a jitted function that also reaches it from outside, and updates it or takes its gradient",
-          "do either, not both",
-          x=t,
-        )
+    trace.check_arguments(stand_ins)
+    self.result = mapped(lambda _: SLOT, result)
+    self.about = [described("in", t) for t in (*returned, *given, *updated)[:3]]  # for errors
+
     number = {s: n for n, s in enumerate(stand_ins.values())}
     owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
     tensors = [*trace.outer, *trace.written]
+    at = {t: n for n, t in enumerate(tensors)}
     self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
+    self.updated = [at[t] for t in updated]  # places that get new values
+    self.graded = [
+      (Place(number.get(t, t)), g is not None) for t, g in changed.items()
+    ]  # whose .grad is set, or to None
+    # What `fits` compares: where there must be no gradient and where one, Python values, and what the places are.
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
-    self.result = mapped(lambda _: SLOT, result)
-    self.about = [described("in", t) for t in (*returned, *given, *updated)[:3]]  # for errors
-    self.graded = [(Place(number.get(t, t)), g is not None) for t, g in changed.items()]
-    at = {t: n for n, t in enumerate(tensors)}
-    self.updated = [at[t] for t in updated]
     self.known = [layout(t) if t in trace.outer else kind(t) for t in tensors]
-    self.last = [-1] * len(self.places)  # serials of the nodes that were found to be of these layouts
+    self.last = [-1] * len(self.places)  # serials of the nodes that were found to be so
     self.plan([leaf_beneath(t) for t in trace.outer], nodes)
 
   def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
