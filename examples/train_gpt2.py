@@ -203,7 +203,8 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
     training.optimizer.lr = learning_rate(step, args)
     row = {"step": step, "loss": training.step(x, y).item()}
     position += per_step
-    last = step + 1 == args.steps or bool(stopped)
+    stop = bool(stopped)  # looked at once: what comes later ends the next step
+    last = stop or step + 1 == args.steps
     if last or (step + 1) % args.eval_every == 0:
       batches = [held.at(k * args.batch, args.batch) for k in range(8)]
       losses = [training.validate(Tensor(a), Tensor(b)).item() for a, b in batches]
@@ -212,7 +213,7 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
     progress.step(step, row["loss"], row.get("val_loss"))
     if last or (step + 1) % args.save_every == 0:
       save(step + 1)
-    if stopped:
+    if stop:
       print(f"\nstopped; --resume goes on with step {step + 1}", file=sys.stderr)
       sys.exit(130)
 
