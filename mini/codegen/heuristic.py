@@ -56,8 +56,7 @@ class Writer(Tuning):
 def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
   """(the kernel with the recipe applied, the recipe)."""
   w = Writer(kernel)
-  found = contractions(kernel)
-  if not (len(found) == 1 and tile(w, found[0], machine)):
+  if not tile(w, machine):
     stream(w, machine)
   return w.kernel, "\n".join(w.lines)
 
@@ -219,81 +218,95 @@ def parallel(w: Writer, machine: Machine) -> None:
 # ---------------------------------------------------------------- contractions
 
 
-def tile(w: Writer, found: UOp, machine: Machine) -> bool:
-  """The register tile; False (and nothing done) where the shape gives none."""
-  if any(rkind(r) != "loop" for r in all_ranges(w.kernel)) or any(
-    u.op in ("stage", "scan") for u in toposort(w.kernel)
-  ):
-    return False
-  others = [u for u in toposort(w.kernel) if u.op == "reduce" and u is not found]
-  if others:
-    return False
-  collapse_outputs(w)
-  if len(contractions(w.kernel)) != 1:
-    return False
-  found = contractions(w.kernel)[0]
-  product = found.src[0]
+class Product(NamedTuple):
+  """A contraction as a tile sees it: out[.., rows, .., columns] = sum of a[rows, ..] * b[.., columns]."""
+
+  a: UOp
+  b: UOp
+  rows: UOp
+  columns: UOp  # along which the output is contiguous
+
+
+def factors(contraction: UOp) -> tuple[UOp, ...]:
+  product = contraction.src[0]
   while product.op == "cast":
     product = product.src[0]
-  outputs = closed(w.kernel)
-  store = stores(w.kernel)[-1]
-  flat = flat_index(store)
+  return product.src
+
+
+def find_product(kernel: UOp) -> Product | None:
+  """The one contraction of a kernel, if it has columns to make vectors of and rows to unroll."""
+  found = contractions(kernel)
+  if len(found) != 1:
+    return None
+  outputs, flat = closed(kernel), flat_index(stores(kernel)[-1])
   columns = next((r for r in reversed(outputs) if coefficient(flat, r) == 1), None)
-  if columns is None or columns not in found.free:
-    return False
-  a, b = product.src
+  a, b = factors(found[0])
   if columns in a.free:
     a, b = b, a
-  if columns in a.free or columns not in b.free:
-    return False
+  if columns is None or columns in a.free or columns not in b.free:
+    return None
   rows = max((r for r in outputs if r in a.free and r not in b.free), key=rsize, default=None)
-  if rows is None:
+  return None if rows is None else Product(a, b, rows, columns)
+
+
+def tile(w: Writer, machine: Machine) -> bool:
+  """The register tile; False where the shape gives none."""
+  order = toposort(w.kernel)
+  single = sum(u.op == "reduce" for u in order) == 1
+  if not contractions(w.kernel) or not single or any(u.op in ("stage", "scan") for u in order):
     return False
-  lanes, n = machine.lanes, rsize(columns)
-  width = 2 * lanes if n >= 2 * lanes else lanes
-  if n < lanes:
+  collapse_outputs(w)
+  found = find_product(w.kernel)
+  if found is None or rsize(found.columns) < machine.lanes:
     return False
-  i, j = rname(rows), rname(columns)
+  a, b, rows, columns = found
+  rest = [rname(r) for r in closed(w.kernel) if r is not rows and r is not columns]
+  n = rsize(columns)
+  column_loop, lane = cut(
+    w, rname(columns), n, 2 * machine.lanes if n >= 2 * machine.lanes else machine.lanes, "vec"
+  )
+  if column_loop == rname(columns):
+    return False
   tall = min(machine.rows, rsize(rows))
-  inner = rname(columns)
-  if n == width:
-    w.attempt(f"vec {j}")
-    outer = ""
-  elif w.attempt(f"split {j} {width} -> {j}o, {j}v overlap"):
-    w.attempt(f"vec {j}v")
-    outer, inner = f"{j}o", f"{j}v"
-  else:
-    return False
-  if rsize(rows) == tall:
-    w.attempt(f"unroll {i}")
-    row_loop = ""
-  elif w.attempt(f"split {i} {tall} -> {i}o, {i}u overlap"):
-    w.attempt(f"unroll {i}u")
-    row_loop = f"{i}o"
-  else:
-    row_loop = i
-  rest = [rname(r) for r in outputs if r is not rows and r is not columns]
-  blocks = block_rows(w, a, b, rows, columns, row_loop, tall, machine)
-  loops = [*rest, *blocks, *([outer] if outer else []), *([row_loop] if row_loop else [])]
+  row_loop, row = cut(w, rname(rows), rsize(rows), tall, "unroll")
+  blocks = block_rows(w, found, row_loop, tall, machine)
+  loops = [*rest, *blocks, *filter(None, [column_loop, row_loop])]
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
-  ks = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
-  # its columns are rows here: read in order from a packed copy
+  summed = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
   if blocks and coefficient(flat_index_of(a), rows) == 1:
-    pack(w, [row_loop, *ks], f"{i}u", a, machine)
+    pack(
+      w, [row_loop, *summed], row, a, machine
+    )  # its columns are rows here: read in order from a packed copy
   if row_loop and rsize(rows) >= 4 * tall:
-    pack(w, ks, inner, b, machine)
-  loops_now = {rname(r): r for r in closed(w.kernel) if is_loop(r)}
-  wide = [x for x in loops if x in loops_now]
+    pack(w, summed, lane, b, machine)
+  spread(w, loops, rest, machine)
+  return True
+
+
+def cut(w: Writer, name: str, size: int, n: int, kind: str) -> tuple[str, str]:
+  """A range in tiles of n lanes: (the loop over the tiles, "" if there is one tile; the lanes)."""
+  if size == n:
+    w.attempt(f"{kind} {name}")
+    return "", name
+  lane = name + kind[0]
+  if not w.attempt(f"split {name} {n} -> {name}o, {lane} overlap"):
+    return name, name
+  w.attempt(f"{kind} {lane}")
+  return f"{name}o", lane
+
+
+def spread(w: Writer, loops: list[str], rest: list[str], machine: Machine) -> None:
+  """The outermost loop that is long enough runs in parallel; one of the `rest`, a batch, moves outside for that."""
+  sizes = {rname(r): rsize(r) for r in closed(w.kernel) if is_loop(r)}
+  wide = [x for x in loops if x in sizes]
   if wide:
-    best = next(
-      (x for x in wide if rsize(loops_now[x]) >= 4 * machine.threads),
-      max(wide, key=lambda x: rsize(loops_now[x])),
-    )
+    enough = (x for x in wide if sizes[x] >= 4 * machine.threads)
+    best = next(enough, max(wide, key=lambda x: sizes[x]))
     if best in rest and wide[0] != best:
       w.attempt("order " + " ".join([best, *(x for x in wide if x != best)]))
     w.attempt(f"par {best}")
-  return True
 
 
 def flat_index_of(value: UOp) -> UOp:
@@ -303,11 +316,10 @@ def flat_index_of(value: UOp) -> UOp:
   return flat_index(value) if value.op == "load" else const(0)
 
 
-def block_rows(
-  w: Writer, a: UOp, b: UOp, rows: UOp, columns: UOp, row_loop: str, tall: int, machine: Machine
-) -> list[str]:
+def block_rows(w: Writer, found: Product, row_loop: str, tall: int, machine: Machine) -> list[str]:
   """Many rows are taken in blocks that stay in the cache while all columns pass; panels are then packed for each block,
   which costs little where packing is a copy, and more where it transposes."""
+  a, b, rows, columns = found
   k = prod(rsize(r) for r in a.free & b.free if r not in closed(w.kernel))
   tiles = max(16, machine.l2_bytes // 4 // (a.dtype.itemsize * k * tall))
   if coefficient(flat_index_of(b), columns) != 1:
@@ -320,10 +332,7 @@ def block_rows(
 def pack(w: Writer, ks: list[str], inner: str, operand: UOp, machine: Machine) -> None:
   """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another."""
   ranges = {rname(r): r for r in all_ranges(w.kernel)}
-  product = contractions(w.kernel)[0].src[0]
-  while product.op == "cast":
-    product = product.src[0]
-  found = next((s for s in product.src if ranges[inner] in s.free), None)
+  found = next((s for s in factors(contractions(w.kernel)[0]) if ranges[inner] in s.free), None)
   name = next((name for name, u in w.named.items() if u is found), None)
   mine = [k for k in ks if found is not None and ranges[k] in found.free]
   size = operand.dtype.itemsize * rsize(ranges[inner]) * prod(rsize(ranges[k]) for k in mine)
