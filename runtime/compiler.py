@@ -25,6 +25,11 @@ NOT_FOUND = (
 )
 
 
+QUICK = (
+  "/* compile quickly */"  # no time is spent in what it does, and the first result of a process waits for it
+)
+
+
 @dataclass(frozen=True)
 class Compiler:
   """A command and the macros that it defines for this machine, which say what it is and what it compiles for."""
@@ -52,8 +57,9 @@ class Compiler:
     return [*flags, *GCC_FLAGS, *(GCC_X86_FLAGS if "__x86_64__" in self.macros else [])]
 
   def start(self, source: str) -> Build:
-    """Begins to compile C source into a shared library."""
-    return Build([*self.command, *self.flags, "-x", "c", "-", "-lm"], source)
+    """Begins to compile C source into a shared library. A source may ask, in its first line, for speed of compiling."""
+    level = ["-O1"] if source.startswith(QUICK) else []
+    return Build([*self.command, *self.flags, *level, "-x", "c", "-", "-lm"], source)
 
   def key(self, source: str) -> str:
     """What decides the bytes that come out: equal keys mean equal code."""

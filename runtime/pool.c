@@ -1,3 +1,4 @@
+/* compile quickly */
 /* The native half of cpu.py: threads, and sequences of kernel calls.
 
    A worker owns one cache line, its mailbox. To hand out work the caller fills in the mailboxes and posts them, runs the
