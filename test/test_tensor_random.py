@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Tensor, dtypes
+from mini import Context, Device, Tensor, dtypes
 from mini.ir import graph
 from mini.tensor.random import Random
 
@@ -112,3 +112,14 @@ def test_the_mask_of_dropout_is_the_same_in_the_backward_pass():
   y = x.dropout(0.5, training=True)
   y.sum().backward()
   np.testing.assert_array_equal(x.grad.numpy(), y.numpy())
+
+
+def test_the_state_goes_to_the_device_of_a_block():
+  Tensor.manual_seed(3)
+  on_cpu = [Tensor.rand(4).tolist() for _ in range(2)]
+  Tensor.manual_seed(3)
+  first = Tensor.rand(4).tolist()
+  with Context(DEV="INTERP"):
+    second = Tensor.rand(4).tolist()
+  assert [first, second] == on_cpu
+  assert Tensor.rand(4).device == Device.DEFAULT

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.handle import Handle, fail
+from mini.tensor.handle import Handle, default_device, fail
 from mini.tensor.trace import local, outside
 from mini.types import DTypeError, as_dtype, dtypes, prod
 
@@ -54,6 +54,9 @@ class Generator:
     if not self.seeded:  # not when mini is imported: that would open the device
       with outside():  # or a jitted function would begin anew at each call
         self.seed(int.from_bytes(os.urandom(8), "little"))
+    elif self.calls.device != default_device():  # another DEV holds for a block: the state goes along
+      with outside():
+        self.set_state(self.get_state())
     calls = self.advance()
     counter = graph.alu(
       "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))
