@@ -7,7 +7,7 @@
     --show=graph,schedule,kernel,uops,source
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
-    --dev=CPU|INTERP                  where --test runs; with --show=source also CL|CUDA|METAL: the language
+    --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
@@ -72,24 +72,32 @@ def pass_table() -> str:
 
 
 def devices() -> str:
-  """Every device, and whether it can be had here."""
-  from mini.engine.device import NAMES, Device
+  """Every device that there is, and for each kind that cannot be had here what would help."""
+  from mini.engine.device import KINDS, Device
   from runtime.base import DeviceError
 
   rows = []
-  for name in NAMES:
-    try:
-      shim = getattr(Device[name], "shim", None)
-      rows.append(
-        (
-          name,
-          "ready",
-          f"{shim.info.target}, {shim.info.threads} threads" if shim else "NumPy, needs no compiler",
-        )
-      )
-    except DeviceError as e:
-      rows.append((name, "missing", " ".join(str(e).split())))
+  for kind in KINDS:
+    for n in range(1 if kind in ("CPU", "INTERP") else 16):
+      try:
+        device = Device[f"{kind}:{n}"]
+      except DeviceError as e:
+        if n == 0:
+          rows.append((kind, "missing", " ".join(str(e).split())))
+        break
+      default = "default" if device.name == Device.DEFAULT else "ready"
+      rows.append((device.name, default, about(device)))
   return columns(rows)
+
+
+def about(device: Any) -> str:
+  """A device in one line."""
+  if device.interprets:
+    return "NumPy, needs no compiler"
+  info = device.shim.info
+  what = [info.target, f"{info.threads} threads" if info.kind == "cpu" else f"{info.units} units"]
+  lacks = [d.name for d in dtypes.all if d.name not in info.dtypes]
+  return ", ".join([*what, f"{info.memory_bytes / 1e9:.0f} GB", *(f"no {name}" for name in lacks)])
 
 
 def cache(clear: bool) -> str:
@@ -154,7 +162,7 @@ def lowered(program: UOp, args: argparse.Namespace, machine: Any) -> dict[str, l
 
 def language_of(dev: str) -> str:
   """The device in whose language a source for this one is written."""
-  return "CPU" if dev == "INTERP" else dev
+  return "CPU" if dev == "INTERP" else dev.partition(":")[0]
 
 
 def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any, dev: str) -> list[UOp]:
@@ -256,9 +264,9 @@ def program_command(args: argparse.Namespace) -> int:
   machine = Machine()
   if args.test is not None and args.dev != "INTERP":
     from mini.engine.device import Device
+    from mini.engine.program import machine_of
 
-    info = Device[args.dev].shim.info
-    machine = Machine(info.lanes, info.threads)
+    machine = machine_of(Device[args.dev].shim.info)
   args.show = [s for s in (args.show or "").split(",") if s]
   if unknown := [s for s in args.show if s not in STAGES]:
     raise BadCommand(f"there is no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
@@ -297,8 +305,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-  from mini.engine.device import NAMES, Device
-  from mini.render import LANGUAGES
+  from mini.engine.device import Device, canonical
+  from runtime.base import DeviceError
 
   args = arguments(argv)
   tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
@@ -309,10 +317,10 @@ def main(argv: list[str]) -> int:
   if args.what in tables:
     print(tables[args.what]())
     return 0
-  args.dev = args.dev or Device.DEFAULT
-  if args.dev not in NAMES and (args.dev not in LANGUAGES or args.test is not None):
-    known = NAMES if args.test is not None else (*NAMES, *LANGUAGES)
-    raise BadCommand(f"there is no device {args.dev!r}; there are {', '.join(known)}")
+  try:
+    args.dev = canonical(args.dev or Device.DEFAULT)
+  except DeviceError as e:
+    raise BadCommand(str(e)) from None
   return program_command(args)
 
 

@@ -36,13 +36,16 @@ class Setting:
 # ---------------------------------------------------------------- what a value may be
 
 
-def one_of(*names: str) -> Callable[[str], str]:
-  def parse(text: str) -> str:
-    if text.upper() not in names:
-      raise ValueError(_nearest(text.upper(), names))
-    return text.upper()
+DEVICES = ["CPU", "CL", "CUDA", "METAL", "INTERP"]  # kinds; `Device.register` adds to them
 
-  return parse
+
+def device(text: str) -> str:
+  kind, colon, index = text.upper().partition(":")
+  if text and kind not in DEVICES:
+    raise ValueError(_nearest(kind, DEVICES))
+  if colon and not index.isdigit():
+    raise ValueError(f"{kind}, or {kind}:1, {kind}:2, ... for more of them")
+  return f"{kind}:{int(index)}" if index and int(index) else kind
 
 
 def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
@@ -94,7 +97,7 @@ def _nearest(given: str, names: tuple[str, ...] | list[str]) -> str:
 
 # fmt: off
 TABLE = {s.name: s for s in (
-  Setting("DEV",     "CPU", one_of("CPU", "INTERP"),  "where tensors are computed; INTERP is NumPy, slow, and needs no compiler"),
+  Setting("DEV",     "",    device,                   "where tensors are computed: CPU, CL, CUDA, METAL, INTERP (NumPy, slow), with :1 for the second of a kind; empty for the first that opens of CUDA, METAL, CL on a GPU, CPU"),
   Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
   Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
   Setting("NOOPT",   "0",   switch,                   "1: no recipes, every kernel as plain loops"),
@@ -104,6 +107,7 @@ TABLE = {s.name: s for s in (
   Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
   Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
   Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
+  Setting("EMULATE", "0",   switch,                   "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
   Setting("FAST",    "0",   switch,                   "1: also the rewrite rules that may change a rounding"),
 )}
 # fmt: on

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class DeviceError(RuntimeError):
@@ -28,6 +28,13 @@ class Info:
   stack_bytes: int  # that one kernel may use for its stages
   memory_bytes: int  # that this process may hold
   dtypes: frozenset[str]  # the element types of kernels, by mini's names
+  kind: str = "cpu"  # cpu | gpu: which recipes suit it
+  group: int = 1  # most threads of one group (block, work-group, threadgroup)
+  warp: int = 1  # threads that run in step and exchange values; 1: none do
+  shared_bytes: int = 0  # memory that the threads of a group share
+  units: int = 1  # multiprocessors
+  matrices: frozenset[str] = frozenset()  # its matrix instructions, by the names of the language's table
+  queues: int = 1  # streams of launches that it works on at once
 
 
 class Cache(Protocol):
@@ -43,35 +50,63 @@ class Cache(Protocol):
 class Library(Protocol):
   """Compiled kernels, by name."""
 
-  def __getitem__(self, name: str) -> int:
-    """What `Shim.sequence` takes as a function."""
+  def __getitem__(self, name: str) -> Any:
+    """What a `Call` takes as its function."""
 
 
-Call = tuple[int, Many[tuple[int, int]], int, float]  # function, [(slot, byte offset)], extent, work in ns
+class Call(NamedTuple):
+  """One launch of a kernel, as a sequence is made of them."""
+
+  function: Any  # library[name]
+  args: Many[tuple[int, int]]  # (slot, byte offset) of each parameter; slot -1: the error word, an int64
+  extent: int  # of the parallel range, 1 where there is none
+  work: float  # ns that it takes one core, estimated
+  group: int = 0  # threads of a group that the kernel was written for; 0: it runs with any number
+  queue: int = 0  # where it waits for what stands before it ...
+  waits: tuple[int, ...] = ()  # ... and for these calls, which stand before it in other queues
+  name: str = ""  # for errors
+
+
+MOST_GROUPS = 1 << 16
+
+
+def geometry(call: Call, info: Info) -> tuple[int, int]:
+  """(groups, threads in each) for a launch: kernels walk their range, whatever its size, in steps of the grid."""
+  if call.group:
+    return min(call.extent, MOST_GROUPS), call.group
+  threads = min(256, info.group, 1 << (call.extent - 1).bit_length())
+  return min(-(-call.extent // threads), MOST_GROUPS), threads
 
 
 class Sequence(Protocol):
-  """Calls in order, bound to memory anew on each run."""
+  """Calls, bound to memory anew on each run."""
 
-  def run(self, handles: Many[Any]) -> int:
-    """Launches everything with `handles[i]` in slot i and returns the error word, 0 when all went well."""
+  def run(self, handles: Many[Any], done: list[int] | None = None) -> int:
+    """Launches everything with `handles[i]` in slot i. The error word, which is 0 when all went well; an asynchronous
+    device returns 0 at once, and `error` tells. done: gets the same when all is launched, even if Ctrl-C comes then."""
+
+  def error(self) -> int:
+    """Waits; the error word of the runs since it was asked for last."""
 
   def profile(self, handles: Many[Any]) -> list[float]:
-    """The same, one call after another; the seconds of each."""
+    """Like `run`, one call after another; the seconds of each."""
 
   def timed(self, handles: Many[Any]) -> tuple[int, list[float]]:
     """Both: (error word, seconds)."""
 
 
 class Shim(Protocol):
-  """An open device."""
+  """An open device. What is launched runs in the order of the calls of one sequence, and sequences run one after another;
+  so does what is copied. A device may be asynchronous: then `download`, `wait` and `error` wait for what was launched."""
 
   info: Info
 
   def alloc(self, nbytes: int) -> Any: ...
-  def upload(self, handle: Any, data: Any) -> None: ...
+  def upload(self, handle: Any, data: Any, offset: int = 0) -> None: ...
+  def copy(self, target: Any, source: Any, nbytes: int) -> None: ...
   def compile(self, source: str) -> Library: ...
+  def compile_all(self, sources: Many[str]) -> Many[Library]: ...
   def sequence(self, calls: Many[Call]) -> Sequence: ...
   def wait(self) -> None: ...
-  def download(self, handle: Any, nbytes: int) -> Any: ...
+  def download(self, handle: Any, nbytes: int, offset: int = 0) -> Any: ...
   def free(self, handle: Any) -> None: ...

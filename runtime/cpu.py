@@ -74,14 +74,19 @@ class CPU:
     """A block of memory, aligned to 64 bytes, its contents arbitrary. MemoryError names the size."""
     return self.heap.take(nbytes)
 
-  def upload(self, handle: Memory, data: Any) -> None:
-    """Copies a contiguous bytes-like object or array to the beginning of the block."""
+  def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
+    """Copies a contiguous bytes-like object or array to the block, from byte `offset` on."""
     source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    np.asarray(handle)[: source.nbytes] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    bytes_ = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    np.asarray(handle)[offset : offset + source.nbytes] = bytes_
 
-  def download(self, handle: Memory, nbytes: int) -> np.ndarray:
-    """A copy of the first `nbytes` bytes, as uint8."""
-    return np.asarray(handle)[:nbytes].copy()
+  def copy(self, target: Memory, source: Memory, nbytes: int) -> None:
+    """Copies the first `nbytes` bytes from one block to another."""
+    np.asarray(target)[:nbytes] = np.asarray(source)[:nbytes]
+
+  def download(self, handle: Memory, nbytes: int, offset: int = 0) -> np.ndarray:
+    """A copy of `nbytes` bytes, as uint8."""
+    return np.asarray(handle)[offset : offset + nbytes].copy()
 
   def free(self, handle: Memory) -> None:
     """Gives the block back now. The same happens when the handle dies."""
@@ -138,11 +143,7 @@ class CPU:
   # ---------------------------------------------------------------- running
 
   def sequence(self, calls: Many[Call]) -> Sequence:
-    """Calls `(function, [(slot, byte offset), ...], extent, work)` that one native call will run in order.
-
-    function: `library[name]`. extent: of the parallel range, 1 where there is none. work: an estimate in ns, which decides
-    on how many threads. Slot -1 is a pointer to the error word, an int64 that is 0 unless a kernel stores to it.
-    """
+    """Calls that one native call will run in order, whatever their queues; their work decides on how many threads."""
     return Sequence(self, calls)
 
   def wait(self) -> None:
@@ -309,12 +310,12 @@ class Sequence:
 
   def __init__(self, device: CPU, calls: Many[Call]):
     self.native, self.ncalls = Native.of(device), len(calls)
-    self.nslots = 1 + max((slot for _, args, _, _ in calls for slot, _ in args), default=-1)
+    self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
     # Of each slot the positions that it fills, each with its offset; last those of the error word.
     patches: list[list[int]] = [[] for _ in range(self.nslots + 1)]
     records: list[int] = []
     nargs = 0
-    for function, args, extent, work in calls:
+    for function, args, extent, work, *_ in calls:
       shares = min(device.info.threads, extent, int(work) // SHARE_NS) if work >= PARALLEL_NS else 1
       chunks = min(max(int(work / max(shares, 1) / CHUNK_NS), 1), CHUNKS)
       records += (function, nargs, extent, shares, chunks)
@@ -339,6 +340,10 @@ class Sequence:
     # one call into C: no signal in between
     done.extend(map(self.native.run, (self.address,), (slots,), (None,)))
     return done[-1]
+
+  def error(self) -> int:
+    """Nothing is left over: `run` returns the error word."""
+    return 0
 
   def profile(self, handles: Many[Memory]) -> list[float]:
     """The same; the seconds that each call took."""

@@ -15,6 +15,7 @@ import pytest
 from mini.engine import cache as module
 from mini.engine.cache import DiskCache, default_folder, disk_cache, open_cache
 from runtime import compiler, cpu, host
+from runtime.base import Call
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -79,7 +80,7 @@ def test_damaged_code_is_not_loaded_but_compiled_again(cache):
     lib = device.compile(source)
     assert device.counters["disk_hits"] == hits
     block = device.alloc(4)
-    device.sequence([(lib["f"], [(0, 0)], 1, 0)]).run([block])
+    device.sequence([Call(lib["f"], [(0, 0)], 1, 0)]).run([block])
     assert device.download(block, 4)[0] == 3
     if hits:
       path = cache.get(device.compiler.key(source))
@@ -216,6 +217,7 @@ def test_eight_processes_share_one_folder(tmp_path):
 import random, sys
 from mini.engine.cache import open_cache
 from runtime import cpu
+from runtime.base import Call
 seed = int(sys.argv[1])
 cache = open_cache(sys.argv[2], limit_bytes=120_000)
 device = cpu.open(threads=1, cache=cache)
@@ -224,7 +226,7 @@ random.Random(seed).shuffle(order)
 for n in order:
   lib = device.compile(f"void f(void **args, long lo, long hi) {{ *(int *)args[0] = {n}; }}")
   block = device.alloc(4)
-  device.sequence([(lib["f"], [(0, 0)], 1, 0)]).run([block])
+  device.sequence([Call(lib["f"], [(0, 0)], 1, 0)]).run([block])
   assert device.download(block, 4)[0] == n
 rng = random.Random(seed)
 for _ in range(100):  # entries come and go, and some are damaged

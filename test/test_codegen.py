@@ -10,13 +10,14 @@ from mini.codegen.heuristic import Machine, write_recipe
 from mini.engine.launch import Launchable, interpret
 from mini.engine.program import params_of
 from mini.ir.interp import evaluate
-from mini.ir.kernel import all_ranges, kernel, stores
+from mini.ir.kernel import extent, guarded, kernel, stores
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text
-from mini.ir.uop import closed, rkind, rsize
+from mini.ir.uop import closed
 from mini.ir.verify import verify
 from mini.render.c import render
 from mini.types import dtypes, to_storage
+from runtime.base import Call
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
 
@@ -56,9 +57,8 @@ class Case:
           if name in self.data:
             opened.upload(handles[-1], np.ascontiguousarray(to_storage(self.data[name], p.dtype)))
     for name, k in self.kernels.items():
-      args = [(slots[p.arg[0]], 0) for p in params_of(k)] + ([(-1, 0)] if opened.guarded(k) else [])
-      extent = next((rsize(r) for r in all_ranges(k) if rkind(r) == "par"), 1)
-      calls.append((library[name], args, extent, 1e9))  # as if it were worth all threads
+      args = [(slots[p.arg[0]], 0) for p in params_of(k)] + [(-1, 0)] * guarded(k)
+      calls.append(Call(library[name], args, extent(k), 1e9))  # as if it were worth all threads
     assert opened.shim.sequence(calls).run(handles) == 0
     found = []
     for name, w in zip(self.outputs, self.want):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from runtime import compiler, cpu, host
-from runtime.base import DeviceError
+from runtime.base import Call, DeviceError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = """
@@ -98,7 +98,7 @@ def test_several_sources_compile_at_once_and_equal_ones_once(device):
   assert device.counters["compiles"] == before + 3 and libs[0] is libs[3]
   block = device.alloc(4)
   for lib, expected in zip(libs, (1, 2, 3, 1)):
-    device.sequence([(lib["f"], [(0, 0)], 1, 0)]).run([block])
+    device.sequence([Call(lib["f"], [(0, 0)], 1, 0)]).run([block])
     assert read(device, block)[0] == expected
 
 
@@ -165,7 +165,7 @@ def test_freed_memory_cannot_be_used(device, lib):
   block = device.alloc(64)
   device.free(block)
   with pytest.raises(AttributeError):
-    device.sequence([(lib["bump"], [(0, 0)], 1, 0)]).run([block])
+    device.sequence([Call(lib["bump"], [(0, 0)], 1, 0)]).run([block])
 
 
 def test_a_steady_loop_takes_nothing_from_the_system(device):
@@ -195,7 +195,7 @@ def test_memory_that_cannot_be_had_is_an_error_with_its_size(device, lib):
   with pytest.raises(MemoryError, match="cannot allocate 1,125,899,906,842,624 bytes"):
     device.alloc(1 << 50)
   block = filled(device, np.zeros(1, np.int32))
-  device.sequence([(lib["bump"], [(0, 0)], 1, 0)]).run([block])
+  device.sequence([Call(lib["bump"], [(0, 0)], 1, 0)]).run([block])
   assert read(device, block)[0] == 1
 
 
@@ -205,7 +205,7 @@ def test_memory_that_cannot_be_had_is_an_error_with_its_size(device, lib):
 def test_a_sequence_binds_memory_anew_on_each_run(device, lib):
   rng = np.random.default_rng(0)
   s = device.sequence(
-    [(lib["add"], [(2, 0), (0, 0), (1, 0)], 96, 1e6), (lib["add"], [(2, 4), (2, 4), (0, 0)], 1, 0)]
+    [Call(lib["add"], [(2, 0), (0, 0), (1, 0)], 96, 1e6), Call(lib["add"], [(2, 4), (2, 4), (0, 0)], 1, 0)]
   )
   blocks = [device.alloc(400) for _ in range(6)]
   for trial in range(20):
@@ -222,20 +222,20 @@ def test_a_sequence_binds_memory_anew_on_each_run(device, lib):
 def test_more_handles_than_slots_are_fine_and_an_empty_sequence_too(device, lib):
   block = filled(device, np.zeros(1, np.int32))
   assert device.sequence([]).run([block]) == 0
-  assert device.sequence([(lib["bump"], [(0, 0)], 1, 0)]).run([block, block]) == 0
+  assert device.sequence([Call(lib["bump"], [(0, 0)], 1, 0)]).run([block, block]) == 0
 
 
 @pytest.mark.parametrize("extent", [0, 1, 2, 3, 4, 5, 97, 1000])
 def test_every_index_runs_once_whoever_runs_it(device, lib, extent):
   block = filled(device, np.zeros(1000, np.int32))
-  s = device.sequence([(lib["count"], [(0, 0)], extent, 1e6)] * 200)
+  s = device.sequence([Call(lib["count"], [(0, 0)], extent, 1e6)] * 200)
   s.run([block])
   s.run([block])
   assert (read(device, block)[:extent] == 400).all() and not read(device, block)[extent:].any()
 
 
 def test_the_error_word_comes_back_and_is_0_again_in_the_next_run(device, lib):
-  s = device.sequence([(lib["fail"], [(0, 0), (-1, 0)], 1, 0)])
+  s = device.sequence([Call(lib["fail"], [(0, 0), (-1, 0)], 1, 0)])
   assert s.run([filled(device, np.array([7], np.int32))]) == 7
   assert s.run([filled(device, np.array([-9], np.int32))]) == -9
   assert s.run([filled(device, np.array([0], np.int32))]) == 0
@@ -243,7 +243,7 @@ def test_the_error_word_comes_back_and_is_0_again_in_the_next_run(device, lib):
 
 def test_profile_has_a_time_for_each_call(device, lib):
   block = filled(device, np.zeros(8, np.int32))
-  tiny, slow = device.sequence([(lib["bump"], [(0, 0)], 1, 0), (lib["slow"], [], 8, 0)]).profile([block])
+  tiny, slow = device.sequence([Call(lib["bump"], [(0, 0)], 1, 0), Call(lib["slow"], [], 8, 0)]).profile([block])
   assert 0 <= tiny < slow and read(device, block)[0] == 1
 
 
@@ -251,13 +251,13 @@ def test_profile_has_a_time_for_each_call(device, lib):
 
 
 def test_two_threads_run_at_once(device, lib):
-  shared = device.sequence([(lib["bump"], [(0, 0)], 1, 0)] * 50)
+  shared = device.sequence([Call(lib["bump"], [(0, 0)], 1, 0)] * 50)
   total = filled(device, np.zeros(1, np.int32))
   failures = []
 
   def work():
     block = filled(device, np.zeros(1000, np.int32))
-    own = device.sequence([(lib["count"], [(0, 0)], 1000, 1e6)] * 20)
+    own = device.sequence([Call(lib["count"], [(0, 0)], 1000, 1e6)] * 20)
     for _ in range(50):
       own.run([block])
       shared.run([total])
@@ -273,7 +273,7 @@ def test_two_threads_run_at_once(device, lib):
 
 
 def test_other_python_threads_go_on_while_kernels_run(device, lib):
-  s = device.sequence([(lib["slow"], [], 100, 0)])
+  s = device.sequence([Call(lib["slow"], [], 100, 0)])
   t = threading.Thread(target=s.run, args=([],))
   t.start()
   turns = 0
@@ -285,9 +285,9 @@ def test_other_python_threads_go_on_while_kernels_run(device, lib):
 
 def test_a_forked_child_has_a_pool_of_its_own(device, lib):
   block = filled(device, np.zeros(1000, np.int32))
-  s = device.sequence([(lib["count"], [(0, 0)], 1000, 1e6)] * 50)
+  s = device.sequence([Call(lib["count"], [(0, 0)], 1000, 1e6)] * 50)
   s.run([block])
-  busy = threading.Thread(target=device.sequence([(lib["slow"], [], 200, 1e9)]).run, args=([],))
+  busy = threading.Thread(target=device.sequence([Call(lib["slow"], [], 200, 1e9)]).run, args=([],))
   busy.start()  # the pool is in use while we fork
   for _ in range(5):
     pid = os.fork()
@@ -298,7 +298,7 @@ def test_a_forked_child_has_a_pool_of_its_own(device, lib):
         child = filled(device, np.zeros(1000, np.int32))
         s.run([child])
         other = device.compile("void f(void **args, long lo, long hi) { *(int *)args[0] = 5; }")
-        device.sequence([(other["f"], [(0, 0)], 1, 0)]).run([block])
+        device.sequence([Call(other["f"], [(0, 0)], 1, 0)]).run([block])
         ok = (read(device, child) == 50).all() and read(device, block)[0] == 5 and tasks() == 4
       finally:
         os._exit(0 if ok else 1)
@@ -315,7 +315,7 @@ def tasks() -> int:
 
 def test_the_pool_sleeps_when_it_is_idle(device, lib):
   block = filled(device, np.zeros(1000, np.int32))
-  device.sequence([(lib["count"], [(0, 0)], 1000, 1e6)]).run([block])
+  device.sequence([Call(lib["count"], [(0, 0)], 1000, 1e6)]).run([block])
   time.sleep(0.05)
   before = resource.getrusage(resource.RUSAGE_SELF)
   time.sleep(0.5)
@@ -327,12 +327,13 @@ PROGRAM = f"""
 import sys, threading, time, os, signal
 import numpy as np
 from runtime import cpu
+from runtime.base import Call
 device = cpu.open(threads=2)
 lib = device.compile({SOURCE!r})
 block = device.alloc(4000)
 device.upload(block, np.zeros(1000, np.int32))
-count = device.sequence([(lib["count"], [(0, 0)], 1000, 1e6)])
-slow = device.sequence([(lib["slow"], [], 100, 1e9)] * 4)
+count = device.sequence([Call(lib["count"], [(0, 0)], 1000, 1e6)])
+slow = device.sequence([Call(lib["slow"], [], 100, 1e9)] * 4)
 count.run([block])
 """
 

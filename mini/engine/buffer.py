@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -11,13 +12,19 @@ from mini.types import DType, from_storage, to_storage
 
 
 class Buffer:
-  """`size` elements of `dtype` on `device`. Given back when nobody holds it."""
+  """`size` elements of `dtype` on `device`. Given back when nobody holds it.
 
-  __slots__ = ("__weakref__", "device", "dtype", "memory", "size")
+  Its elements change with `write` alone: a program that updates memory in place hands it to a new Buffer (`over`). So what
+  was copied to the host or to another device holds as long as the buffer does, and is copied once.
+  """
 
-  def __init__(self, device: str, dtype: DType, size: int):
+  __slots__ = ("__weakref__", "copies", "device", "dtype", "host", "memory", "size")
+
+  def __init__(self, device: str, dtype: DType, size: int, memory: Any = None):
     self.device, self.dtype, self.size = device, dtype, size
-    self.memory = Device[device].alloc(self.nbytes)
+    self.memory = Device[device].alloc(self.nbytes) if memory is None else memory
+    self.host: np.ndarray | None = None  # the bytes, once somebody asked for them
+    self.copies: WeakValueDictionary[str, Buffer] | None = None  # on other devices, while somebody holds them
 
   @property
   def nbytes(self) -> int:
@@ -33,22 +40,41 @@ class Buffer:
   @staticmethod
   def over(memory: Any, device: str, dtype: DType, size: int) -> Buffer:
     """A buffer of memory that another one had."""
-    b = object.__new__(Buffer)
-    b.memory, b.device, b.dtype, b.size = memory, device, dtype, size
-    return b
+    return Buffer(device, dtype, size, memory)
 
   def write(self, array: np.ndarray) -> None:
+    """Other elements."""
     Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(np.asarray(array), self.dtype)))
+    self.host = self.copies = None
 
   def copy(self) -> Buffer:
     """Another buffer with the same elements."""
     b = Buffer(self.device, self.dtype, self.size)
-    opened = Device[self.device]
-    opened.upload(b.memory, opened.download(self.memory, self.nbytes))
+    Device[self.device].copy(b.memory, self.memory, self.nbytes)
     return b
+
+  def bytes(self) -> np.ndarray:
+    """The elements as uint8, to be read only: a device's memory is downloaded once."""
+    opened = Device[self.device]
+    if opened.is_host:
+      return np.asarray(self.memory)[: self.nbytes]
+    if self.host is None:
+      self.host = opened.download(self.memory, self.nbytes)
+    return self.host
+
+  def on(self, device: str) -> Buffer:
+    """The same elements on another device, through the host: the copy that somebody holds, or a new one."""
+    if device == self.device:
+      return self
+    if self.copies is None:
+      self.copies = WeakValueDictionary()
+    there = self.copies.get(device)
+    if there is None:
+      there = Buffer(device, self.dtype, self.size)
+      Device[device].upload(there.memory, self.bytes())
+      self.copies[device] = there
+    return there
 
   def numpy(self) -> np.ndarray:
     """A flat copy of the elements; bfloat16 as float32."""
-    return from_storage(
-      Device[self.device].download(self.memory, self.nbytes).view(self.dtype.storage), self.dtype
-    )
+    return from_storage(self.bytes().copy().view(self.dtype.storage), self.dtype)

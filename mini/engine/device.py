@@ -1,89 +1,187 @@
 """Devices by name: a shim that was opened, the kernels that it has, and the memory that it lends.
 
-  Device["CPU"]      opens it on first use      Device.DEFAULT      what DEV says, or CPU
+  Device["CUDA:1"]   the second CUDA device; "CUDA" is the first. It is opened on first use
+  Device.DEFAULT     what DEV says, or the first that opens of CUDA, METAL, CL on a GPU, CPU
+  Device.register    a kind of device of one's own
 
+A kind is one row: how it is opened, and the language of its kernels. With EMULATE=1 the GPU kinds are opened as
+emulations, which compile their source for this CPU; what was opened stays what it is as long as the process lives.
 The compiler is imported when a device first needs it: `import mini` is quick.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mini.config import config
+from mini.config import DEVICES, config
 from mini.ir.uop import UOp, toposort
 from mini.stats import stats
+from mini.types import dtypes
 from runtime.base import DeviceError
 
-NAMES = ("CPU", "INTERP")
+if TYPE_CHECKING:
+  from mini.render.spelling import Language
+
+
+class Kind(NamedTuple):
+  """A kind of device."""
+
+  open: Callable[[int], Any]  # the number of the device -> its shim; None for the interpreter
+  language: Callable[[UOp, Any], Language]  # (kernel, the shim's info) -> what it is printed in
+
+
+def disk() -> Any:
+  from mini.engine.cache import disk_cache
+
+  return disk_cache()
+
+
+def open_cpu(index: int) -> Any:
+  from runtime import cpu
+
+  return cpu.open(cc=config.CC, threads=config.THREADS, cache=disk(), counters=stats)
+
+
+def open_gpu(name: str) -> Callable[[int], Any]:
+  """The shim of this kind: the real one, or with EMULATE=1 the emulation."""
+
+  def opened(index: int) -> Any:
+    if config.EMULATE:
+      return import_module("runtime.emulate").open(name, index, config.CC, disk(), stats, check=config.CHECK)
+    shim = import_module("runtime." + {"CL": "opencl", "CUDA": "cuda", "METAL": "metal"}[name])
+    return shim.open(index, cache=disk(), counters=stats)
+
+  return opened
+
+
+def language_of(name: str) -> Callable[[UOp, Any], Language]:
+  def language(kernel: UOp, info: Any) -> Language:
+    from mini.render import language_for
+
+    return language_for(name, kernel, info.lanes)
+
+  return language
+
+
+KINDS: dict[str, Kind] = {
+  "CPU": Kind(open_cpu, language_of("CPU")),
+  **{name: Kind(open_gpu(name), language_of(name)) for name in ("CL", "CUDA", "METAL")},
+  "INTERP": Kind(lambda index: None, language_of("CPU")),
+}
 
 
 class Opened:
   """One device of this process."""
 
   def __init__(self, name: str):
-    self.name = name
+    kind, _, index = name.partition(":")
+    self.name, self.kind = name, KINDS[kind]
     self.lock = threading.RLock()
     self.compiled: dict[UOp, Any] = {}
     self.plain: dict[UOp, Any] = {}  # with NOOPT=1
     self.functions: dict[str, Any] = {}
-    if name == "CPU":
-      from mini.engine.cache import disk_cache
-      from runtime import cpu
-
-      self.shim = cpu.open(cc=config.CC, threads=config.THREADS, cache=disk_cache(), counters=stats)
+    self.unchecked: dict[Any, None] = {}  # programs that were launched, and whose guards may have fired
+    self.shim = self.kind.open(int(index or 0))
+    self.interprets = self.shim is None
+    # Does NumPy see its memory?
+    self.is_host = self.interprets or kind == "CPU"
 
   # ---------------------------------------------------------------- memory
 
   def alloc(self, nbytes: int) -> Any:
-    if self.name == "INTERP":
-      return np.empty(nbytes, np.uint8)
-    return self.shim.alloc(nbytes)
+    return np.empty(nbytes, np.uint8) if self.interprets else self.shim.alloc(nbytes)
 
   def upload(self, memory: Any, data: np.ndarray) -> None:
-    stats["bytes_uploaded"] += data.nbytes
-    if self.name == "INTERP":
+    if not self.is_host:
+      stats["bytes_uploaded"] += data.nbytes
+    if self.interprets:
       memory[:] = data.reshape(-1).view(np.uint8)
     else:
       self.shim.upload(memory, data)
 
   def download(self, memory: Any, nbytes: int) -> np.ndarray:
-    stats["bytes_downloaded"] += nbytes
-    if self.name == "INTERP":
-      return memory.copy()
-    return self.shim.download(memory, nbytes)
+    """A copy of the bytes. What was launched before has run; IndexError if one of its guards fired."""
+    if not self.is_host:
+      stats["bytes_downloaded"] += nbytes
+    found = memory.copy() if self.interprets else self.shim.download(memory, nbytes)
+    self.check()
+    return found
+
+  def copy(self, target: Any, source: Any, nbytes: int) -> None:
+    if self.interprets:
+      target[:] = source[:nbytes]
+    else:
+      self.shim.copy(target, source, nbytes)
+
+  def synchronize(self) -> None:
+    """Until all that was launched has run. DeviceError if the device failed, IndexError if a guard fired."""
+    if not self.interprets:
+      self.shim.wait()
+      self.check()
+
+  def check(self) -> None:
+    """IndexError if a guard fired in a program that was launched since this was asked last."""
+    while self.unchecked:
+      self.unchecked.popitem()[0].check()
 
   # ---------------------------------------------------------------- kernels
 
   def render(self, kernel: UOp) -> tuple[str, dict[str, str]]:
-    """(the kernel's function, called KERNEL; the helper functions that it calls, by name)."""
-    from mini.render.c import fitting
+    """(the kernel's function, called KERNEL; the helper functions that it calls, by name).
+
+    DeviceError where the device lacks a type of the kernel, with the devices that have it.
+    """
     from mini.render.cstyle import Renderer
 
-    r = Renderer(kernel, fitting(kernel, self.shim.info.lanes), "KERNEL")
+    for dtype in {u.dtype.name for u in toposort(kernel) if u.dtype not in (dtypes.void, dtypes.index)}:
+      if dtype not in self.shim.info.dtypes:
+        raise DeviceError(lacks(self, dtype))
+    r = Renderer(kernel, self.kind.language(kernel, self.shim.info), "KERNEL")
     return r.source(), r.helpers
 
-  def guarded(self, kernel: UOp) -> bool:
-    """Does the kernel take the error word as its last argument?"""
-    from mini.ir.kernel import access, carries_value
-
-    return any(carries_value(access(u)[2]) for u in toposort(kernel) if u.op in ("load", "store"))
-
   def build(self, made: list) -> None:
-    """Compile kernels that were rendered together: as many sources as there are cores, at once."""
-    from mini.render.c import link
+    """Compile kernels that were rendered together. On a CPU as many sources as there are cores, at once; elsewhere one
+    source: what a program costs is little beside what the first one costs."""
+    from mini.render.cstyle import link
 
     new = [c for c in made if c.name not in self.functions]
     if not new:
       return
     units = min(len(new), max(1, self.shim.info.threads))
     groups = [new[n::units] for n in range(units)]
-    sources = [link({c.name: (c.source, c.helpers) for c in group}) for group in groups]
+    prelude = self.kind.language(new[0].kernel, self.shim.info).prelude
+    sources = [link({c.name: (c.source, c.helpers) for c in group}, prelude) for group in groups]
     for group, library in zip(groups, self.shim.compile_all(sources)):
       for c in group:
         self.functions[c.name] = library[c.name]
+
+
+def lacks(device: Opened, dtype: str) -> str:
+  """What is wrong with a kernel for this device, and where it would run."""
+  others = [d for d in Device.opened.values() if d.interprets or dtype in d.shim.info.dtypes]
+  names = ", ".join(dict.fromkeys(["CPU", *(d.name for d in others)]))
+  return (
+    f"{device.name} ({device.shim.info.target}) has no {dtype}\n"
+    f'  {names} has it: x.to("CPU"); or cast to another type'
+  )
+
+
+def canonical(name: str) -> str:
+  """A device's one name: "cuda:0" -> "CUDA". DeviceError for what names none."""
+  kind, colon, index = name.upper().partition(":")
+  if kind not in KINDS or (colon and not index.isdigit()):
+    raise DeviceError(
+      f"no device {name!r}; there are {', '.join(KINDS)}, with :1, :2, ... for more of a kind"
+    )
+  return f"{kind}:{int(index)}" if index and int(index) else kind
 
 
 class Devices:
@@ -91,20 +189,74 @@ class Devices:
 
   def __init__(self) -> None:
     self.opened: dict[str, Opened] = {}
-    self.lock = threading.Lock()
+    self.lock = threading.RLock()
+    self.first = ""  # the default where DEV says none
 
   def __getitem__(self, name: str) -> Opened:
+    """The device, opened. DeviceError where it cannot be had."""
     got = self.opened.get(name)
     if got is None:
-      if name not in NAMES:
-        raise DeviceError(f"no device {name!r}; there are {', '.join(NAMES)}")
+      name = canonical(name)
       with self.lock:
-        got = self.opened.get(name) or self.opened.setdefault(name, Opened(name))
+        got = self.opened.get(name)
+        if got is None:
+          got = self.opened[name] = Opened(name)
     return got
 
   @property
   def DEFAULT(self) -> str:
-    return config.DEV or "CPU"
+    """Where tensors are made."""
+    return config.DEV or self.first or self.probe()
 
+  def probe(self) -> str:
+    """The first device that opens of CUDA, METAL, CL on a GPU, CPU. Where there is no sign of a kind it is not tried."""
+    with self.lock:
+      for name in ("CUDA", "METAL", "CL"):
+        if config.EMULATE or not SIGNS[name]():
+          continue
+        try:
+          if self[name].shim.info.kind == "gpu":
+            self.first = name
+            return name
+        except DeviceError:
+          pass
+      self.first = "CPU"
+      return self.first
+
+  def register(
+    self, name: str, open: Callable[[int], Any], language: Language | Callable[[UOp, Any], Language]
+  ) -> None:
+    """A kind of device of one's own: `Device.register("TOY", open=shim_for_index, language=TABLE)`.
+
+    open: the number of a device -> its shim (runtime/base.py says what that is). language: the table of spellings of its
+    kernels, or a function of a kernel and the shim's info that gives it. ValueError if the name is taken or is no name.
+    """
+    if name in KINDS or not name.isidentifier() or name != name.upper():
+      raise ValueError(f"Device.register: {name!r} is taken, or is no name in capitals")
+    DEVICES.append(name)
+    KINDS[name] = Kind(open, language if callable(language) else lambda kernel, info: language)
+
+
+def has_opencl_gpu() -> bool:
+  """Is there a driver that is none of a CPU? To load OpenCL takes a tenth of a second."""
+  drivers = glob.glob(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors").rstrip("/") + "/*.icd")
+  return find_spec("pyopencl") is not None and any("pocl" not in os.path.basename(d) for d in drivers)
+
+
+def has_libcuda() -> bool:
+  import ctypes
+
+  try:
+    return ctypes.CDLL("libcuda.so.1" if os.name == "posix" else "nvcuda.dll") is not None
+  except OSError:
+    return False
+
+
+# What is looked at before a kind is tried, because to try takes time.
+SIGNS: dict[str, Callable[[], bool]] = {
+  "CUDA": has_libcuda,
+  "METAL": lambda: os.path.exists("/System/Library/Frameworks/Metal.framework"),
+  "CL": has_opencl_gpu,
+}
 
 Device = Devices()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from math import prod
 from typing import Any
@@ -12,12 +11,13 @@ import numpy as np
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.passes import kernels_of
-from mini.engine.program import Compiled, cost, params_of
+from mini.engine.program import Compiled, cost, params_of, rendered
 from mini.ir.interp import evaluate, run_kernel, run_schedule
-from mini.ir.kernel import all_ranges, directions
+from mini.ir.kernel import directions
 from mini.ir.text import Memory, Plan, Run, input_names
-from mini.ir.uop import UOp, rkind, rsize
+from mini.ir.uop import UOp
 from mini.types import dtypes
+from runtime.base import Call
 
 Arrays = dict[str, np.ndarray]  # by name, as the interpreter holds them
 
@@ -43,7 +43,7 @@ def interpret(program: UOp, data: Arrays) -> Arrays:
 
 
 class Launchable:
-  """A kernel or a schedule on the CPU: compiled, with memory of its own."""
+  """A kernel or a schedule on a device: compiled, with memory of its own."""
 
   def __init__(self, program: UOp, device: str = "CPU"):
     self.opened = Device[device]
@@ -62,8 +62,8 @@ class Launchable:
     calls: list[Any] = []
     for run in self.plan.runs:
       c = compiled[run.kernel]
-      slots = [self.slots[n] for n in run.names] + ([(-1, 0)] if self.opened.guarded(c.kernel) else [])
-      calls.append((self.opened.functions[c.name], slots, c.extent, c.flops / 8 + c.nbytes / 16))
+      slots = [self.slots[n] for n in run.names] + [(-1, 0)] * c.guarded
+      calls.append(Call(self.opened.functions[c.name], slots, c.extent, c.nanoseconds, c.group, name=c.name))
     self.sequence = self.opened.shim.sequence(calls)
 
   @staticmethod
@@ -74,10 +74,7 @@ class Launchable:
 
   def compiled(self, k: UOp, work: tuple[int, int]) -> Compiled:
     assert params_of(k) == list(directions(k)), "the arguments of a kernel have one order"
-    source, helpers = self.opened.render(k)
-    name = "text_" + hashlib.sha1(source.encode()).hexdigest()[:10]
-    extent = next((rsize(r) for r in all_ranges(k) if rkind(r) == "par"), 1)
-    return Compiled(k, "", name, source.replace("KERNEL", name), helpers, extent, *work)
+    return rendered(k, "", "text", self.opened, work)
 
   @property
   def flops(self) -> int:
@@ -91,7 +88,7 @@ class Launchable:
     ]
     arena = Buffer(self.opened.name, dtypes.uint8, self.arena_bytes)
     handles = [b.memory for b in (*buffers, arena)]
-    error = self.sequence.run(handles)
+    error = self.sequence.run(handles) or self.sequence.error()
     if error:
       raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
     found = {
@@ -104,5 +101,6 @@ class Launchable:
     while best == float("inf") or time.perf_counter() - start < seconds:
       t = time.perf_counter()
       self.sequence.run(handles)
+      self.opened.shim.wait()
       best = min(best, time.perf_counter() - t)
     return best

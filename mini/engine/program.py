@@ -17,10 +17,10 @@ from mini.engine.buffer import Buffer
 from mini.engine.device import Device, Opened
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
-from mini.ir.kernel import access, all_ranges, is_inline, kernel, param, stores, written
+from mini.ir.kernel import access, extent, guarded, is_inline, kernel, param, stores, written
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
-from mini.ir.uop import UOp, closed, rkind, rsize, substitute, toposort
+from mini.ir.uop import UOp, closed, rsize, substitute, toposort
 from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
 from mini.schedule.flat import scatter_in_place
@@ -29,7 +29,7 @@ from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
 from mini.types import from_storage
-from runtime.base import Call
+from runtime.base import Call, Info
 
 
 class Launch(NamedTuple):
@@ -50,8 +50,15 @@ class Compiled(NamedTuple):
   source: str
   helpers: dict[str, str]
   extent: int  # of its parallel range
+  group: int  # threads of a group that it was written for; 0: any number
+  guarded: bool  # takes the error word as its last argument
   flops: int
   nbytes: int
+
+  @property
+  def nanoseconds(self) -> float:
+    """What it takes one core, roughly."""
+    return self.flops / 8 + self.nbytes / 16
 
 
 def params_of(k: UOp) -> list[UOp]:
@@ -98,21 +105,30 @@ def cost(k: UOp) -> tuple[int, int]:
 
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that this device has not seen, compiled together."""
-  info = opened.shim.info
-  machine = Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes)
+  machine = machine_of(opened.shim.info)
   known = opened.plain if config.NOOPT else opened.compiled
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:
     tuned, recipe = (k, "") if config.NOOPT else write_recipe(k, machine)
-    source, helpers = opened.render(tuned)
-    name = family(k) + "_" + hashlib.sha1(source.encode()).hexdigest()[:10]
-    extent = next((rsize(r) for r in all_ranges(tuned) if rkind(r) == "par"), 1)
-    made.append((k, Compiled(tuned, recipe, name, source.replace("KERNEL", name), helpers, extent, *cost(k))))
+    made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
   opened.build([c for _, c in made])
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
   return known
+
+
+def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
+  """A kernel with its recipe applied, in the device's language; its name tells it from all others."""
+  source, helpers = opened.render(tuned)
+  name = f"{family}_{hashlib.sha1(source.encode()).hexdigest()[:10]}"
+  source = source.replace("KERNEL", name)
+  return Compiled(tuned, recipe, name, source, helpers, extent(tuned), 0, guarded(tuned), *work)
+
+
+def machine_of(info: Info) -> Machine:
+  """What recipes depend on."""
+  return Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes)
 
 
 def family(k: UOp) -> str:
@@ -227,9 +243,8 @@ class Program:
         (slot, at + start)
         for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)
       ]
-      if opened.guarded(c.kernel):
-        args.append((-1, 0))
-      calls.append((opened.functions[c.name], args, c.extent, c.flops / 8 + c.nbytes / 16))
+      args += [(-1, 0)] * c.guarded
+      calls.append(Call(opened.functions[c.name], args, c.extent, c.nanoseconds, c.group, name=c.name))
     return calls
 
   def place(self, kernels: list[UOp]) -> None:
@@ -284,8 +299,14 @@ class Program:
       ran.append(watch.run(self, handles))
     else:
       self.sequence.run(handles, ran)
-    error = ran[-1]
+      if not opened.is_host and any(c.guarded for c in self.compiled):
+        opened.unchecked[self] = None
     stats["kernels"] += len(self.launches)
+    self.check(ran[-1])
+
+  def check(self, error: int | None = None) -> None:
+    """IndexError for an error word that is not 0; without one, for that which an asynchronous device kept."""
+    error = self.sequence.error() if error is None else error
     if error:
       index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
       raise IndexError(f"{self.guarded(size)}: index {index} is out of bounds for an axis of size {size}")

@@ -16,7 +16,7 @@ lanes of every value that depends on them and make none.
 
 from __future__ import annotations
 
-from mini.ir.uop import TRUE, Over, UOp, closed, toposort, uop
+from mini.ir.uop import TRUE, Over, UOp, closed, rkind, rsize, toposort, uop
 from mini.types import DType, dtypes
 
 Index = tuple  # of UOps with dtype index, one per axis
@@ -125,3 +125,13 @@ def carries_value(e: UOp) -> bool:
   if got is None:
     got = e.memo["data"] = e.op == "cast" or any(carries_value(s) for s in e.src)
   return got
+
+
+def extent(k: UOp) -> int:
+  """The size of the range that runs in parallel; 1 where none does."""
+  return next((rsize(r) for r in all_ranges(k) if rkind(r) == "par"), 1)
+
+
+def guarded(k: UOp) -> bool:
+  """Does the kernel take the error word, as its last argument? It does where an index depends on data."""
+  return any(carries_value(access(u)[2]) for u in toposort(k) if u.op in ("load", "store"))

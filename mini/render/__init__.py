@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from mini.ir.uop import UOp
 
 # device: (module, its Language); C's depends on the machine's vectors
 LANGUAGES = {"CL": ("opencl", "OPENCL"), "CUDA": ("cuda", "CUDA"), "METAL": ("metal", "METAL")}
 NAMES = {"CPU": "c", "CL": "opencl", "CUDA": "cuda", "METAL": "metal"}  # of languages, as text calls them
+
+
+def language_for(dev: str, kernel: UOp, width: int) -> Any:
+  """The Language of a kernel on a device; on the CPU it has vectors of `width` elements, or as many as the recipe has."""
+  if dev == "CPU":
+    from mini.render.c import fitting
+
+    return fitting(kernel, width)
+  module, name = LANGUAGES[dev]
+  return getattr(import_module(f"mini.render.{module}"), name)
 
 
 def render_for(dev: str, kernels: dict[str, UOp], width: int = 8) -> str:
