@@ -24,22 +24,17 @@ from weakref import WeakSet
 import numpy as np
 
 from runtime import compiler as compilers
-from runtime import host
+from runtime import heap, host
 from runtime.base import Cache, Call, Info
 from runtime.compiler import Build, Compiler
+from runtime.heap import COUNTERS, Counters, Heap
 
 PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0.2 us, waking a thread 50
 SHARE_NS = 1000  # of work, at least, for each thread
 CHUNK_NS = 25000  # a thread that is done early helps the others in pieces of at least this ...
 CHUNKS = 8  # ... and at most so many for each thread
 STACK_BYTES = 512 << 10  # of the 8 MB that a thread has
-# What the free list may hold beyond the peak of what was in use, or an eighth of the peak.
-SLACK_BYTES = 64 << 20
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
-COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
-
-
-Counters = dict[str, int]
 
 
 def open(cc: str = "", threads: int = 0, cache: Cache | None = None, counters: Counters | None = None) -> CPU:
@@ -62,7 +57,7 @@ class CPU:
                      *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()))  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
-    self.heap = Heap(self)
+    self.heap = Heap("CPU", self.info.memory_bytes, system_alloc, LIBC.free, self.counters, Memory)
     if compiler.key(POOL) not in Native.loaded and not self._from_cache(POOL):
       self.begun[POOL] = compiler.start(POOL)
       atexit.register(self.close)
@@ -150,106 +145,14 @@ class CPU:
     """Returns at once: nothing is asynchronous here."""
 
 
-class Memory:
+class Memory(heap.Memory):
   """A block of a CPU's memory. `numpy.asarray(block)` is its bytes without a copy, and keeps it alive."""
 
-  __slots__ = ("__weakref__", "address", "heap", "nbytes")
-
-  def __init__(self, heap: Heap, address: int, nbytes: int):
-    self.heap, self.address, self.nbytes = heap, address, nbytes
+  __slots__ = ()
 
   @property
   def __array_interface__(self) -> dict[str, Any]:
     return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False)}
-
-  def close(self) -> None:
-    """Gives the block back; to use it afterwards is an AttributeError."""
-    self.heap.give(self.address, self.nbytes)
-    del self.address
-
-  def __del__(self) -> None:
-    if hasattr(self, "address"):
-      self.close()
-
-
-class Heap:
-  """The free list: idle blocks by size, so that a loop which asks for the same sizes again asks the system for nothing.
-
-  A size is rounded up to one of eight classes between two powers of two; the tail of a big block is never touched, so it
-  costs no memory. Where the process would hold more than the peak of what was in use and some slack, the size classes that
-  were idle for longest go back to the system.
-  """
-
-  def __init__(self, device: CPU):
-    self.counters, self.limit = device.counters, device.info.memory_bytes
-    # bytes: in use, the most that ever were, what we have from the system
-    self.live = self.peak = self.held = 0
-    self.idle: dict[int, list[int]] = {}  # capacity -> addresses; the capacity idle for longest comes first
-    # blocks that died: a finalizer runs anywhere, so takes no lock
-    self.given: deque[tuple[int, int]] = deque()
-    self.lock = threading.RLock()
-
-  @staticmethod
-  def capacity(nbytes: int) -> int:
-    """The size of the block for a request: at most an eighth more."""
-    step = 64 if nbytes <= 512 else 1 << (nbytes - 1).bit_length() - 4
-    return -(-max(nbytes, 1) // step) * step
-
-  def take(self, nbytes: int) -> Memory:
-    """A block for `nbytes`."""
-    capacity = self.capacity(nbytes)
-    with self.lock:
-      self.sort()
-      blocks = self.idle.get(capacity)
-      address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
-      self.live += capacity
-      self.peak = max(self.peak, self.live)
-    self.counters["bytes_live"] += nbytes
-    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_live"])
-    return Memory(self, address, nbytes)
-
-  def give(self, address: int, nbytes: int) -> None:
-    """Takes a block back."""
-    self.given.append((address, nbytes))
-    self.counters["bytes_live"] -= nbytes
-
-  def sort(self) -> None:
-    """Moves what was given into `idle`."""
-    while self.given:
-      address, nbytes = self.given.popleft()
-      capacity = self.capacity(nbytes)
-      blocks = self.idle.pop(capacity, [])
-      blocks.append(address)
-      self.idle[capacity] = blocks
-      self.live -= capacity
-
-  def fresh(self, nbytes: int, capacity: int) -> int:
-    """A block from the system."""
-    peak = max(self.peak, self.live + capacity)
-    self.trim(peak + max(SLACK_BYTES, peak // 8) - capacity)
-    fits = self.live + nbytes <= self.limit  # the system may promise what it does not have
-    address = system_alloc(capacity) if fits else 0
-    if not address and fits:
-      self.trim()
-      address = system_alloc(capacity)
-    if not address:
-      used = f"{self.live:,} of {self.limit:,} are in use"
-      raise MemoryError(f"the CPU cannot allocate {nbytes:,} bytes: {used}")
-    self.held += capacity
-    self.counters["bytes_allocated"] += nbytes
-    return address
-
-  def trim(self, nbytes: int = 0) -> None:
-    """Gives idle blocks back to the system until at most `nbytes` are held, or none is idle."""
-    with self.lock:
-      self.sort()
-      while self.held > nbytes and self.idle:
-        capacity, blocks = next(iter(self.idle.items()))
-        if blocks:
-          LIBC.free(blocks.pop(0))
-          self.held -= capacity
-        else:
-          del self.idle[capacity]
 
 
 class Library:
