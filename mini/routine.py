@@ -25,7 +25,6 @@ import numpy as np
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.program import Program
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
@@ -335,7 +334,7 @@ class Routine:
     sources = [leaf_of(root) or root for root in roots]
     computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
     live = [u for u in computed if numel(u)]
-    graph = Numbered(live, lift=False, device=self.device)
+    graph = Numbered(live, lift=False, default=self.device)
 
     fixed = list(dict.fromkeys(u for u in (*graph.leaves, *sources) if leaf_of(u) and u not in leaves))
     number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
@@ -355,7 +354,8 @@ class Routine:
         continue
       if old in self.inputs and old not in old_values:
         inout.setdefault(live.index(u), self.inputs.index(old))
-    self.program = Program(graph.roots, len(graph.leaves), self.device, inout) if live else None
+    self.program = graph.program(graph.roots, inout) if live else None
+    self.devices = dict(zip(self.outputs, self.program.devices)) if self.program else {}
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
@@ -418,7 +418,7 @@ class Routine:
       for n in range(self.made, len(memory)):
         if memory[n] is None and n not in self.same:
           dtype, s = self.kinds[n]
-          memory[n] = Buffer(self.device, dtype, prod(s))
+          memory[n] = Buffer(self.devices.get(n, self.device), dtype, prod(s))
     for n, equal in self.same.items():
       memory[n] = memory[equal]
     if self.program is None:

@@ -20,8 +20,9 @@ COUNTERS = {
   "bytes_allocated":  "got from the system; what the free list gives out again does not count",
   "bytes_live":       "in use now",
   "bytes_peak":       "the most that was in use at once, since the last reset",
-  "bytes_uploaded":   "copied to a device",
-  "bytes_downloaded": "copied from a device",
+  "bytes_uploaded":   "copied to the memory of a device; the CPU's is the host's own",
+  "bytes_downloaded": "copied from the memory of a device",
+  "copies":           "values that went from one device to another",
 }
 # fmt: on
 

@@ -15,9 +15,10 @@ from mini.codegen.linearize import is_loop
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device, Opened
+from mini.engine.queues import Span, assign
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
-from mini.ir.kernel import access, extent, guarded, is_inline, kernel, param, stores, written
+from mini.ir.kernel import access, directions, extent, guarded, is_inline, kernel, param, stores, written
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort
@@ -212,6 +213,7 @@ class Program:
     check("tensor", [graph_program("g", tuple(outputs))])
     self.graph = graph_program("g", tuple(outputs if device == "INTERP" else simplify(list(outputs))))
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
+    self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))
     self.inplace: dict[int, int] = {}
     self.launches: list[Launch] = []
@@ -238,13 +240,23 @@ class Program:
   def calls(self, opened: Opened) -> list[Call]:
     """The launches as the shim wants them."""
     calls: list[Call] = []
+    touched: list[list[Span]] = []
     for launch, c in zip(self.launches, self.compiled):
       args = [
         (slot, at + start)
         for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)
       ]
+      touched.append(
+        [
+          Span(slot, at, at + prod(p.arg[1]) * p.dtype.itemsize, d != "in")
+          for (slot, at), (p, d) in zip(args, directions(launch.kernel).items())
+        ]
+      )
       args += [(-1, 0)] * c.guarded
       calls.append(Call(opened.functions[c.name], args, c.extent, c.nanoseconds, c.group, name=c.name))
+    if opened.shim.info.queues > 1:
+      placed = assign(touched, opened.shim.info.queues)
+      calls = [c._replace(queue=queue, waits=waits) for c, (queue, waits) in zip(calls, placed)]
     return calls
 
   def place(self, kernels: list[UOp]) -> None:

@@ -55,18 +55,17 @@ def stripped(u: UOp) -> UOp:
 
 
 def compute(todo: list[UOp]) -> None:
-  from mini.engine.program import Program  # all of the compiler, which `import mini` does without
   from mini.ir.rules import rules_here
 
+  bring(todo)
   graph = Numbered(todo)
-  device = graph.device or Device.DEFAULT
   live = [n for n, u in enumerate(todo) if numel(u)]
-  outputs: list[Any] = [None if numel(u) else Buffer(device, u.dtype, 0) for u in todo]
+  outputs: list[Any] = [None if numel(u) else Buffer(graph.device_of(u), u.dtype, 0) for u in todo]
   if live:
-    key = (device, config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
+    key = (*graph.devices, graph.default, config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
     program = _programs.pop(key, None)
     if program is None:
-      program = Program([graph.roots[n] for n in live], len(graph.leaves), device)
+      program = graph.program([graph.roots[n] for n in live])
       while len(_programs) >= PROGRAMS:
         _programs.pop(next(iter(_programs)))
     else:
@@ -76,20 +75,41 @@ def compute(todo: list[UOp]) -> None:
       to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers
     )
     with program.named():
-      for k, (n, m) in enumerate(zip(live, program.same)):
-        outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if k == m else outputs[live[m]]
+      for n, k, device in zip(live, range(len(live)), program.devices):
+        own = program.same[k] == k
+        outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if own else outputs[live[program.same[k]]]
     program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
 
 
+def bring(roots: list[UOp]) -> None:
+  """Memory that is to be copied to another device is: once, for as long as somebody holds the copy."""
+  seen = set(roots)
+  stack = list(roots)
+  while stack:
+    u = stack.pop()
+    if leaf_of(u) is not None:
+      continue
+    source = stripped(u.src[0]) if u.op == "copy" else u
+    leaf = leaf_of(source)
+    if u.op == "copy" and leaf is not None:
+      u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
+    for s in u.src:
+      if s not in seen:
+        seen.add(s)
+        stack.append(s)
+
+
 class Numbered:
   """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
 
-  def __init__(self, roots: list[UOp], lift: bool = True, device: str = ""):
+  def __init__(self, roots: list[UOp], lift: bool = True, default: str = ""):
+    """default: the device of what no memory is read for; that of the first leaf, or DEV's."""
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
-    self.device = device
+    self.devices: list[str] = []  # of the leaves
+    self.copied: dict[str, None] = {}  # devices that something is copied to
     memo: dict[UOp, UOp] = {}
     stack = [(u, False) for u in reversed(roots)]
     while stack:
@@ -104,24 +124,34 @@ class Numbered:
       elif u.op == "const":
         memo[u] = self.number(u) if lift and varies(u) else u
       elif done:
+        if u.op == "copy":
+          self.copied[u.arg] = None
         same = u.op in ("tag", "detach")  # marks that compute nothing
         memo[u] = memo[u.src[0]] if same else uop(u.op, u.dtype, tuple(memo[s] for s in u.src), u.arg)
       else:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
     self.roots = [memo[u] for u in roots]
+    self.default = default or next(iter((*self.devices, *self.copied)), "") or Device.DEFAULT
 
   def leaf(self, u: UOp) -> UOp:
-    b = u.arg[0]
-    if self.device and b.device != self.device:
-      from runtime.base import DeviceError
-
-      raise DeviceError(
-        f"one computation reads memory of two devices, {self.device} and {b.device}: copy one with .to()"
-      )
-    self.device = b.device
+    self.devices.append(u.arg[0].device)
     self.leaves.append(u)
     return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
+
+  def device_of(self, u: UOp) -> str:
+    """Where a node of no size is."""
+    return u.arg if u.op == "copy" else self.default
+
+  def program(self, roots: list[UOp], inout: dict[int, int] | None = None) -> Any:
+    """What computes some of the roots. inout: see Program."""
+    from mini.engine.program import Program  # all of the compiler, which `import mini` does without
+
+    if {*self.devices, *self.copied} <= {self.default}:
+      return Program(roots, len(self.leaves), self.default, inout)
+    from mini.engine.parts import Parts
+
+    return Parts(roots, self.devices, self.default, inout)
 
   def number(self, u: UOp) -> UOp:
     self.numbers.append(u)
