@@ -101,7 +101,10 @@ class Emulated:
         ctypes.c_long.in_dll(self.library, "emu_id").value = thread
         ctypes.c_long.in_dll(self.library, "emu_ids").value = threads
         place = [ctypes.c_uint(thread), ctypes.c_uint(threads)] if self.dev == "METAL" else []
-        function(*(pointers if guarded(kernel) else pointers[:-1]), *place)
+        passed = pointers[:-1]
+        if self.dev == "CL":  # each with its offset in bytes
+          passed = [x for p in passed for x in (p, ctypes.c_long(0))]
+        function(*passed, *(pointers[-1:] if guarded(kernel) else []), *place)
     written = {m.name: from_storage(x, m.dtype) for m, x in zip(params, memory) if m.where != "in"}
     return written, int(error[0])
 

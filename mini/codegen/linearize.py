@@ -1,7 +1,7 @@
 """A kernel -> a flat list of lines with loop/end: the uops that a renderer prints.
 
 Placement is one rule. Only `loop` and `par` ranges make loops; `vec` and `unroll` ranges are *lanes* of the values that
-depend on them. An owner (kernel, stage, reduce) opens the loops it closes, in the order of its list, at the place where
+depend on them, and `local` ranges are digits of the thread's number (threads.py). An owner (kernel, stage, reduce) opens the loops it closes, in the order of its list, at the place where
 it stands. Any other node stands in the shortest prefix of the loops around its user that opens all its free loop ranges.
 Because a range has one owner, all users agree on that place; this is checked.
 """
@@ -27,7 +27,15 @@ def lanes(u: UOp) -> tuple[UOp, ...]:
   """The vec and unroll ranges that u depends on: unrolled ones first, the vector range last."""
   got = u.memo.get("lanes")
   if got is None:
-    got = u.memo["lanes"] = sort_lanes(r for r in u.free if not is_loop(r))
+    got = u.memo["lanes"] = sort_lanes(r for r in u.free if rkind(r) in ("vec", "unroll"))
+  return got
+
+
+def local_ranges(u: UOp) -> tuple[UOp, ...]:
+  """The local ranges that u depends on: it differs between the threads of a group in these."""
+  got = u.memo.get("local")
+  if got is None:
+    got = u.memo["local"] = tuple(sorted((r for r in u.free if rkind(r) == "local"), key=rname))
   return got
 
 

@@ -6,9 +6,12 @@
   split R n -> a, b peel       for a reduce range: the rest becomes a second reduce, over R.rest
   collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
   vec R | unroll R | par R     the kind of R
+  local R                      R is a digit of the thread's number in its group: 1, 2, 4 ... values; a group has at most
+                               1024 threads (threads.py). A reduce that closes R adds over threads
   order R ...                  the order of the loops of each owner
   stage X over (R, ...) stack  X is copied into memory over those ranges (the copies are named R.X), and read back from
                                it. The memory has one axis per range, in the order given
+  stage X over (R, ...) shared   the same in memory of the group, which its threads fill together
   stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
 
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import re
 
+from mini.codegen.threads import MOST_THREADS, is_shared, threads
 from mini.ir.kernel import all_ranges, carries_value, is_inline, load, stage_at, stores, written
 from mini.ir.uop import (
   UOp,
@@ -127,7 +131,7 @@ class Tuning:
     a, b = self.range(first), self.range(second)
     owner = self.owner(a)
     rs = list(closed(owner))
-    if b not in rs or rs.index(b) != rs.index(a) + 1 or owner.op == "stage":
+    if b not in rs or rs.index(b) != rs.index(a) + 1:
       raise RecipeError(f"%{first} and %{second} are not next to each other in one owner")
     if any(u.op == "scan" and u.src[1] in (a, b) for u in toposort(self.kernel)) or any(
       meets(s, r) for s in stores(self.kernel) for r in (a, b)
@@ -146,7 +150,13 @@ class Tuning:
       raise RecipeError(f"%{name} carries a scan: it stays a loop")
     if any(meets(s, r) for s in stores(self.kernel)):
       raise RecipeError(f"stores of different %{name} may meet at one address: it stays a loop")
+    if kind == "local" and rsize(r).bit_count() != 1:
+      raise RecipeError(f"%{name} has {rsize(r)} values, no power of two: split it")
+    if kind == "local" and self.owner(r).op == "stage" and not is_shared(self.owner(r)):
+      raise RecipeError(f"%{name} fills memory of one thread: stage it in shared memory")
     self.rewrite({r: range_(name, rsize(r), kind)})
+    if threads(self.kernel) > MOST_THREADS:
+      raise RecipeError(f"that makes {threads(self.kernel)} threads a group; at most {MOST_THREADS}")
 
   def order(self, *names: str) -> None:
     pos = {n: i for i, n in enumerate(names)}
@@ -175,6 +185,8 @@ class Tuning:
 
   def stage(self, name: str, axes: list[list[str]], space: str) -> None:
     """Each axis is a list of ranges; of several, their sum is staged, and the value must depend on them through it alone."""
+    if space not in ("stack", "shared"):
+      raise RecipeError(f"a stage is in stack or in shared memory, not in {space}")
     value = self.value(name)
     ranges = [[self.range(n) for n in axis] for axis in axes]
     tag = "." + name
@@ -185,6 +197,8 @@ class Tuning:
     for first, *rest in ranges:
       size = rsize(first) + sum(rsize(r) - 1 for r in rest)
       kind = "loop" if rest or rkind(first) == "par" else rkind(first)
+      if kind == "local" and space != "shared":
+        raise RecipeError(f"%{rname(first)} is local: its threads share no stack")
       new.append(range_(rname(first) + tag, size, kind))
       table[first] = new[-1]
       for r in rest:
@@ -208,7 +222,7 @@ class Tuning:
         self.split(w[1], int(w[2]), *w[3:])
       elif w[0] == "collapse":
         self.collapse(*w[1:])
-      elif w[0] in ("vec", "unroll", "par"):
+      elif w[0] in ("vec", "unroll", "par", "local"):
         for n in w[1:]:
           self.kind(n, w[0])
       elif w[0] == "order":

@@ -11,7 +11,9 @@
   cast    index -> value (iota), value -> index (the index of a gather, which needs a gate)
 
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
-lanes of every value that depends on them and make none.
+lanes of every value that depends on them and make none; `local` ranges are the threads of a group, each of which has its
+own value. With local ranges, the rounds of the `par` loop are groups, and without them threads. A stage is memory of each
+thread (`stack`), or of the group (`shared`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mini.codegen.linearize import Line, lanes, linearize
+from mini.codegen.linearize import Line, lanes, linearize, local_ranges
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, directions, is_inline, stage_index
 from mini.ir.ops import OPS
@@ -329,8 +329,8 @@ def schedule_text(program: UOp) -> str:
 
 
 def lane_text(u: UOp) -> str:
-  """The type of a value in the order of the loops: with its lanes, as in f32<ii:6u, ji:16v>."""
-  found = ", ".join(f"{rname(r)}:{rsize(r)}{rkind(r)[0]}" for r in lanes(u))
+  """The type of a value in the order of the loops: with its threads and lanes, as in f32<t:32l, ii:6u, ji:16v>."""
+  found = ", ".join(f"{rname(r)}:{rsize(r)}{rkind(r)[0]}" for r in local_ranges(u) + lanes(u))
   return u.dtype.short + (f"<{found}>" if found else "")
 
 

@@ -2,8 +2,8 @@
 
 A graph: every node has the type and shape that its constructor gives. A kernel: nothing is free at its root;
 every range has one name and one owner and every value one place; every axis of every access is in bounds, by
-intervals or by its guard; lanes fit; memory on the stack is bounded; a parameter that is read and written is
-so at one index. The verifier refuses what it cannot prove.
+intervals or by its guard; lanes fit; memory on the stack and of a group is bounded, and so are a group's threads; a
+parameter that is read and written is so at one index. The verifier refuses what it cannot prove.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from mini.codegen.linearize import is_loop, lanes, places
+from mini.codegen.linearize import is_loop, lanes, local_ranges, places
+from mini.codegen.threads import MOST_THREADS, is_shared, threads
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
 from mini.ir.contract import products
@@ -48,6 +49,7 @@ from mini.ir.uop import (
 from mini.types import DType, MiniError, dtypes
 
 STACK_BYTES = 2 << 20  # of all stages of a kernel
+SHARED_BYTES = 48 << 10  # of all stages of a kernel that the threads of a group share
 MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
 
 
@@ -262,7 +264,7 @@ def _check_access(
 
 
 def _check_lanes(u: UOp, value: UOp, index: tuple[UOp, ...]) -> None:
-  if not set(lanes(value)) <= {r for i in index for r in lanes(i)}:
+  if not set(lanes(value) + local_ranges(value)) <= {r for i in index for r in lanes(i) + local_ranges(i)}:
     raise VerifyError(u, "a stored value has a lane that its index lacks")
 
 
@@ -287,7 +289,7 @@ def _check_shared(kernel: UOp) -> None:
       raise VerifyError(s, f"%{target.arg[0]} is read at another index than it is written")
     if mine and (s.arg or not is_injective(index, memory_shape(target), ranges)):
       raise VerifyError(s, f"%{target.arg[0]} is read and written, but two iterations may share a cell")
-    parallel = tuple(r for r in ranges if rkind(r) == "par")
+    parallel = tuple(r for r in ranges if rkind(r) in ("par", "local"))
     if s.arg and parallel and not all(_splits(index, memory_shape(target), r) for r in parallel):
       raise VerifyError(s, f"threads accumulate into the same cell of %{target.arg[0]}")
 
@@ -308,7 +310,36 @@ def _apart(index: UOp, r: UOp) -> bool:
   return hi - lo < abs(c)
 
 
-def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
+def _check_threads(kernel: UOp, order: list[UOp], shared_bytes: int) -> None:
+  """The local ranges are digits of a thread's number, and what the threads share is shared.
+
+  That all threads come to each barrier equally often needs no check: a loop's rounds are a number, a line's place follows
+  from its loops, and nothing else decides whether a line is run.
+  """
+  for u in order:
+    for r in closed(u):
+      if rkind(r) == "local" and rsize(r).bit_count() != 1:
+        raise VerifyError(u, f"%{rname(r)} is local: {rsize(r)} is no power of two")
+      if rkind(r) == "local" and u.op == "stage" and not is_shared(u):
+        raise VerifyError(u, f"%{rname(r)} is local, but a thread sees no other's memory in {u.arg.what}")
+  count = threads(kernel)
+  if count > MOST_THREADS:
+    raise VerifyError(kernel, f"its local ranges take {count} threads; at most {MOST_THREADS}")
+  shared = [u for u in order if is_shared(u)]
+  if shared and not count:
+    raise VerifyError(shared[0], "a stage in shared memory, but no range is local")
+  taken = sum(map(stage_bytes, shared))
+  if taken > shared_bytes:
+    raise VerifyError(kernel, f"its stages take {taken} bytes of shared memory; at most {shared_bytes}")
+
+
+def stage_bytes(u: UOp) -> int:
+  """The memory of a stage: that of one thread, or of a group if it is shared."""
+  own = lanes(u) + (local_ranges(u) if is_shared(u) else ())
+  return prod(u.arg.shape) * prod(map(rsize, own)) * u.dtype.itemsize
+
+
+def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int = SHARED_BYTES) -> None:
   """Everything that the head of this file lists."""
   if kernel.free:
     raise VerifyError(kernel, f"nothing closes %{min(map(rname, kernel.free))}")
@@ -329,10 +360,10 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
       _check_lanes(u, u.src[1], access(u)[1])
     elif u.op == "stage":
       _check_lanes(u, u.src[0], (*stage_index(u), *(r for r in u.free if not is_loop(r))))
-      if u.arg.what != "stack" and any(rkind(r) == "par" for r in u.free):
+      if u.arg.what not in ("stack", "shared") and any(rkind(r) in ("par", "local") for r in u.free):
         raise VerifyError(u, f"threads share the memory of this stage in {u.arg.what}")
       if u.arg.what == "stack":
-        stack += prod(u.arg.shape) * prod(rsize(r) for r in lanes(u)) * u.dtype.itemsize
+        stack += stage_bytes(u)
     elif u.op == "scan" and (u.src[1].op != "range" or rkind(u.src[1]) != "loop"):
       raise VerifyError(u, "a scan runs along a range that is a plain loop")
     if u.dtype is not dtypes.index and not is_condition(u):
@@ -342,6 +373,7 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES) -> None:
         raise VerifyError(u, f"{u.op} has {prod(rsize(r) for r in lanes(u))} lanes; at most {MAX_LANES}")
   if stack > stack_bytes:
     raise VerifyError(kernel, f"its stages take {stack} bytes of stack; at most {stack_bytes}")
+  _check_threads(kernel, order, shared_bytes)
   _check_shared(kernel)
 
 

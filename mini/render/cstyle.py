@@ -1,5 +1,6 @@
 """Lines -> text of a C-like language. Lanes are expanded here and nowhere else: an unrolled lane becomes one named
-variable per value, a vector lane one vector per `width` elements (width 1: scalars).
+variable per value, a vector lane one vector per `width` elements (width 1: scalars). A local range is a variable of the
+thread, and what threads must wait for is printed where threads.py says.
 
 Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
@@ -13,7 +14,8 @@ from collections.abc import Callable
 from itertools import product
 from math import prod
 
-from mini.codegen.linearize import Line, is_loop, lanes, linearize, sort_lanes, values_in
+from mini.codegen.linearize import Line, lanes, linearize, local_ranges, sort_lanes, values_in
+from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, shuffled, threads
 from mini.ir.kernel import access, all_ranges, carries_value, is_inline, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (
@@ -31,7 +33,7 @@ from mini.ir.uop import (
   substitute,
   toposort,  # fmt: skip
 )
-from mini.render.spelling import Language, RenderError
+from mini.render.spelling import Language, RenderError, held
 from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
@@ -68,7 +70,17 @@ class Renderer:
     self.spelling = lang.spelling()
     self.helpers = self.spelling.helpers
     self.index = lang.types[dtypes.index]
+    self.threads = threads(kernel)
     self.lines = linearize(kernel)
+    self.warp = 1
+    if self.threads:
+      if lang.threads is None:
+        named = ", ".join(f"%{rname(r)}" for r in digits(kernel))
+        raise RenderError(f"{lang.name} has no groups of threads, of which {named} would be a part")
+      self.warp = lang.threads.warp
+      self.lines = barriers(kernel, self.lines, self.warp)
+    self.top: list[str] = []  # declarations
+    self.shared = 0  # bytes
     self.number = {line.node: n for n, line in enumerate(self.lines)}
     self.flat: dict[tuple, tuple[str, UOp]] = {}
     self.names: dict[tuple[str, bool], str] = {}
@@ -183,9 +195,13 @@ class Renderer:
       if u.op == "param":
         self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
       else:
-        own = lanes(u)
+        own = self.own(u)
         self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
     return self.flat[key]
+
+  def own(self, stage: UOp) -> tuple[UOp, ...]:
+    """The ranges for each of which a stage has memory of its own, beside loops."""
+    return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
 
   def called(self, name: str, param: bool = False) -> str:
     """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
@@ -242,11 +258,15 @@ class Renderer:
     ls: tuple[UOp, ...],
     gate: UOp,
     how: str | None,
+    others: int = 0,
   ) -> None:
+    """others: the bits of the thread's number that are set in threads which leave this to another."""
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
     d, w = self.element(target), self.lang.width
-    guard = f"if ({self.at(gate, env)}) " if gate is not TRUE else ""
+    conditions = [self.at(gate, env)] if gate is not TRUE else []
+    conditions += [f"!(t & {others})"] if others else []
+    guard = f"if ({' && '.join(conditions)}) " if conditions else ""
 
     def merged(i: str, x: str, width: int) -> str:
       if how is None:
@@ -286,7 +306,62 @@ class Renderer:
     return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 
   def fold(self, u: UOp, env: dict[UOp, int]) -> str:
-    """Combine the lanes of the accumulator that this reduce closes."""
+    """Combine the lanes of the accumulator that this reduce closes, and those threads that exchange values."""
+    s, steps = self.fold_lanes(u, env), shuffled(self.kernel, u, self.warp)
+    if not steps:
+      return s
+    t, all_of = f"f{self.number[u]}" + self.suffix(lanes(u), env), (1 << min(self.threads, self.warp)) - 1
+    shuffle = self.spelling.operation("shuffle", (u.dtype,), u.dtype)
+    self.emit(f"{self.spelling.type(u.dtype)} {t} = {s};")
+    for bit in steps:
+      other = shuffle.format(t, bit, f"{all_of:#x}")
+      self.emit(f"{t} = {self.spelled(u.arg.what, u.dtype, 1, t, other)};")
+    return t
+
+  def fold_group(self, u: UOp) -> None:
+    """A reduce over threads that share memory alone: each writes what it has, and reads that of all that it adds to.
+
+    The order is that of `fold`: neighbours first, so that a device without shuffles gets the same sum.
+    """
+    assert self.lang.threads is not None
+    kind, d = self.spelling.type(u.dtype), u.dtype
+    rounds = exchanged(self.kernel, u, self.warp)
+    envs = [dict(zip(lanes(u), at)) for at in product(*(range(rsize(r)) for r in lanes(u)))]
+    values = [self.fold(u, env) for env in envs]
+    names = [f"m{self.number[u]}", f"m{self.number[u]}b"][: len(rounds)]
+    for name in names:
+      self.share(name, kind, held(d).itemsize, self.threads * len(envs))
+    for n, own in enumerate(rounds):
+      m, rest = names[n % 2], self.threads - 1 - sum(own)
+      for k, value in enumerate(values):
+        self.emit(f"{m}[{k * self.threads} + t] = {value};")
+      self.emit(self.lang.threads.barrier)
+      for k, env in enumerate(envs):
+        parts = []
+        for p in range(1 << len(own)):
+          offset = k * self.threads + sum(bit for i, bit in enumerate(own) if p >> i & 1)
+          parts.append(f"{m}[{offset} + (t & {rest})]" if rest else f"{m}[{offset}]")
+        last = n == len(rounds) - 1
+        values[k] = ("v" if last else f"f{n}_") + f"{self.number[u]}" + self.suffix(lanes(u), env)
+        self.emit(f"{kind} {values[k]} = {self.tree(u, parts)};")
+
+  def tree(self, u: UOp, parts: list[str], width: int = 1) -> str:
+    """Neighbours are combined, then what they gave."""
+    while len(parts) > 1:
+      pairs = [
+        self.spelled(u.arg.what, u.dtype, width, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)
+      ]
+      parts = pairs + (parts[-1:] if len(parts) % 2 else [])
+    return parts[0]
+
+  def share(self, name: str, kind: str, itemsize: int, n: int) -> None:
+    """Declares memory of the group."""
+    if "shared" not in self.lang.spaces:
+      raise RenderError(f"{self.lang.name} has no shared memory; it has {', '.join(self.lang.spaces)}")
+    self.top.append(self.lang.spaces["shared"].format(T=kind, name=name, n=n))
+    self.shared += itemsize * n
+
+  def fold_lanes(self, u: UOp, env: dict[UOp, int]) -> str:
     value = u.src[0]
     gone = [r for r in lanes(value) if r in closed(u)]
     v, kept = vector(lanes(value)), vector(lanes(u))
@@ -299,14 +374,12 @@ class Renderer:
         f"acc{self.number[u]}" + self.suffix(lanes(value), e) if looped else self.ref(value, e, w > 1)
       )
     if u.arg.what != "max":  # lanes that the value does not depend on: it counts as often
-      parts *= prod(rsize(r) for r in closed(u) if not is_loop(r) and r not in gone)
-    while len(parts) > 1:
-      pairs = [self.spelled(u.arg.what, u.dtype, w, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
-      parts = pairs + (parts[-1:] if len(parts) % 2 else [])
+      parts *= prod(rsize(r) for r in closed(u) if rkind(r) in ("vec", "unroll") and r not in gone)
+    combined = self.tree(u, parts, w)
     if v is None or kept is not None or self.lang.width == 1:
-      return parts[0]
+      return combined
     t = f"f{self.number[u]}" + self.suffix(lanes(u), env)  # the last vector, lane by lane, as a tree
-    self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {parts[0]};")
+    self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {combined};")
     bit = " & 1" if u.dtype is dtypes.bool else ""
     parts = [f"{t}[{n}]{bit}" for n in range(self.lang.width)]
     while len(parts) > 1:
@@ -338,11 +411,12 @@ class Renderer:
         if u.op == "scan":
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "store" and u.op == "stage":
-        self.store(u, stage_index(u), u.src[0], e, ls, TRUE, None)
+        others = idle(self.kernel, u) if is_shared(u) else 0
+        self.store(u, stage_index(u), u.src[0], e, ls, TRUE, None, others)
       elif op == "store":
         target, index, gate = access(u)
         self.check(index, gate, target, e)
-        self.store(target, index, u.src[1], e, ls, gate, u.arg)
+        self.store(target, index, u.src[1], e, ls, gate, u.arg, idle(self.kernel, u))
       else:
         if op == "load":
           self.check(access(u)[1], access(u)[2], u.src[0], e)
@@ -388,6 +462,10 @@ class Renderer:
       reads = {v for s in line.node.src for v in values_in(s)} if not ls else set()
       # does it read a stage that this batch fills?
       filled = line.op == "load" and any(b.op == "store" and b.node is line.node.src[0] for b in batch)
+      if line.op == "fold" and exchanged(self.kernel, line.node, self.warp):
+        self.flush(batch)
+        self.fold_group(line.node)
+        continue
       if line.op == "fold" or filled or (not ls and any(b.node in reads or b.op == "store" for b in batch)):
         self.flush(batch)
       if ls:
@@ -453,7 +531,7 @@ class Renderer:
   def source(self) -> str:
     segment: list[Line] = []
     for line in [*self.lines, None]:
-      if line is not None and line.op not in ("loop", "end", "alloc"):
+      if line is not None and line.op not in ("loop", "end", "alloc", "barrier"):
         segment.append(line)
         continue
       self.run(segment)
@@ -462,39 +540,64 @@ class Renderer:
         break
       u = line.node
       if line.op == "alloc":
-        n = prod(map(rsize, lanes(u))) * prod(u.arg.shape)
+        n = prod(map(rsize, self.own(u))) * prod(u.arg.shape)
+        t = self.spelling.memory(self.element(u))
+        if is_shared(u):
+          self.share(f"m{self.number[u]}", t, self.element(u).itemsize, n)
+          continue
         if u.arg.what not in self.lang.spaces:
           raise RenderError(
             f"{self.lang.name} has no {u.arg.what} memory; it has {', '.join(self.lang.spaces)}"
           )
-        t = self.spelling.memory(self.element(u))
         self.emit(self.lang.spaces[u.arg.what].format(T=t, name=f"m{self.number[u]}", n=n))
+      elif line.op == "barrier":
+        assert self.lang.threads is not None
+        self.emit(self.lang.threads.fence if u.op == "store" else self.lang.threads.barrier)
       elif line.op == "loop":
-        opens = self.lang.par if rkind(u) == "par" else LOOP
+        groups = self.lang.threads if self.threads else None
+        opens = LOOP if rkind(u) != "par" else groups.par if groups else self.lang.par
         self.emit(opens.format(i=self.called(rname(u)), n=rsize(u), I=self.index))
         self.depth += 1
       else:
         self.depth -= 1
         self.emit("}")
+    if self.lang.threads is not None and self.shared > self.lang.threads.nbytes:
+      most = self.lang.threads.nbytes
+      raise RenderError(
+        f"{self.name} takes {self.shared} bytes of shared memory; {self.lang.name} has {most}"
+      )
     return self.head() + "\n".join(self.out) + "\n}\n"
 
   def head(self) -> str:
+    """The kernel up to its first line: parameters, and what is declared once."""
     outs = set(written(self.kernel))
-    rows = [
-      self.lang.param.format(
-        const="" if p in outs else "const ",
-        T=self.spelling.memory(p.dtype),
-        name=self.called(p.arg[0], True),
-        n=n,
-      )
-      for n, p in enumerate(self.params)
+    parts = [
+      {
+        "const": "" if p in outs else "const ",
+        "T": self.spelling.memory(p.dtype),
+        "name": self.called(p.arg[0], True),
+      }
+      for p in self.params
     ]
+    rows = [self.lang.param.format(n=n, **part) for n, part in enumerate(parts)]
     rows += [self.lang.error.format(n=len(rows))] if self.guarded else []
-    return self.lang.head.format(name=self.name, params=self.lang.between.join(rows))
+    top = [self.lang.pointer.format(**part) for part in parts] if self.lang.pointer else []
+    head = self.lang.head
+    if self.threads:
+      assert self.lang.threads is not None
+      head = self.lang.threads.head
+      top += [self.lang.threads.number] if self.lang.threads.number else []
+      for r, stride in digits(self.kernel).items():
+        shifted = f"t >> {stride.bit_length() - 1}" if stride > 1 else "t"
+        whole = stride * rsize(r) == self.threads
+        digit = shifted if whole else f"{shifted} & {rsize(r) - 1}"
+        top.append(f"const {self.index} {self.called(rname(r))} = {digit};")
+    opened = head.format(name=self.name, params=self.lang.between.join(rows), threads=self.threads)
+    return opened + "".join(f"  {line}\n" for line in top + self.top)
 
 
 LOOP = "for ({I} {i} = 0; {i} < {n}; {i}++) {{"
-OURS = re.compile(r"(v|m|f|acc)\d.*|x|lo|hi|err|args|id|ids")
+OURS = re.compile(r"(v|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
 NUMBERED = re.compile(r"a\d.*")  # parameters
 WORDS = frozenset(re.findall(r"\w+", """
   alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype

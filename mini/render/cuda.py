@@ -2,6 +2,8 @@
 
   extern "C" __global__ void NAME(T *a0, ...)      any grid runs the whole kernel; a single thread serially
 
+A kernel that has local ranges wants blocks of just as many threads; any number of blocks runs the whole.
+
 float16 and bfloat16 are stored as their bits and computed as float. Accuracy is that of the CUDA C++ Programming Guide,
 "Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf, cosf,
 atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
@@ -10,7 +12,7 @@ atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
 from mini.types import dtypes
 
 BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
@@ -29,6 +31,8 @@ ROWS: tuple[Row, ...] = (
   ("inf",      "float",       "__int_as_float(0x7f800000)"),
   ("nan",      "f64",         "__longlong_as_double(0x7ff8000000000000LL)"),
   ("nan",      "float",       "__int_as_float(0x7fc00000)"),
+  ("shuffle",  "small",       "({T})__shfl_xor_sync({2}, (int){0}, {1})"),
+  ("shuffle",  "any",         "__shfl_xor_sync({2}, {0}, {1})"),
   ("threefry", "u64",         COMPOSITES["threefry"].body),
   ("bitcast",  "f32>i32 u32", "({T})__float_as_int({0})"),
   ("bitcast",  "f64>i64 u64", "({T})__double_as_longlong({0})"),
@@ -63,6 +67,15 @@ CUDA = Language(
     "{i} += (long long)gridDim.x * blockDim.x) {{"
   ),
   raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
-  spaces={"stack": "{T} {name}[{n}];"},
+  spaces={"stack": "{T} {name}[{n}];", "shared": "__shared__ __align__(16) {T} {name}[{n}];"},
+  threads=Threads(
+    head='extern "C" __global__ void __launch_bounds__({threads}) {name}({params}) {{\n',
+    number="const int t = threadIdx.x;",
+    par="for (long long {i} = blockIdx.x; {i} < {n}; {i} += gridDim.x) {{",
+    barrier="__syncthreads();",
+    fence="__syncthreads();",
+    warp=32,
+    nbytes=48 << 10,
+  ),
   long="LL",
 )

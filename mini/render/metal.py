@@ -2,6 +2,8 @@
 
   kernel void NAME(device T *a0 [[buffer(0)]], ...)      any grid runs the whole kernel; a single thread serially
 
+A kernel that has local ranges wants threadgroups of just as many threads; any number of them runs the whole.
+
 To be compiled with fast math off (`fastMathEnabled = NO`, -fno-fast-math): with it a compiler may assume that there is no
 NaN. Accuracy is then that of the specification's section 8, table "single precision": exp, exp2, log, log2, sin, cos 4
 ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
@@ -11,7 +13,7 @@ bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (sect
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
 from mini.types import dtypes
 
 # fmt: off
@@ -28,6 +30,9 @@ ROWS: tuple[Row, ...] = (
   ("nan",      "float",       "NAN"),
   ("erf",      "f32",         COMPOSITES["erf"].body),
   ("pow",      "f32",         power_single),
+  ("shuffle",  "small",       "({T})simd_shuffle_xor((int){0}, {1})"),
+  ("shuffle",  "i64 u64",     "({T})shuffle_u64((ulong){0}, {1})"),
+  ("shuffle",  "any",         "simd_shuffle_xor({0}, {1})"),
   ("threefry", "u64",         COMPOSITES["threefry"].body),
   ("exp2 log2 sin sqrt exp log cos tanh atan rsqrt", "f32", "precise::{op}({0})"),  # whatever the build's default
   ("bitcast",  "f32>int",     "as_type<{T}>({0})"),
@@ -37,6 +42,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 BITS = {
+  "shuffle_u64": "INLINE ulong shuffle_u64(ulong x, ushort bit) { return (ulong)simd_shuffle_xor((uint)(x >> 32), bit) << 32 | simd_shuffle_xor((uint)x, bit); }",
   "f16_to_f32":  "INLINE float f16_to_f32(ushort x) { return float(as_type<half>(x)); }",
   "f32_to_f16":  "INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }",
   "bf16_to_f32": "INLINE float bf16_to_f32(ushort x) { return as_type<float>((uint)x << 16); }",
@@ -60,6 +66,17 @@ METAL = Language(
   between=", ",
   par="for (long {i} = id; {i} < {n}; {i} += ids) {{",
   raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
-  spaces={"stack": "{T} {name}[{n}];"},
+  spaces={"stack": "{T} {name}[{n}];", "shared": "threadgroup {T} {name}[{n}] __attribute__((aligned(16)));"},
+  threads=Threads(
+    head=(
+      "kernel void {name}({params}, uint group [[threadgroup_position_in_grid]], "
+      "uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {{\n"
+    ),
+    number="",
+    par="for (long {i} = group; {i} < {n}; {i} += groups) {{",
+    barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
+    fence="threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);",
+    warp=32,
+  ),
   most_params=31,  # the buffers of a compute function's argument table
 )

@@ -1,6 +1,10 @@
 """OpenCL C 1.2, for any device: lanes are scalars, the parallel range is walked by the global index.
 
-  __kernel void NAME(__global T *a0, ...)      any global size runs the whole kernel; a size of 1 serially
+  __kernel void NAME(__global T *a0_, long a0_at, ...)      any global size runs the whole kernel; a size of 1 serially
+
+Memory is a buffer and an offset in bytes, for which a sub-buffer would need more alignment. A kernel that has local ranges
+wants groups of just as many work-items; any number of groups runs the whole. Values are exchanged through local memory:
+subgroups are no part of 1.2.
 
 Needs no extension: float16 is stored as half and computed as float; float64 asks a device that has it. Accuracy is that
 of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan 5,
@@ -10,7 +14,7 @@ rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they a
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
 from mini.types import dtypes
 
 # Without it, division may be 2.5 ulp off, and sqrt 3. For devices that have CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
@@ -64,10 +68,18 @@ OPENCL = Language(
   prelude="#define INLINE static inline\n",
   function="{op}",
   head="__kernel void {name}({params}) {{\n",
-  param="__global {const}{T} *{name}",
+  param="__global {const}{T} *{name}_, long {name}_at",
+  pointer="__global {const}{T} *{name} = (__global {const}{T} *)((__global {const}char *){name}_ + {name}_at);",
   error="__global long *err",
   between=", ",
   par="for (long {i} = get_global_id(0); {i} < {n}; {i} += get_global_size(0)) {{",
   raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
-  spaces={"stack": "{T} {name}[{n}];"},
+  spaces={"stack": "{T} {name}[{n}];", "shared": "__local {T} {name}[{n}] __attribute__((aligned(16)));"},
+  threads=Threads(
+    head="__kernel __attribute__((reqd_work_group_size({threads}, 1, 1))) void {name}({params}) {{\n",
+    number="const int t = get_local_id(0);",
+    par="for (long {i} = get_group_id(0); {i} < {n}; {i} += get_num_groups(0)) {{",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE);",
+    fence="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+  ),
 )

@@ -139,6 +139,19 @@ class Found(NamedTuple):
   plain: bool  # with nothing but operands to fill in
 
 
+@dataclass(frozen=True)
+class Threads:
+  """How a language spells groups of threads, for kernels that have local ranges. `t` is the thread's number in its group."""
+
+  head: str  # how such a kernel opens: {name}, {params}, {threads}
+  number: str  # the statement that defines t, where the head does not
+  par: str  # how the loop opens whose rounds are groups: {i}, {n}
+  barrier: str  # waits for the group, and makes the memory that it shares agree
+  fence: str  # the same, of all memory
+  warp: int = 1  # threads that exchange values by the rows "shuffle": value, bit, mask of threads
+  nbytes: int = 32 << 10  # of shared memory that all devices have
+
+
 @dataclass(frozen=True, eq=False)
 class Language:
   """What a device's language calls things: plain data, but for how it writes vectors."""
@@ -154,10 +167,12 @@ class Language:
   param: str  # one of them: {const}, {T}, {name}, its number {n}
   error: str  # the parameter that holds the error word, where there is one
   between: str  # the parameters
-  par: str  # how a loop that runs in parallel opens: {i}, {n}
+  par: str  # how a loop opens whose rounds are threads: {i}, {n}
   raise_: str  # sets the error word: {guard}, {size}, {index}
   spaces: Mapping[str, str]  # stage memory: {T}, {name}, {n}
   staged: Mapping[DType, DType] = field(default_factory=dict)  # what stages hold as another type
+  pointer: str = ""  # a statement that makes a pointer of a parameter: {const}, {T}, {name}
+  threads: Threads | None = None
   long: str = "L"  # ends a 64-bit literal
   most_params: int = 1 << 10
   width: int = 1  # elements of a vector register; 1: lanes are scalars
@@ -191,6 +206,7 @@ class Language:
       texts = [t for _, _, t in (*self.rows, *self.vector_rows) if isinstance(t, str)]
       texts += [*self.types.values(), *self.storage.values(), *self.helpers.values(), *self.spaces.values()]
       texts += [self.prelude, self.function, self.head, self.param, self.error, self.par, self.raise_]
+      texts += [s for s in vars(self.threads or object).values() if isinstance(s, str)]
       names = [op for ops, _, _ in self.rows for op in ops.split()]
       self.words.update(w for w in (*WORD.findall(" ".join(texts)), *names) if len(w) > 2)
     return self.words

@@ -4,7 +4,10 @@ INLINE float pow_f32(float a, float b) { int t0 = (a != 1.0f); int t1 = (b != 0.
 INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 INLINE float erf_f32(float a) { int t0 = (a < -3.9200000762939453f); float t1 = (t0 ? -3.9200000762939453f : a); int t2 = (3.9200000762939453f < t1); float t3 = (t2 ? 3.9200000762939453f : t1); float t4 = (t3 * t3); float t5 = (t4 * 2.0419774955371395e-06f); float t6 = (t5 + 0.00028480662149377167f); float t7 = (t4 * t6); float t8 = (t7 + 0.0037795379757881165f); float t9 = (t4 * t8); float t10 = (t9 + 0.05279006063938141f); float t11 = (t4 * t10); float t12 = (t11 + 0.19078223407268524f); float t13 = (t4 * t12); float t14 = (t13 + 1.1283791065216064f); float t15 = (t4 * 3.8004040106898174e-05f); float t16 = (t15 + 0.0011651947861537337f); float t17 = (t4 * t16); float t18 = (t17 + 0.014997294172644615f); float t19 = (t4 * t18); float t20 = (t19 + 0.114256851375103f); float t21 = (t4 * t20); float t22 = (t21 + 0.502409040927887f); float t23 = (t4 * t22); float t24 = (t23 + 1.0f); float t25 = (t14 / t24); float t26 = (t3 * t25); int t27 = (t26 < -1.0f); float t28 = (t27 ? -1.0f : t26); int t29 = (1.0f < t28); float t30 = (t29 ? 1.0f : t28); return t30; }
 
-__kernel void chain(__global float *a0, __global const float *a1, __global const float *a2) {
+__kernel void chain(__global float *a0_, long a0_at, __global const float *a1_, long a1_at, __global const float *a2_, long a2_at) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
+  __global const float *a2 = (__global const float *)((__global const char *)a2_ + a2_at);
   for (long io = get_global_id(0); io < 3; io += get_global_size(0)) {
     float v1_0 = a1[(io * 16 < 21 ? io * 16 : 21)];
     float v1_1 = a1[(io * 16 < 21 ? io * 16 : 21) + 1];

@@ -1,6 +1,9 @@
 #define INLINE static inline
 
-__kernel void gather(__global float *a0, __global const int *a1, __global const float *a2, __global long *err) {
+__kernel void gather(__global float *a0_, long a0_at, __global const int *a1_, long a1_at, __global const float *a2_, long a2_at, __global long *err) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const int *a1 = (__global const int *)((__global const char *)a1_ + a1_at);
+  __global const float *a2 = (__global const float *)((__global const char *)a2_ + a2_at);
   for (long i = get_global_id(0); i < 6; i += get_global_size(0)) {
     for (long j = 0; j < 4; j++) {
       int v2 = a1[i * 4 + j];

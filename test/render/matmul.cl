@@ -1,6 +1,9 @@
 #define INLINE static inline
 
-__kernel void matmul(__global float *a0, __global const float *a1, __global const float *a2) {
+__kernel void matmul(__global float *a0_, long a0_at, __global const float *a1_, long a1_at, __global const float *a2_, long a2_at) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
+  __global const float *a2 = (__global const float *)((__global const char *)a2_ + a2_at);
   for (long jo = get_global_id(0); jo < 2; jo += get_global_size(0)) {
     float m4[128];
     for (long k_a2 = 0; k_a2 < 8; k_a2++) {

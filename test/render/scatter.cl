@@ -1,6 +1,8 @@
 #define INLINE static inline
 
-__kernel void scatter0(__global float *a0, __global const float *a1) {
+__kernel void scatter0(__global float *a0_, long a0_at, __global const float *a1_, long a1_at) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
   for (long io = get_global_id(0); io < 3; io += get_global_size(0)) {
     float v1_0 = a1[(io * 16 < 24 ? io * 16 : 24)];
     float v1_1 = a1[(io * 16 < 24 ? io * 16 : 24) + 1];
@@ -37,7 +39,10 @@ __kernel void scatter0(__global float *a0, __global const float *a1) {
   }
 }
 
-__kernel void scatter1(__global float *a0, __global const float *a1, __global const long *a2, __global long *err) {
+__kernel void scatter1(__global float *a0_, long a0_at, __global const float *a1_, long a1_at, __global const long *a2_, long a2_at, __global long *err) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
+  __global const long *a2 = (__global const long *)((__global const char *)a2_ + a2_at);
   for (long j = get_global_id(0); j < 4; j += get_global_size(0)) {
     for (long i = 0; i < 6; i++) {
       float v2 = a1[i * 4 + j];

@@ -1,7 +1,9 @@
 #define INLINE static inline
 INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 
-__kernel void softmax(__global float *a0, __global const float *a1) {
+__kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_, long a1_at) {
+  __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
+  __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
   for (long i = get_global_id(0); i < 6; i += get_global_size(0)) {
     float acc6_0 = -(float)INFINITY;
     float acc6_1 = -(float)INFINITY;

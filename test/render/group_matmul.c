@@ -1,0 +1,1 @@
+// C has no groups of threads, of which %ft, %ht, %jt, %it would be a part

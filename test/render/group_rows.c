@@ -1,0 +1,1 @@
+// C has no groups of threads, of which %kl, %il would be a part

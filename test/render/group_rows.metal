@@ -1,0 +1,93 @@
+#include <metal_stdlib>
+using namespace metal;
+#define INLINE static inline
+INLINE char max_i8(char a, char b) { return a > b ? a : b; }
+
+kernel void row_sum(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+  const long kl = t & 31;
+  const long il = t >> 5;
+  for (long io = group; io < 3; io += groups) {
+    float acc6 = 0.0f;
+    for (long ko = 0; ko < 3; ko++) {
+      float v3 = a1[io * 800 + (il * 100) + (ko * 32) + kl];
+      acc6 = (acc6 + v3);
+    }
+    float f6 = acc6;
+    f6 = (f6 + simd_shuffle_xor(f6, 1));
+    f6 = (f6 + simd_shuffle_xor(f6, 2));
+    f6 = (f6 + simd_shuffle_xor(f6, 4));
+    f6 = (f6 + simd_shuffle_xor(f6, 8));
+    f6 = (f6 + simd_shuffle_xor(f6, 16));
+    float v6 = f6;
+    float acc12 = 0.0f;
+    for (long k_rest = 0; k_rest < 4; k_rest++) {
+      float v9 = a1[io * 800 + (il * 100) + k_rest + 96];
+      acc12 = (acc12 + v9);
+    }
+    float v12 = acc12;
+    if (!(t & 31)) a0[io * 8 + il] = (v6 + v12);
+  }
+}
+
+kernel void whole_sum(device float *a0 [[buffer(0)]], device char *a1 [[buffer(1)]], device const float *a2 [[buffer(2)]], device const char *a3 [[buffer(3)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+  const long kl = t;
+  const long ml = t & 63;
+  threadgroup float m5[512] __attribute__((aligned(16)));
+  threadgroup char m11[512] __attribute__((aligned(16)));
+  float acc5 = 0.0f;
+  for (long ko = 0; ko < 4; ko++) {
+    float v2 = a2[ko * 512 + kl];
+    acc5 = (acc5 + v2);
+  }
+  float f5 = acc5;
+  f5 = (f5 + simd_shuffle_xor(f5, 1));
+  f5 = (f5 + simd_shuffle_xor(f5, 2));
+  f5 = (f5 + simd_shuffle_xor(f5, 4));
+  f5 = (f5 + simd_shuffle_xor(f5, 8));
+  f5 = (f5 + simd_shuffle_xor(f5, 16));
+  m5[0 + t] = f5;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float v5 = ((((m5[0 + (t & 31)] + m5[32 + (t & 31)]) + (m5[64 + (t & 31)] + m5[96 + (t & 31)])) + ((m5[128 + (t & 31)] + m5[160 + (t & 31)]) + (m5[192 + (t & 31)] + m5[224 + (t & 31)]))) + (((m5[256 + (t & 31)] + m5[288 + (t & 31)]) + (m5[320 + (t & 31)] + m5[352 + (t & 31)])) + ((m5[384 + (t & 31)] + m5[416 + (t & 31)]) + (m5[448 + (t & 31)] + m5[480 + (t & 31)]))));
+  char acc11 = (-127 - 1);
+  for (long mo = 0; mo < 32; mo++) {
+    char v8 = a3[mo * 64 + ml];
+    acc11 = max_i8(acc11, v8);
+  }
+  char f11 = acc11;
+  f11 = max_i8(f11, (char)simd_shuffle_xor((int)f11, 1));
+  f11 = max_i8(f11, (char)simd_shuffle_xor((int)f11, 2));
+  f11 = max_i8(f11, (char)simd_shuffle_xor((int)f11, 4));
+  f11 = max_i8(f11, (char)simd_shuffle_xor((int)f11, 8));
+  f11 = max_i8(f11, (char)simd_shuffle_xor((int)f11, 16));
+  m11[0 + t] = f11;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  char v11 = max_i8(m11[0 + (t & 479)], m11[32 + (t & 479)]);
+  for (long i = 0; i < 1; i++) {
+    if (!(t & 511)) a0[i] = v5;
+    if (!(t & 511)) a1[i] = v11;
+  }
+}
+
+kernel void add_rows(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
+  const long kl = t;
+  threadgroup float m8[64] __attribute__((aligned(16)));
+  for (long i = group; i < 6; i += groups) {
+    float v1 = a0[i];
+    float acc8 = 0.0f;
+    for (long ko = 0; ko < 4; ko++) {
+      float v4 = a1[i * 256 + (ko * 64) + kl];
+      acc8 = (acc8 + v4);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float f8 = acc8;
+    f8 = (f8 + simd_shuffle_xor(f8, 1));
+    f8 = (f8 + simd_shuffle_xor(f8, 2));
+    f8 = (f8 + simd_shuffle_xor(f8, 4));
+    f8 = (f8 + simd_shuffle_xor(f8, 8));
+    f8 = (f8 + simd_shuffle_xor(f8, 16));
+    m8[0 + t] = f8;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float v8 = (m8[0 + (t & 31)] + m8[32 + (t & 31)]);
+    if (!(t & 63)) a0[i] = (v1 + v8);
+  }
+}
