@@ -1,4 +1,4 @@
-"""The host's C compiler: which one, what it compiles for, and running it. cpu.py loads what comes out."""
+"""The host's C and C++ compilers: which ones, what they compile for, and running them. Whoever asked loads what comes out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import re
 import shlex
 import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from runtime import host
 from runtime.base import Cache, DeviceError
@@ -19,10 +22,12 @@ GCC_X86_FLAGS = ["-mtune=haswell"]  # newer tunings fold loads into each FMA of 
 CLANG_FLAGS = ["-fno-unroll-loops"]  # unrolling a matmul's K loop spills accumulators: 42 for 98 GFLOP/s
 NATIVE = "-mcpu=native" if os.uname().machine in ("arm64", "aarch64") else "-march=native"
 
-NOT_FOUND = (
-  "the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found "
-  "(apt install gcc, or pip install ziglang, or run with DEV=INTERP: slow, needs nothing)"
-)
+NOT_FOUND = {
+  "c": "the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found "
+  "(apt install gcc, or pip install ziglang, or run with DEV=INTERP: slow, needs nothing)",
+  "c++": "an emulated device needs a C++ compiler: none of $CC, c++, g++, clang++ was found "
+  "(apt install g++, or pip install ziglang)",
+}
 
 
 QUICK = (
@@ -77,21 +82,28 @@ class Compiler:
     return next((row[1:] for row in rows if row[0] in self.macros), ("scalar", 4, 16))
 
 
-def find(cc: str = "", cache: Cache | None = None) -> Compiler:
-  """The compiler of the command `cc`, or where it is "" the first of cc, gcc, clang and the ziglang wheel that works."""
+def find(cc: str = "", cache: Cache | None = None, language: str = "c") -> Compiler:
+  """The compiler of the command `cc`, or where it is "" the first of cc, gcc, clang and the ziglang wheel that works.
+
+  language: "c" or "c++", for which c++, g++ and clang++ are tried. A C compiler's command may do for both.
+  """
   if cc:
-    found = _ask(shlex.split(cc), cache)
+    found = _ask(shlex.split(cc), cache, language)
     if not found:
-      raise DeviceError(f"CC={cc}: there is no such C compiler, or it cannot compile for this machine")
+      raise DeviceError(f"CC={cc}: there is no such {language.upper()} compiler, or it cannot compile for this machine")
     return found
-  for command in (["cc"], ["gcc"], ["clang"], _ziglang()):
-    found = _ask(command, cache)
+  for command in ["cc", "gcc", "clang"] if language == "c" else ["c++", "g++", "clang++"]:
+    found = _ask([command], cache, language)
     if found:
       return found
-  raise DeviceError(NOT_FOUND)
+  found = _ask(_ziglang(), cache, language)
+  if found:
+    return found
+  raise DeviceError(NOT_FOUND[language])
 
 
 def _ziglang() -> list[str]:
+  """The wheel's compiler, which takes C and C++."""
   from importlib.util import find_spec
 
   spec = find_spec("ziglang")
@@ -105,7 +117,7 @@ def which(program: str) -> str:
   return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
 
 
-def _ask(command: list[str], cache: Cache | None) -> Compiler | None:
+def _ask(command: list[str], cache: Cache | None, language: str) -> Compiler | None:
   """The compiler, if there is one. Its answer is kept: a home folder may be shared by machines, so per processor too."""
   path = which(command[0]) if command else ""
   if not path:
@@ -113,12 +125,12 @@ def _ask(command: list[str], cache: Cache | None) -> Compiler | None:
   command = [path, *command[1:]]
   programs = [os.path.realpath(p) for p in map(which, command) if p]  # "ccache gcc" is two
   stamps = [f"{p} {os.stat(p).st_mtime_ns} {os.stat(p).st_size}" for p in programs]
-  key = "\n".join(["macros", *command, *stamps, host.processor()])
+  key = "\n".join(["macros", language, *command, *stamps, host.processor()])
   kept = cache.get(key) if cache else None
   text = host.read(kept) if kept else ""
   if not text:
     try:
-      data = Build([*command, NATIVE, "-dM", "-E", "-x", "c", "-"], "").finish()
+      data = Build([*command, NATIVE, "-dM", "-E", "-x", language, "-"], "").finish()
     except DeviceError:
       return None
     text = data.decode(errors="replace")
@@ -182,3 +194,18 @@ class Build:
       except (ProcessLookupError, ChildProcessError):
         pass
     shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def finish_all(builds: Iterable[Build], most: int) -> Iterator[bytes]:
+  """What they write, in order. A generator's builds begin when one of the `most` that run at once has ended."""
+  running: deque[Build] = deque()
+  todo = iter(builds)
+  try:
+    while True:
+      running.extend(islice(todo, most - len(running)))
+      if not running:
+        return
+      yield running.popleft().finish()
+  finally:
+    for build in running:
+      build.close()

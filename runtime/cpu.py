@@ -96,18 +96,9 @@ class CPU:
   def compile_all(self, sources: Many[str]) -> list[Library]:
     """The same for several sources, with as many compilers at work as there are threads."""
     todo = [s for s in dict.fromkeys(sources) if s not in self.libraries and not self._from_cache(s)]
-    running: deque[tuple[str, Build]] = deque()
-    try:
-      while todo or running:
-        while todo and len(running) < self.info.threads:
-          source = todo.pop(0)
-          build = self.begun.pop(source) if source in self.begun else self.compiler.start(source)
-          running.append((source, build))
-        source, build = running.popleft()
-        self.libraries[source] = self._keep(source, build.finish())
-    finally:
-      for _, build in running:
-        build.close()
+    builds = (self.begun.pop(s) if s in self.begun else self.compiler.start(s) for s in todo)
+    for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
+      self.libraries[source] = self._keep(source, data)
     return [self.libraries[s] for s in sources]
 
   def _from_cache(self, source: str) -> bool:

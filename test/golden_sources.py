@@ -2,8 +2,8 @@
 
   python test/golden_sources.py            compares          python test/golden_sources.py --accept    writes them
 
-`Emulated` runs such sources on the CPU: C as it is, the others as C++ against the headers in test/render/emulate, thread
-after thread. This proves what a source means, on real numbers; it says nothing about a device's compiler.
+`Emulated` runs such sources on the CPU: C as it is, the others by runtime.emulate. This proves what a source means, on real
+numbers; it says nothing about a device's compiler.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mini.codegen.threads import threads as threads_of
 from mini.engine.launch import interface
 from mini.ir.kernel import access, all_ranges, carries_value
 from mini.ir.parse import parse_file
@@ -24,6 +25,8 @@ from mini.ir.verify import verify
 from mini.render import render_for
 from mini.render.cstyle import RenderError
 from mini.types import dtypes, from_storage, to_storage
+from runtime import emulate
+from runtime.base import Call
 
 FOLDER = Path(__file__).parent / "render"
 ENDING = {"CPU": ".c", "CL": ".cl", "CUDA": ".cu", "METAL": ".metal"}
@@ -32,7 +35,6 @@ CC = shutil.which("gcc") or shutil.which("clang")
 CXX = shutil.which("g++") or shutil.which("clang++")
 CLANG = shutil.which("clang-19") or shutil.which("clang")
 NVCC = shutil.which("nvcc")
-HEADERS = {"CL": "cl.h", "CUDA": "cuda.h", "METAL": "metal_stdlib"}
 
 
 def programs():
@@ -67,46 +69,58 @@ def check(path, dev, accept=False):
 
 
 class Emulated:
-  """A source of this device's language, compiled for this machine."""
+  """A source of this device's language, compiled for this machine. check: races and overruns are DeviceErrors."""
 
-  def __init__(self, text, dev):
+  def __init__(self, text, dev, check=False):
     self.dev = dev
+    if dev != "CPU":
+      self.shim = emulate.open(dev, check=check)
+      self.library = self.shim.compile(text)
+      return
     with tempfile.TemporaryDirectory() as folder:
       output = os.path.join(folder, "kernels.so")
-      contract = ["-march=native", "-ffp-contract=fast"]  # as devices do: a * b + c may round once
-      common = ["-O1", "-w", *contract, "-fPIC", "-shared", "-", "-o", output, "-lm"]
-      if dev == "CPU":
-        command = [CC, "-x", "c", "-std=gnu11", "-fwrapv", "-fno-strict-aliasing", *common]
-      else:
-        emulate = str(FOLDER / "emulate")
-        header = ["-I", emulate, "-include", os.path.join(emulate, HEADERS[dev])]
-        command = [CXX, "-x", "c++", "-std=gnu++17", *header, *common]
-      subprocess.run(command, input=text, text=True, check=True)
+      flags = (
+        "-x c -std=gnu11 -fwrapv -fno-strict-aliasing -O1 -w -march=native -ffp-contract=fast -fPIC -shared"
+      )
+      subprocess.run([CC, *flags.split(), "-", "-o", output, "-lm"], input=text, text=True, check=True)
       self.library = ctypes.CDLL(output)
 
   def run(self, kernel, data, threads=1):
-    """What the kernel writes, by name, and its error word. `data` are arrays as the interpreter holds them."""
+    """What the kernel writes, by name, and its error word. `data` are arrays as the interpreter holds them.
+
+    threads: at least so many; a kernel that has local ranges gets the groups that it wants.
+    """
     params = interface(kernel)
     memory = [to_storage(data[m.name], m.dtype).copy() for m in params]
     error = np.zeros(1, np.int64)
-    pointers = [ctypes.c_void_p(m.ctypes.data) for m in (*memory, error)]
-    function = getattr(self.library, kernel.arg.what)
-    for thread in range(threads):
-      if self.dev == "CPU":
-        array = (ctypes.c_void_p * len(pointers))(*pointers)
-        part = extent(kernel) // threads
-        hi = extent(kernel) if thread == threads - 1 else (thread + 1) * part
-        function(array, ctypes.c_long(thread * part), ctypes.c_long(hi))
-      else:
-        ctypes.c_long.in_dll(self.library, "emu_id").value = thread
-        ctypes.c_long.in_dll(self.library, "emu_ids").value = threads
-        place = [ctypes.c_uint(thread), ctypes.c_uint(threads)] if self.dev == "METAL" else []
-        passed = pointers[:-1]
-        if self.dev == "CL":  # each with its offset in bytes
-          passed = [x for p in passed for x in (p, ctypes.c_long(0))]
-        function(*passed, *(pointers[-1:] if guarded(kernel) else []), *place)
+    if self.dev == "CPU":
+      self._call(kernel, [*memory, error], threads)
+    else:
+      error[0] = self._launch(kernel, memory, threads)
     written = {m.name: from_storage(x, m.dtype) for m, x in zip(params, memory) if m.where != "in"}
     return written, int(error[0])
+
+  def _call(self, kernel, memory, parts):
+    """Runs C on the memory itself, `parts` parts of the range one after another."""
+    pointers = (ctypes.c_void_p * len(memory))(*(m.ctypes.data for m in memory))
+    part = extent(kernel) // parts
+    for n in range(parts):
+      hi = extent(kernel) if n == parts - 1 else (n + 1) * part
+      getattr(self.library, kernel.arg.what)(pointers, ctypes.c_long(n * part), ctypes.c_long(hi))
+
+  def _launch(self, kernel, memory, threads):
+    """Runs a kernel on an emulated device, and copies its memory back; returns the error word."""
+    blocks = [self.shim.alloc(m.nbytes) for m in memory]
+    for block, m in zip(blocks, memory):
+      self.shim.upload(block, m)
+    args = [(n, 0) for n in range(len(memory))] + ([(-1, 0)] if guarded(kernel) else [])
+    group = threads_of(kernel)
+    call = Call(self.library[kernel.arg.what], args, extent(kernel) if group else threads, 0, group)
+    sequence = self.shim.sequence([call])
+    sequence.run(blocks)
+    for block, m in zip(blocks, memory):
+      m[...] = self.shim.download(block, m.nbytes).view(m.dtype).reshape(m.shape)
+    return sequence.error()
 
 
 def guarded(kernel):

@@ -1,0 +1,368 @@
+"""An emulated GPU: a shim like the others, in the order of its use.
+
+Everything has run when `run` returns. Only what is promised of the order of calls holds: those of one queue run one after
+another, and a call runs after those that it waits for; which of the calls that may run comes next is drawn by chance. With
+`delay`, every queue is a thread, which sleeps for a random while before each call.
+
+Each block of memory stands alone, full of 0xA5, between guards: a copy past its end, a block that was freed twice or is
+another device's, and a kernel that wrote into a guard are DeviceErrors. So is what a launch itself reports (core.h,
+check.h): the text names the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from collections.abc import Sequence as Many
+from ctypes import c_char_p, c_long, c_longlong, c_uint, c_void_p
+from typing import Any
+
+import numpy as np
+
+from runtime import compiler as compilers
+from runtime import cpu, host
+from runtime.base import Cache, Call, DeviceError, Info, geometry
+from runtime.emulate import source as sources
+from runtime.emulate.source import Parameter
+
+DEVICES = 4  # of each language
+MEMORY_BYTES = 4 << 30
+ALIGNMENT = 256  # of a block, in bytes
+GUARD_BYTES = 64  # before and behind each block
+POISON = 0xA5
+GUARD = bytes([POISON]) * GUARD_BYTES
+DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
+COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
+# By language: threads of a warp, and matrix instructions.
+WARPS = {"CUDA": 32, "METAL": 32, "CL": 1}
+MATRICES = {
+  "CUDA": frozenset({"m16n8k16 f16", "m16n8k16 bf16", "m16n8k8 tf32"}),
+  "METAL": frozenset({"8x8 f32", "8x8 f16"}),
+  "CL": frozenset(),
+}
+
+
+def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None, counters: dict[str, int] | None = None,
+         check: bool = False, seed: int = 0, delay: float = 0) -> Emulation:  # fmt: skip
+  """An emulated device.
+
+  language: "CUDA", "METAL" or "CL". index: there are four of each. cc: the C++ compiler's command; "" for the first of c++,
+  g++, clang++ and the ziglang wheel. cache: keeps compiled code between processes. counters: a dict to count up, with the
+  keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, and races between its
+  threads; it is some 20 times slower. seed: of the order of threads, groups and queues. delay: seconds that a call may
+  wait at most, for queues that are threads; 0: one thread does all, in an order that is drawn by chance.
+  """
+  if language not in sources.HEADERS:
+    raise DeviceError(f"no emulation of {language}: there is one of {', '.join(sources.HEADERS)}")
+  if not 0 <= index < DEVICES:
+    raise DeviceError(
+      f"{language}:{index}: {DEVICES} devices are emulated, with the numbers 0 to {DEVICES - 1}"
+    )
+  return Emulation(language, cc, cache, counters, check, seed, delay)
+
+
+class Emulation:
+  """An open emulated device. `info` says what it is."""
+
+  def __init__(self, language: str, cc: str, cache: Cache | None, counters: dict[str, int] | None, check: bool, seed: int,
+               delay: float):  # fmt: skip
+    self.language, self.cache, self.check, self.seed, self.delay = language, cache, check, seed, delay
+    self.compiler = sources.compiler(cc, cache)
+    self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
+    self.random = random.Random(seed)
+    dtypes = frozenset(DTYPES.split()) - ({"float64"} if language == "METAL" else set())
+    self.info = Info(
+      language, f"{sources.NAMES[language]}, emulated on {os.uname().machine} ({self.compiler.name})", lanes=4,
+      registers=64, threads=host.available_threads(), l1_bytes=128 << 10, l2_bytes=4 << 20, stack_bytes=16 << 10,
+      memory_bytes=min(MEMORY_BYTES, host.available_memory()), dtypes=dtypes, kind="gpu", group=1024,
+      warp=WARPS[language], shared_bytes=48 << 10, units=4, matrices=MATRICES[language], queues=4)  # fmt: skip
+    self.libraries: dict[str, Library] = {}
+    self.live = 0  # bytes in use
+
+  # ---------------------------------------------------------------- memory
+
+  def alloc(self, nbytes: int) -> Memory:
+    """A block of memory, aligned to 256 bytes, full of 0xA5. MemoryError names the size."""
+    if self.live + nbytes > self.info.memory_bytes:
+      used = f"{self.live:,} of {self.info.memory_bytes:,} are in use"
+      raise MemoryError(f"the emulated {self.language} device cannot allocate {nbytes:,} bytes: {used}")
+    block = Memory(self, nbytes)
+    self.live += nbytes
+    self.counters["bytes_allocated"] += nbytes
+    self.counters["bytes_live"] += nbytes
+    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_live"])
+    return block
+
+  def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
+    """Copies a contiguous bytes-like object or array to `offset` bytes from the beginning of the block."""
+    source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    source = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    self.part(handle, offset, source.nbytes, "upload to")[:] = source
+
+  def copy(self, target: Memory, source: Memory, nbytes: int) -> None:
+    """The first `nbytes` bytes of one block to another."""
+    self.part(target, 0, nbytes, "copy to")[:] = self.part(source, 0, nbytes, "copy from")
+
+  def download(self, handle: Memory, nbytes: int, offset: int = 0) -> np.ndarray:
+    """A copy of `nbytes` bytes from `offset` on, as uint8."""
+    return self.part(handle, offset, nbytes, "download from").copy()
+
+  def part(self, handle: Memory, offset: int, nbytes: int, what: str) -> np.ndarray:
+    """The bytes of a block, without a copy; DeviceError where it has no such bytes."""
+    block = self.own(handle)
+    if offset < 0 or nbytes < 0 or offset + nbytes > block.nbytes:
+      raise DeviceError(f"{what} bytes {offset:,} to {offset + nbytes:,} of a block of {block.nbytes:,}")
+    return block.bytes[offset : offset + nbytes]
+
+  def own(self, handle: Memory) -> Memory:
+    """The block, if it is one of this device's that is in use; DeviceError if not."""
+    if not isinstance(handle, Memory) or handle.device is not self:
+      raise DeviceError(f"{handle!r} is no memory of this {self.language} device")
+    if handle.freed:
+      raise DeviceError(f"a block of {handle.nbytes:,} bytes is used after it was freed")
+    return handle
+
+  def free(self, handle: Memory) -> None:
+    """Gives the block back now. The same happens when the handle dies. DeviceError if it has been given back before."""
+    self.own(handle).close()
+
+  # ---------------------------------------------------------------- code
+
+  def compile(self, source: str) -> Library:
+    """Source -> its kernels. DeviceError with the compiler's words."""
+    return self.compile_all([source])[0]
+
+  def compile_all(self, sources_: Many[str]) -> list[Library]:
+    """The same for several sources, with as many compilers at work as there are processors."""
+    todo = [s for s in dict.fromkeys(sources_) if s not in self.libraries and not self._from_cache(s)]
+    builds = (sources.start(self.compiler, s, self.language, self.check) for s in todo)
+    for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
+      self.counters["compiles"] += 1
+      path = self.cache.put(self._key(source), data) if self.cache else None
+      self.libraries[source] = Library(self, source, cpu.Library(path) if path else cpu.Library.of(data))
+    return [self.libraries[s] for s in sources_]
+
+  def _key(self, source: str) -> str:
+    return sources.key(self.compiler, source, self.language, self.check)
+
+  def _from_cache(self, source: str) -> bool:
+    path = self.cache.get(self._key(source)) if self.cache else None
+    if path:
+      try:
+        self.libraries[source] = Library(self, source, cpu.Library(path))
+        self.counters["disk_hits"] += 1
+      except OSError:  # another process has just cleared the cache
+        path = None
+    return path is not None
+
+  # ---------------------------------------------------------------- running
+
+  def sequence(self, calls: Many[Call]) -> Sequence:
+    """Calls that `Sequence.run` launches; their queues and waits say which order they need."""
+    return Sequence(self, calls)
+
+  def wait(self) -> None:
+    """Returns at once: what was launched has run."""
+
+
+class Memory:
+  """A block of an emulated device's memory, between two guards."""
+
+  __slots__ = ("__weakref__", "address", "bytes", "device", "freed", "nbytes")
+
+  def __init__(self, device: Emulation, nbytes: int):
+    whole = np.full(nbytes + 2 * GUARD_BYTES + ALIGNMENT, POISON, np.uint8)
+    first = -(whole.ctypes.data + GUARD_BYTES) % ALIGNMENT + GUARD_BYTES
+    self.device, self.nbytes, self.freed = device, nbytes, False
+    self.bytes = whole[first : first + nbytes]  # keeps the whole alive
+    self.address = whole.ctypes.data + first
+
+  def is_whole(self) -> bool:
+    """Are the guards what they were?"""
+    below, above = self.address - GUARD_BYTES, self.address + self.nbytes
+    return ctypes.string_at(below, GUARD_BYTES) == GUARD == ctypes.string_at(above, GUARD_BYTES)
+
+  def close(self) -> None:
+    """Gives the block back."""
+    self.freed = True
+    self.device.live -= self.nbytes
+    self.device.counters["bytes_live"] -= self.nbytes
+    self.bytes = self.bytes[:0].copy()
+
+  def __del__(self) -> None:
+    if hasattr(self, "address") and not self.freed:
+      self.close()
+
+
+class Function:
+  """A kernel: how it is launched, and what it takes."""
+
+  def __init__(self, library: Library, name: str, parameters: list[Parameter]):
+    self.library, self.name = library, name
+    self.parameters = [p for p in parameters if p.is_argument]
+    self.pointers = sum(p.is_pointer for p in self.parameters)
+    self.launch = getattr(library.code, name + "__launch")
+    self.launch.restype, self.launch.argtypes = None, [c_void_p] * 3
+
+
+class Library:
+  """Loaded code: `library[name]` is a function."""
+
+  def __init__(self, device: Emulation, source: str, loaded: cpu.Library):
+    self.code = loaded.code
+    self.code.emulate_failure.restype = c_char_p
+    self.code.emulate_extents.argtypes = [c_long, c_void_p, c_void_p]
+    self.code.emulate_seed(c_uint(device.seed))
+    self.kernels = sources.parameters(source, device.language)
+    self.functions: dict[str, Function] = {}
+
+  def __getitem__(self, name: str) -> Function:
+    if name not in self.functions:
+      self.functions[name] = Function(self, name, self.kernels[name])
+    return self.functions[name]
+
+
+class Sequence:
+  """Calls, bound to memory anew on each run."""
+
+  def __init__(self, device: Emulation, calls: Many[Call]):
+    self.device, self.calls = device, list(calls)
+    self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
+    self.word = np.zeros(1, np.int64)
+    self.queues: dict[int, list[int]] = {}  # the numbers of the calls of each
+    for n, call in enumerate(self.calls):
+      self.queues.setdefault(call.queue, []).append(n)
+      name, takes = call.name or call.function.name, call.function.pointers
+      if len(call.args) != takes:
+        raise DeviceError(f"{name} takes {takes} buffers, and is called with {len(call.args)}")
+      if not all(0 <= w < n for w in call.waits):
+        raise DeviceError(
+          f"{name} is call {n}: it cannot wait for {', '.join(map(str, call.waits))}, but for earlier ones"
+        )
+
+  def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
+    """Launches everything with `handles[i]` in slot i and returns 0; `error` tells the error word.
+
+    DeviceError, which names the kernel, where a launch failed. done: gets a 0, too, once everything has run.
+    """
+    blocks = [self.device.own(h) for h in handles[: self.nslots]]
+    if self.device.delay:
+      self._run_queues(blocks)
+    else:
+      for n in self._order():
+        self._launch(self.calls[n], blocks)
+    if done is not None:
+      done.append(0)
+    return 0
+
+  def error(self) -> int:
+    """The error word of the runs since it was asked for last: 0 when all went well."""
+    word = int(self.word[0])
+    self.word[0] = 0
+    return word
+
+  def profile(self, handles: Many[Memory]) -> list[float]:
+    """Like `run`, one call after another; the seconds that each took."""
+    return self.timed(handles)[1]
+
+  def timed(self, handles: Many[Memory]) -> tuple[int, list[float]]:
+    """Both: (error word, seconds)."""
+    blocks, seconds = [self.device.own(h) for h in handles[: self.nslots]], []
+    for call in self.calls:
+      begun = time.perf_counter()
+      self._launch(call, blocks)
+      seconds.append(time.perf_counter() - begun)
+    return self.error(), seconds
+
+  def _order(self) -> Iterator[int]:
+    """The numbers of the calls: each after those before it in its queue and those that it waits for, otherwise by chance."""
+    left = {queue: deque(numbers) for queue, numbers in self.queues.items()}
+    ended: set[int] = set()
+    while left:
+      ready = [q for q, numbers in left.items() if ended.issuperset(self.calls[numbers[0]].waits)]
+      queue = self.device.random.choice(ready)
+      n = left[queue].popleft()
+      if not left[queue]:
+        del left[queue]
+      yield n
+      ended.add(n)
+
+  def _run_queues(self, blocks: list[Memory]) -> None:
+    """Every queue on a thread, which sleeps before each call."""
+    ended = [threading.Event() for _ in self.calls]
+    failures: list[BaseException] = []
+
+    def work(numbers: list[int], chance: random.Random) -> None:
+      for n in numbers:
+        for w in self.calls[n].waits:
+          ended[w].wait()
+        time.sleep(chance.uniform(0, self.device.delay))
+        try:
+          if not failures:
+            self._launch(self.calls[n], blocks)
+        except BaseException as e:
+          failures.append(e)
+        ended[n].set()  # whatever happened: others wait for it
+
+    chances = [random.Random(self.device.random.random()) for _ in self.queues]
+    threads = [threading.Thread(target=work, args=p) for p in zip(self.queues.values(), chances)]
+    for t in threads:
+      t.start()
+    for t in threads:
+      t.join()
+    if failures:
+      raise failures[0]
+
+  def _launch(self, call: Call, blocks: list[Memory]) -> None:
+    function, pointers, values = call.function, iter(call.args), []
+    used: dict[int, Memory] = {}
+    slot = offset = 0
+    for p in function.parameters:
+      if not p.is_pointer:  # OpenCL: the offset of the pointer before it
+        values.append(offset)
+        continue
+      slot, offset = next(pointers)
+      if slot < 0:
+        values.append(self.word.ctypes.data)
+        continue
+      used[slot] = blocks[slot]
+      separate = self.device.language == "CL" and p.name.endswith("_")
+      values.append(blocks[slot].address + (0 if separate else offset))
+    groups, threads = geometry(call, self.device.info)
+    held = (c_longlong * len(values))(*values)
+    where = (c_void_p * len(values))(
+      *range(ctypes.addressof(held), ctypes.addressof(held) + 8 * len(values), 8)
+    )
+    code = function.library.code
+    with _lock:
+      if self.device.check:
+        starts = (c_void_p * len(used))(*(b.address for b in used.values()))
+        sizes = (c_long * len(used))(*(b.nbytes for b in used.values()))
+        code.emulate_extents(len(used), starts, sizes)
+      function.launch((c_uint * 3)(groups, 1, 1), (c_uint * 3)(threads, 1, 1), where)
+      failure = code.emulate_failure().decode(errors="replace")
+    if failure:
+      raise DeviceError(f"{call.name + ', ' if call.name else ''}emulated {self.device.language}: {failure}")
+    for block in used.values():
+      if not block.is_whole():
+        raise DeviceError(
+          f"{call.name or function.name} wrote outside of its memory, a block of {block.nbytes:,} bytes"
+        )
+
+
+# One launch at a time in a process: a library's fibers and shared memory are its own, and devices may share a library.
+_lock = threading.Lock()
+
+
+def _in_child() -> None:
+  """After a fork: whoever held the lock in the parent does not exist here."""
+  global _lock
+  _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
