@@ -90,7 +90,9 @@ def find(cc: str = "", cache: Cache | None = None, language: str = "c") -> Compi
   if cc:
     found = _ask(shlex.split(cc), cache, language)
     if not found:
-      raise DeviceError(f"CC={cc}: there is no such {language.upper()} compiler, or it cannot compile for this machine")
+      raise DeviceError(
+        f"CC={cc}: there is no such {language.upper()} compiler, or it cannot compile for this machine"
+      )
     return found
   for command in ["cc", "gcc", "clang"] if language == "c" else ["c++", "g++", "clang++"]:
     found = _ask([command], cache, language)

@@ -15,7 +15,6 @@ import os
 import struct
 import threading
 from array import array
-from collections import deque
 from collections.abc import Sequence as Many
 from ctypes import c_char_p, c_long, c_longlong, c_size_t, c_void_p
 from typing import Any, ClassVar

@@ -19,7 +19,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_char_p, c_long, c_longlong, c_uint, c_void_p
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -295,28 +297,23 @@ class Sequence:
   def _run_queues(self, blocks: list[Memory]) -> None:
     """Every queue on a thread, which sleeps before each call."""
     ended = [threading.Event() for _ in self.calls]
-    failures: list[BaseException] = []
 
     def work(numbers: list[int], chance: random.Random) -> None:
-      for n in numbers:
-        for w in self.calls[n].waits:
-          ended[w].wait()
-        time.sleep(chance.uniform(0, self.device.delay))
-        try:
-          if not failures:
-            self._launch(self.calls[n], blocks)
-        except BaseException as e:
-          failures.append(e)
-        ended[n].set()  # whatever happened: others wait for it
+      try:
+        for n in numbers:
+          for w in self.calls[n].waits:
+            ended[w].wait()
+          time.sleep(chance.uniform(0, self.device.delay))
+          self._launch(self.calls[n], blocks)
+          ended[n].set()
+      finally:  # where a launch failed, others wait no more
+        for n in numbers:
+          ended[n].set()
 
     chances = [random.Random(self.device.random.random()) for _ in self.queues]
-    threads = [threading.Thread(target=work, args=p) for p in zip(self.queues.values(), chances)]
-    for t in threads:
-      t.start()
-    for t in threads:
-      t.join()
-    if failures:
-      raise failures[0]
+    with ThreadPoolExecutor(max(len(self.queues), 1)) as pool:
+      for done in list(map(partial(pool.submit, work), self.queues.values(), chances)):
+        done.result()
 
   def _launch(self, call: Call, blocks: list[Memory]) -> None:
     function, pointers, values = call.function, iter(call.args), []

@@ -99,7 +99,8 @@ def _call(m: re.Match[str]) -> str:
 
 
 def _launcher(name: str, params: list[Parameter]) -> str:
-  values, records = [], []
+  values: list[str] = []
+  records: list[str] = []
   for p in params:
     if p.is_argument:
       element = f"sizeof(*({p.type})0)" if p.is_pointer else "0"
