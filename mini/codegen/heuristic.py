@@ -28,6 +28,10 @@ class Machine(NamedTuple):
   rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
   l2_bytes: int = 512 << 10
   stack_bytes: int = 512 << 10
+  kind: str = "cpu"  # cpu | gpu: the family of recipes
+  group: int = 1  # most threads of a group
+  shared_bytes: int = 0  # of a group
+  units: int = 1  # groups that run at once, at least
 
   @property
   def panel_bytes(self) -> int:
@@ -56,7 +60,11 @@ class Writer(Tuning):
 def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
   """(the kernel with the recipe applied, the recipe)."""
   w = Writer(kernel)
-  if not tile(w, machine):
+  if machine.kind == "gpu":
+    from mini.codegen import gpu  # which needs what stands below
+
+    gpu.write(w, machine)
+  elif not tile(w, machine):
     stream(w, machine)
   return w.kernel, "\n".join(w.lines)
 

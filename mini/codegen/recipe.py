@@ -121,7 +121,9 @@ class Tuning:
       tail = copy(owner, {r: add(range_(name + ".rest", rest), size - rest)}, ".rest")
       if size == rest:
         return self.rewrite({owner: tail})
-      main = substitute(owner, {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
+      memo = {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)}
+      main = substitute(owner, memo, memo)  # its values keep their names
+      self.named = {name: memo.get(u, u) for name, u in self.named.items()}
       return self.rewrite({owner: uop(owner.arg.what, owner.dtype, (main, tail))})
     raise RecipeError(
       f"{n} does not divide %{name} = {size}: overlap (kernel and stage ranges) or peel (reduce ranges)"

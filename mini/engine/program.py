@@ -12,6 +12,7 @@ import numpy as np
 
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import is_loop
+from mini.codegen.threads import threads
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device, Opened
@@ -124,12 +125,15 @@ def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[i
   source, helpers = opened.render(tuned)
   name = f"{family}_{hashlib.sha1(source.encode()).hexdigest()[:10]}"
   source = source.replace("KERNEL", name)
-  return Compiled(tuned, recipe, name, source, helpers, extent(tuned), 0, guarded(tuned), *work)
+  return Compiled(tuned, recipe, name, source, helpers, extent(tuned), threads(tuned), guarded(tuned), *work)
 
 
 def machine_of(info: Info) -> Machine:
   """What recipes depend on."""
-  return Machine(info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes)
+  return Machine(
+    info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes, kind=info.kind,
+    group=info.group, shared_bytes=info.shared_bytes, units=info.units,
+  )  # fmt: skip
 
 
 def family(k: UOp) -> str:

@@ -14,7 +14,9 @@ from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.fuse import is_contraction
 
 LONG = 1 << 15  # elements per result from which a plain reduction is cut
-PARTS = 64  # the most that it is cut into
+PARTS = 64  # the most that it is cut into, ...
+PART = 1 << 14  # ... or as many of this length, up to ...
+MOST_PARTS = 1024
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 
@@ -35,7 +37,8 @@ def _split_plain(u: UOp) -> UOp:
   if length < LONG or results > 8:
     return u
   axis = next((a for a in axes if s[a] >= 16), axes[0])
-  parts = next((p for p in range(min(PARTS, s[axis]), 1, -1) if s[axis] % p == 0), 1)
+  most = min(max(PARTS, length // PART), MOST_PARTS, s[axis])
+  parts = next((p for p in range(most, 1, -1) if s[axis] % p == 0), 1)
   if parts < 4:
     return u
   cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
