@@ -72,10 +72,11 @@ MOST_GROUPS = 1 << 16
 
 def geometry(call: Call, info: Info) -> tuple[int, int]:
   """(groups, threads in each) for a launch: kernels walk their range, whatever its size, in steps of the grid."""
+  extent = max(call.extent, 1)  # no device launches nothing
   if call.group:
-    return min(call.extent, MOST_GROUPS), call.group
-  threads = min(256, info.group, 1 << (call.extent - 1).bit_length())
-  return min(-(-call.extent // threads), MOST_GROUPS), threads
+    return min(extent, MOST_GROUPS), call.group
+  threads = min(256, info.group, 1 << (extent - 1).bit_length())
+  return min(-(-extent // threads), MOST_GROUPS), threads
 
 
 class Sequence(Protocol):
