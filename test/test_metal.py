@@ -496,6 +496,29 @@ print(read(device, block)[0] == len(done) > 100)
   assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+# ---------------------------------------------------------------- tensors
+
+
+def test_tensors_on_it_give_what_numpy_gives(fake):
+  code = """
+import mini
+from mini.engine.device import KINDS, Device
+KINDS["METAL"] = KINDS["METAL"]._replace(open=lambda index: device)
+rng = np.random.default_rng(0)
+x, w = rng.standard_normal((30, 50), np.float32), rng.standard_normal((50, 20), np.float32)
+a, b = mini.Tensor(x, device="METAL"), mini.Tensor(w, device="METAL")
+e = np.exp(x @ w)
+print(np.allclose((a @ b).softmax(axis=1).numpy(), e / e.sum(1, keepdims=True), atol=1e-5))
+print(np.allclose(a.sum(axis=0).numpy(), x.sum(0), atol=1e-5))
+try:
+  a[mini.Tensor(np.array([3, 99]), device="METAL")].numpy()
+except IndexError as e:
+  print(e)
+"""
+  done = run_python(fake, code)
+  assert done.stdout == "True\nTrue\ngather: index 99 is out of bounds for an axis of size 30\n", done.stderr
+
+
 # ---------------------------------------------------------------- the fake
 
 
