@@ -13,8 +13,9 @@
 #endif
 
 // What is not the kernel's is not to be watched.
-#define CORE static __attribute__((unused, no_sanitize("thread")))
-#define EXPORT extern "C" __attribute__((visibility("default"), no_sanitize("thread")))
+#define UNWATCHED no_sanitize("thread"), no_sanitize("undefined")
+#define CORE static __attribute__((unused, UNWATCHED))
+#define EXPORT extern "C" __attribute__((visibility("default"), UNWATCHED))
 
 namespace emulate {
 
@@ -28,7 +29,7 @@ struct Context {
 };
 
 // noipa: no caller may conclude from the body which registers it leaves alone.
-__attribute__((naked, noinline, noipa, no_sanitize("thread"))) static void swap(Context *from, const Context *to) {
+__attribute__((naked, noinline, noipa, UNWATCHED)) static void swap(Context *from, const Context *to) {
   asm("push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
       "mov %rsp, (%rdi)\n mov (%rsi), %rsp\n"
       "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret");
@@ -98,7 +99,7 @@ static struct {
   unsigned nidle, nfibers;
   bool clean;  // the last launch came to its end, and left all fibers idle
   unsigned moment;  // counts barriers and groups of a launch
-  unsigned random = 1;
+  unsigned random;
   char failure[1024];
   alignas(64) char slots[MOST_THREADS / WARP][2][SLOT_BYTES];  // what the lanes of a warp show one another
 } now;
@@ -213,6 +214,8 @@ struct Shared {
   unsigned since;  // of which moment it is: of the beginning of this group, if it is this group's
 };
 
+static unsigned group_began;  // the moment
+
 #ifdef EMULATE_CHECK
 }  // namespace emulate
 #include "check.h"
@@ -220,11 +223,8 @@ namespace emulate {
 #else
 CORE void watch_begin(const Parameter *, unsigned, void **) {}
 CORE void watch_shared(const char *, void *, long, unsigned) {}
-CORE void watch_group() {}
 CORE void watch_end() {}
 #endif
-
-static unsigned group_began;
 
 // The first thread of a group that comes to a declaration fills the memory with NaNs.
 CORE void share(Shared *s, const char *name, void *array, long nbytes, unsigned element) {
@@ -239,7 +239,6 @@ CORE void share(Shared *s, const char *name, void *array, long nbytes, unsigned 
 CORE bool run_group() {
   now.ended = now.at_barrier = now.nfree = 0;
   group_began = ++now.moment;
-  watch_group();
   for (unsigned w = 0; w * WARP < now.size; w++) now.in_warp[w] = 0;
   for (unsigned t = 0; t < now.size; t++) {
     now.threads[t] = {nullptr, 0};

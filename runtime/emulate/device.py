@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_char_p, c_long, c_longlong, c_uint, c_void_p
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -312,7 +311,7 @@ class Sequence:
 
     chances = [random.Random(self.device.random.random()) for _ in self.queues]
     with ThreadPoolExecutor(max(len(self.queues), 1)) as pool:
-      for done in list(map(partial(pool.submit, work), self.queues.values(), chances)):
+      for done in [pool.submit(work, *of) for of in zip(self.queues.values(), chances)]:
         done.result()
 
   def _launch(self, call: Call, blocks: list[Memory]) -> None:

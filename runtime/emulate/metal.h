@@ -17,9 +17,24 @@ using namespace emulate::math;
 }
 template <class To, class From> static inline To as_type(From x) { return emulate::bits_as<To>(x); }
 
+// A vector in memory, at any address of an element.
+template <class T, int N> struct packed {
+  T s[N];
+  explicit packed(emulate::vector<T, N> x) {
+    for (int n = 0; n < N; n++) s[n] = x[n];
+  }
+  operator emulate::vector<T, N>() const {
+    emulate::vector<T, N> x;
+    for (int n = 0; n < N; n++) x[n] = s[n];
+    return x;
+  }
+};
+
 #define EMULATE_VECTORS(T)            \
   typedef emulate::vector<T, 2> T##2; \
-  typedef emulate::vector<T, 4> T##4;
+  typedef emulate::vector<T, 4> T##4; \
+  typedef packed<T, 2> packed_##T##2; \
+  typedef packed<T, 4> packed_##T##4;
 EMULATE_VECTORS(char)
 EMULATE_VECTORS(uchar)
 EMULATE_VECTORS(short)

@@ -3,7 +3,7 @@
 #include "types.h"
 #include "core.h"
 
-#define __kernel extern "C"
+#define __kernel static
 #define __global
 #define __local
 #define __private

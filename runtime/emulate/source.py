@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import NamedTuple
 
 from runtime import host
@@ -24,6 +25,8 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Sums of products may round once, as on devices. No runtime of C++ is needed: the C compiler's command links.
 FLAGS = ["-O1", "-std=gnu++17", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
          "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast", "-fsigned-char"]  # fmt: skip
+if sys.platform != "darwin":  # so that a kernel called `index` is not the C library's
+  FLAGS.append("-Wl,-Bsymbolic")
 # The hooks of the sanitizers are in check.h: their own runtimes are left out of the link.
 CHECK_FLAGS = ["-DEMULATE_CHECK", "-fsanitize=thread,bounds,alignment", "-nodefaultlibs"]
 LIBRARIES = ["-lm"]
@@ -105,7 +108,8 @@ def _launcher(name: str, params: list[Parameter]) -> str:
     if p.is_argument:
       element = f"sizeof(*({p.type})0)" if p.is_pointer else "0"
       values.append(f"*({p.type} *)args[{len(records)}]")
-      records.append(f'{{"{p.name}", sizeof({p.type}), alignof({p.type}), {element}}}')
+      called = p.name.removesuffix("_") if p.is_pointer else p.name  # OpenCL: a0 is a0_ and the offset a0_at
+      records.append(f'{{"{called}", sizeof({p.type}), alignof({p.type}), {element}}}')
     else:
       values.append(f"emulate::position_{p.attribute}()")
   table = ", ".join(records) or "{}"
