@@ -32,7 +32,7 @@ def batch(n: int, vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weights(shapes: dict[str, tuple[int, ...]]):
-  """(name, f32 array) of each parameter: the same in both processes."""
+  """(name, f32 array) of each parameter: the same for both."""
   rng = np.random.default_rng(0)
   for name, shape in sorted(shapes.items()):
     made = rng.standard_normal(shape, np.float32) * np.float32(0.02)
@@ -42,17 +42,19 @@ def weights(shapes: dict[str, tuple[int, ...]]):
 # ---------------------------------------------------------------- the two workers
 
 
-def ours(config, same: bool):
-  """A function that takes step n and gives its loss, and one that tells figures."""
+def ours(config, same: bool, dtype: str = "float32"):
+  """A function that takes step n and gives its loss, and one that tells figures. dtype: of the parameters."""
   from gpt2 import GPT2
 
-  from mini import Tensor, jit, nn, stats
+  from mini import Tensor, dtypes, jit, nn, stats
 
   model = GPT2(config)
+  if dtype != "float32":
+    model.to(getattr(dtypes, dtype))
   named = nn.state.get_state_dict(model)
   if same:
     for name, a in weights({name: t.shape for name, t in named.items()}):
-      named[name].assign(Tensor(a)).realize()
+      named[name].assign(Tensor(a).cast(named[name].dtype)).realize()
   Tensor.realize(*named.values())
   optimizer = nn.optim.AdamW(list(model.parameters()), lr=LR, weight_decay=0.0)
 
@@ -76,9 +78,13 @@ def ours(config, same: bool):
   return run, lambda: {"kernels": seen[0], "peak_bytes_of_tensors": seen[1]}
 
 
-def theirs(config, same: bool):
+def theirs(config, same: bool, dtype: str = "float32", device: str = "cpu", compiled: bool = False):
+  """The same of PyTorch. compiled: by torch.compile."""
   import torch
   from torch_gpt2 import loss
+
+  if compiled:
+    loss = torch.compile(loss)
 
   c = config.width
   shapes = {
@@ -96,14 +102,17 @@ def theirs(config, same: bool):
     ):
       shapes.update({f"h.{n}.{name}.weight": (i * c, o * c), f"h.{n}.{name}.bias": (o * c,)})
     shapes.update({f"h.{n}.{name}.{part}": (c,) for name in ("ln_1", "ln_2") for part in ("weight", "bias")})
+  where = {"device": device, "dtype": getattr(torch, dtype)}
   if same:
-    w = {name: torch.from_numpy(a).requires_grad_() for name, a in weights(shapes)}
+    w = {name: torch.from_numpy(a).to(**where).requires_grad_() for name, a in weights(shapes)}
   else:
-    w = {name: torch.empty(shape).normal_(0, 0.02).requires_grad_() for name, shape in shapes.items()}
+    w = {
+      name: torch.empty(shape, **where).normal_(0, 0.02).requires_grad_() for name, shape in shapes.items()
+    }
   optimizer = torch.optim.AdamW(w.values(), lr=LR, weight_decay=0.0, fused=True)
 
   def run(n: int) -> float:
-    x, y = map(torch.from_numpy, batch(n, config.vocabulary))
+    x, y = (torch.from_numpy(a).to(device) for a in batch(n, config.vocabulary))
     optimizer.zero_grad()
     value = loss(w, x, y, config.heads)
     value.backward()

@@ -192,10 +192,12 @@ def binary(nbytes: float) -> str:
   return f"{nbytes:.0f} B" if units[0] == "B" else f"{nbytes:.1f} {units[0]}"
 
 
-def scheduled(graph: UOp, inout: dict[int, int]) -> tuple[list[UOp], list[int], dict[int, int]]:
+def scheduled(
+  graph: UOp, inout: dict[int, int], gpu: bool = False
+) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
   kernels, aliases = schedule(
-    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src)))}
+    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))}
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
@@ -229,14 +231,15 @@ class Program:
       return
     self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
-    kernels, self.same, self.inplace = scheduled(self.graph, self.inout)
+    opened = Device[device]
+    self.gpu = opened.shim.info.kind == "gpu"
+    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu)
     check("schedule", kernels)
     self.launches = [nameless(k, split=True) for k in kernels]
     for n in range(len(outputs)):
       self.slots[f"out{n}"] = (inputs + n, 0)
     self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
     self.place(kernels)
-    opened = Device[device]
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
     self.sequence = opened.shim.sequence(self.calls(opened))

@@ -87,7 +87,7 @@ class View:
   def schedule(self) -> list[UOp]:
     if self.interpreted:
       return schedule_pass(graph_program(self.name, tuple(simplify(list(self.program.graph.src)))))
-    kernels, same, inplace = scheduled(self.program.graph, self.program.inout)
+    kernels, same, inplace = scheduled(self.program.graph, self.program.inout, self.program.gpu)
     outputs = [f"in{inplace[n]}" if n in inplace else f"out{n}" for n in dict.fromkeys(same)]
     names = [c.name for c in self.program.compiled]
     return [planned(self.name, kernels, outputs, {f"in{i}" for i in inplace.values()}, names)]

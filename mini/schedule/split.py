@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mini.ir.graph import alu, reduce, reshape, shape, shrink
+from mini.ir.graph import alu, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.fuse import is_contraction
 
@@ -17,32 +17,36 @@ LONG = 1 << 15  # elements per result from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into, ...
 PART = 1 << 14  # ... or as many of this length, up to ...
 MOST_PARTS = 1024
+GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 
-def split_reductions(roots: Sequence[UOp]) -> list[UOp]:
+def split_reductions(roots: Sequence[UOp], gpu: bool = False) -> list[UOp]:
+  """gpu: also sums with several results are cut, until there is something to do for each of very many threads."""
   memo: dict[UOp, UOp] = {}
   for u in toposort(*roots):
     new = rebuild(u, tuple(memo[s] for s in u.src))
     if new.op == "reduce":
-      new = _split_contraction(new) if is_contraction(new) else _split_plain(new)
+      new = _split_contraction(new) if is_contraction(new) else _split_plain(new, gpu)
     memo[u] = new
   return [memo[u] for u in roots]
 
 
-def _split_plain(u: UOp) -> UOp:
+def _split_plain(u: UOp, gpu: bool) -> UOp:
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   length, results = prod(s[a] for a in axes), prod(shape(u))
-  if length < LONG or results > 8:
-    return u
   axis = next((a for a in axes if s[a] >= 16), axes[0])
-  most = min(max(PARTS, length // PART), MOST_PARTS, s[axis])
+  if gpu:  # a group of threads adds up a row, one thread a column
+    wanted = GROUPS if len(s) - 1 in axes else GROUPS * 64
+    most = min(wanted // max(results, 1), length // 256, s[axis])
+  else:
+    most = min(max(PARTS, length // PART), MOST_PARTS, s[axis]) if length >= LONG and results <= 8 else 1
   parts = next((p for p in range(most, 1, -1) if s[axis] % p == 0), 1)
   if parts < 4:
     return u
   cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
-  inner = reduce(cut, kind, tuple(a + (a >= axis) for a in axes))  # keeps the parts
+  inner = stage(reduce(cut, kind, tuple(a + (a >= axis) for a in axes)))  # keeps the parts
   return reshape(
     reduce(reshape(inner, (*shape(u)[:axis], parts, *shape(u)[axis + 1 :])), kind, (axis,)), shape(u)
   )
