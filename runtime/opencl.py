@@ -3,9 +3,9 @@
 Who owns what: a `Memory` lends a cl_mem of the shim's heap until it dies; a `Sequence` owns a cl_kernel for each of its calls,
 with its arguments set, so that a run sets only what changed. Programs stay until the process ends.
 
-Asynchronous are `upload` of little, `copy` and `run`: they return when the command is in the queue. One in-order queue does
-everything; others only work between the beginning and the end of one run. `download`, `wait` and `error` wait. What a kernel
-found to be wrong is the error word of its sequence.
+Asynchronous are `run`, `copy` and an `upload` of little: they return when the command is in the queue. One in-order queue
+does everything; others work only between the beginning and the end of a run. `download`, `wait` and `error` wait. What a
+kernel found to be wrong is the error word of its sequence.
 
 No driver, a source that does not compile and a command that failed are a DeviceError with the name that OpenCL has for
 it; memory that cannot be had is a MemoryError, also when a driver notices at a launch. A Ctrl-C comes before a run or after
@@ -17,12 +17,16 @@ from __future__ import annotations
 import atexit
 import builtins
 import ctypes
+import glob
 import os
+import sysconfig
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence as Many
+from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_long, c_size_t, c_uint, c_ulong, c_void_p
+from dataclasses import replace
 from functools import partial
 from itertools import chain, compress
 from operator import methodcaller
@@ -35,36 +39,42 @@ from runtime import host
 from runtime.base import Cache, Call, DeviceError, Info, geometry
 from runtime.heap import COUNTERS, Counters, Heap, Memory
 
-ORDER = ("GPU", "ACCELERATOR", "CPU", "CUSTOM")  # of the devices
+ORDER = ("GPU", "ACCELERATOR", "CPU")  # of the devices; any other is last
+VENDORS = "OCL_ICD_VENDORS"  # a setting of OpenCL's loader: the drivers, or a folder that names them
+CPU_DRIVER = "pip install intel-opencl-rt intel-cmplr-lib-rt, or apt install pocl-opencl-icd"
 GPU_QUEUES = 4
+GROUPS = 4  # for each core of a CPU, at least, so that one which is done early finds more to do
 COPIED_BYTES = 1 << 20  # an upload of at most so much is copied, and does not wait for what was launched
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
-CPU_DRIVER = "apt install pocl-opencl-icd, or pip install intel-opencl-rt intel-cmplr-lib-rt"
+FORKED = (
+  "OpenCL was opened before this process was forked, and works only in the process that opened it "
+  "(start processes with multiprocessing's method 'spawn')"
+)
 
 # fmt: off
-# The functions of OpenCL 1.2 that are called: the types of their arguments. A cl..Create.. returns an object and has a pointer
-# to an error code as its last argument, all others return the code.
+# What is called of OpenCL 1.2, and the types of its arguments. A clCreate... returns an object, and has a pointer to an error
+# code as its last argument; all others return the code.
 P, N, U, B = c_void_p, c_size_t, c_uint, c_ulong
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
-  "clCreateCommandQueue":         (P, P, B, P),              # context, device, properties
-  "clCreateBuffer":               (P, B, N, P, P),           # context, flags, bytes, host pointer
-  "clCreateProgramWithSource":    (P, U, P, P, P),           # context, count, texts, lengths
-  "clCreateProgramWithBinary":    (P, U, P, P, P, P, P),     # context, count, devices, lengths, binaries, their codes
-  "clCreateKernel":               (P, c_char_p, P),
-  "clBuildProgram":               (P, U, P, c_char_p, P, P), # program, count, devices, options, callback, its data
-  "clGetProgramBuildInfo":        (P, P, U, N, P, P),        # program, device, what, bytes, value, bytes needed
+  "clCreateCommandQueue":         (P, P, B, P),                 # context, device, properties
+  "clCreateBuffer":               (P, B, N, P, P),              # context, flags, bytes, host memory
+  "clCreateProgramWithSource":    (P, U, P, P, P),              # context, count, texts, lengths
+  "clCreateProgramWithBinary":    (P, U, P, P, P, P, P),        # context, count, devices, lengths, binaries, their codes
+  "clBuildProgram":               (P, U, P, c_char_p, P, P),    # program, count, devices, options, callback, its data
+  "clGetProgramBuildInfo":        (P, P, U, N, P, P),           # program, device, what, bytes, value, bytes needed
   "clGetProgramInfo":             (P, U, N, P, P),
+  "clCreateKernel":               (P, c_char_p, P),             # program, name
   "clGetKernelWorkGroupInfo":     (P, P, U, N, P, P),
+  "clSetKernelArg":               (P, U, N, P),                 # kernel, position, bytes, value
+  "clEnqueueNDRangeKernel":       (P, P, U, P, P, P, U, P, P),  # queue, kernel, axes, offsets, sizes, groups', waits, event
+  "clEnqueueMigrateMemObjects":   (P, U, P, B, U, P, P),        # queue, count, memory, flags
+  "clEnqueueWriteBuffer":         (P, P, U, N, N, P, U, P, P),  # queue, memory, does it wait, offset, bytes, data
+  "clEnqueueReadBuffer":          (P, P, U, N, N, P, U, P, P),
+  "clEnqueueCopyBuffer":          (P, P, P, N, N, N, U, P, P),  # queue, source, target, offsets, bytes
+  "clEnqueueMarkerWithWaitList":  (P, U, P, P),                 # queue, waits, event
+  "clEnqueueBarrierWithWaitList": (P, U, P, P),
   "clGetEventInfo":               (P, U, N, P, P),
   "clGetEventProfilingInfo":      (P, U, N, P, P),
-  "clSetKernelArg":               (P, U, N, P),
-  "clEnqueueNDRangeKernel":       (P, P, U, P, P, P, U, P, P),  # queue, kernel, axes, offsets, sizes, groups, waits, event
-  "clEnqueueWriteBuffer":         (P, P, U, N, N, P, U, P, P),  # queue, memory, does it wait, offset, bytes, data, ...
-  "clEnqueueReadBuffer":          (P, P, U, N, N, P, U, P, P),
-  "clEnqueueCopyBuffer":          (P, P, P, N, N, N, U, P, P),
-  "clEnqueueMigrateMemObjects":   (P, U, P, B, U, P, P),
-  "clEnqueueMarkerWithWaitList":  (P, U, P, P),              # queue, waits, event
-  "clEnqueueBarrierWithWaitList": (P, U, P, P),
   "clFlush":                      (P,),
   "clFinish":                     (P,),
   "clReleaseMemObject":           (P,),
@@ -72,19 +82,14 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
   "clReleaseKernel":              (P,),
   "clReleaseEvent":               (P,),
 }
-PROFILING = 1 << 1              # a queue with times
-CONTENT_UNDEFINED = 1 << 1      # of memory that moves to the device
-BUILD_LOG, BINARY_SIZES, BINARIES = 0x1183, 0x1165, 0x1166
-KERNEL_GROUP_SIZE, EVENT_STATUS, EVENT_START, EVENT_END = 0x11B0, 0x11D3, 0x1282, 0x1283
-CORRECTLY_ROUNDED = 1 << 7      # of the bits that say how float32 computes
-NO_MEMORY = {-4, -5, -6, -61}   # allocation failure, out of resources, out of host memory, too large a buffer
 # fmt: on
-
-FORKED = (
-  "OpenCL was opened before this process was forked, and works only in the process that opened it "
-  "(start processes with multiprocessing's method 'spawn')"
-)
-CALL: Any = methodcaller("__call__")
+PROFILING = 1 << 1  # a queue with times
+CONTENT_UNDEFINED = 1 << 1  # of memory that moves
+BINARY_SIZES, BINARIES, BUILD_LOG, KERNEL_GROUP_SIZE = 0x1165, 0x1166, 0x1183, 0x11B0
+EVENT_STATUS, EVENT_START, EVENT_END = 0x11D3, 0x1282, 0x1283
+CORRECTLY_ROUNDED = 1 << 7  # of the bits that say how float32 computes
+NO_MEMORY = {-4, -6, -61}  # allocation failure, out of host memory, too large a buffer
+ONE_CALL: Any = methodcaller("__call__")
 
 
 def open(
@@ -101,7 +106,7 @@ def open(
     raise DeviceError(f"OpenCL needs pyopencl: pip install pyopencl ({e})") from None
   found = devices(pyopencl)
   if not found:
-    raise DeviceError(f"OpenCL has no device: install the driver of a GPU, or one for the CPU ({CPU_DRIVER})")
+    raise DeviceError(f"OpenCL has no device: install the driver of a GPU, or one for CPUs ({CPU_DRIVER})")
   if index >= len(found):
     names = ", ".join(f"{n}: {d.name.strip()}" for n, d in enumerate(found))
     raise DeviceError(f"OpenCL has no device {index}; there are {names}")
@@ -111,16 +116,35 @@ def open(
 def devices(pyopencl: Any) -> list[Any]:
   """All devices that are there, the best first."""
   found: list[Any] = []
-  try:
-    for platform in pyopencl.get_platforms():
-      try:
-        found += platform.get_devices()
-      except pyopencl.Error:  # a platform without devices, or whose driver is broken
-        pass
-  except pyopencl.Error:  # no platform
-    pass
+  with wheel_driver():
+    try:
+      platforms = pyopencl.get_platforms()
+    except pyopencl.Error:  # there is none
+      platforms = []
+  for platform in platforms:
+    try:
+      found += platform.get_devices()
+    except pyopencl.Error:  # it has none, or its driver is broken
+      pass
   kinds = [getattr(pyopencl.device_type, name) for name in ORDER]
   return sorted(found, key=lambda d: next((n for n, kind in enumerate(kinds) if d.type & kind), len(kinds)))
+
+
+@contextmanager
+def wheel_driver() -> Iterator[None]:
+  """Tells the loader of the driver in the wheel intel-opencl-rt, which registers itself nowhere, where there is no other.
+
+  The loader asks for drivers once in a process, when it is first called.
+  """
+  path = os.path.join(sysconfig.get_path("data"), "lib", "libintelocl.so")
+  if VENDORS in os.environ or glob.glob("/etc/OpenCL/vendors/*.icd") or not os.path.exists(path):
+    yield
+    return
+  os.environ[VENDORS] = path
+  try:
+    yield
+  finally:
+    del os.environ[VENDORS]
 
 
 class OpenCL:
@@ -129,35 +153,35 @@ class OpenCL:
   def __init__(self, pyopencl: Any, device: Any, queues: int, cache: Cache | None, counters: Counters | None):
     self.pid, self.cache = os.getpid(), cache
     self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
-    self.status_names = pyopencl.status_code
+    self.words = partial(pyopencl.status_code.to_string, default_format="error %d")
     self.info = describe(pyopencl, device, queues)
     self.cl = load(pyopencl)
-    # Division and sqrt may be 2.5 and 3 ulp off on a device that cannot round them correctly.
-    rounded = device.single_fp_config & CORRECTLY_ROUNDED
-    self.options = "-cl-std=CL1.2" + (" -cl-fp32-correctly-rounded-divide-sqrt" if rounded else "")
+    # On a device that cannot round them correctly, float32 division may be 2.5 ulp off, and sqrt 3.
+    rounds = device.single_fp_config & CORRECTLY_ROUNDED
+    self.options = "-cl-std=CL1.2" + (" -cl-fp32-correctly-rounded-divide-sqrt" if rounds else "")
     versions = (device.platform.version, device.name, device.version, device.driver_version)
     self.key = "\n".join(["opencl", *versions, self.options, ""])
     try:
-      self.owned = (pyopencl.Context([device]), device)
+      self.owner = pyopencl.Context([device])
     except pyopencl.Error as e:
       raise DeviceError(f"OpenCL cannot open {device.name.strip()}: {e}") from None
-    self.context, self.device = self.owned[0].int_ptr, device.int_ptr
+    self.context, self.device = self.owner.int_ptr, device.int_ptr
     self.queues = [self.queue() for _ in range(self.info.queues)]
-    self.timer = 0  # a queue that measures
+    self.timer = 0  # a queue that measures, once it is needed
     self.libraries: dict[str, Library] = {}
     self.pending: deque[tuple[int, bytes]] = deque()  # uploads under way: event, data
-    self.lock = threading.RLock()
-    self.destroyed = 0  # blocks: after each, a new one may look like it
+    self.destroyed = 0  # blocks of memory: from then on a new one may look like an old one
     name = f"OpenCL device {device.name.strip()}"
-    self.heap = Heap(name, self.info.memory_bytes, self.allocate, self.destroy, self.counters)
+    self.heap = Heap(name, self.info.memory_bytes, self.fresh, self.destroy, self.counters)
+    self.lock = threading.RLock()
     atexit.register(self.close)
     _opened.add(self)
 
   def queue(self, properties: int = 0) -> int:
-    """An in-order queue."""
+    """A new queue, which keeps the order."""
     return self.create("clCreateCommandQueue", self.context, self.device, properties)
 
-  # ---------------------------------------------------------------- errors
+  # ---------------------------------------------------------------- calls and their errors
 
   def create(self, name: str, *args: Any) -> int:
     """Calls a function that makes an object."""
@@ -171,10 +195,9 @@ class OpenCL:
     self.check(self.cl[name](*args), name, what)
 
   def check(self, code: int, name: str, what: str = "") -> None:
-    """An error unless the code is 0."""
+    """An error that names the function, and `what` it was for, unless the code is 0."""
     if code:
-      words = self.status_names.to_string(code, "error %d")
-      text = f"{what + ': ' if what else ''}{name} says {words} ({code}) on {self.info.target}"
+      text = f"{what}{what and ': '}{name} says {self.words(code)} ({code}) on {self.info.target}"
       raise MemoryError(text) if code in NO_MEMORY else DeviceError(text)
 
   def ours(self) -> None:
@@ -189,44 +212,44 @@ class OpenCL:
     self.ours()
     return self.heap.take(nbytes)
 
-  def allocate(self, nbytes: int) -> int:
+  def fresh(self, nbytes: int) -> int:
     """A cl_mem, which is moved to the device now: else some drivers find out at a launch that there is no room."""
-    block = self.create("clCreateBuffer", self.context, 0, nbytes, None)
+    block = 0
     try:
-      self.call(
-        "clEnqueueMigrateMemObjects", self.queues[0], 1, byref(P(block)), CONTENT_UNDEFINED, 0, None, None
-      )
-    except BaseException:
-      self.cl["clReleaseMemObject"](block)
-      raise
+      block = self.create("clCreateBuffer", self.context, 0, nbytes, None)
+      move = (self.queues[0], 1, byref(P(block)), CONTENT_UNDEFINED, 0, None, None)
+      self.call("clEnqueueMigrateMemObjects", *move)
+    except (DeviceError, MemoryError) as e:
+      if block:
+        self.cl["clReleaseMemObject"](block)
+      raise MemoryError(str(e)) from None
     return block
 
   def destroy(self, block: int) -> None:
-    """Gives a cl_mem back; what was launched has it until it is done."""
+    """Gives a cl_mem back. What was launched keeps it until it is done."""
     self.destroyed += 1
     self.cl["clReleaseMemObject"](block)
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
     """Copies a contiguous bytes-like object or array to the block, from byte `offset` on, after what was launched."""
     self.ours()
-    source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    source = np.ascontiguousarray(source)
+    source = np.ascontiguousarray(data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8))
     if not source.nbytes:
       return
-    target = (self.queues[0], handle.address)
     with self.lock:
       self.forget()
       if source.nbytes > COPIED_BYTES:
-        self.call(
-          "clEnqueueWriteBuffer", *target, 1, offset, source.nbytes, source.ctypes.data, 0, None, None
-        )
+        self.write(handle, True, offset, source.nbytes, source.ctypes.data, 0, None, None)
         return
       event, kept = P(), source.tobytes()
       try:
-        self.call("clEnqueueWriteBuffer", *target, 0, offset, len(kept), kept, 0, None, byref(event))
+        self.write(handle, False, offset, len(kept), kept, 0, None, byref(event))
       finally:
         if event.value:
           self.pending.append((event.value, kept))
+
+  def write(self, handle: Memory, *rest: Any) -> None:
+    self.call("clEnqueueWriteBuffer", self.queues[0], handle.address, *rest)
 
   def forget(self) -> None:
     """Lets go of the data of uploads that are done."""
@@ -234,7 +257,7 @@ class OpenCL:
     while self.pending:
       event, _ = self.pending[0]
       self.cl["clGetEventInfo"](event, EVENT_STATUS, 4, byref(status), None)
-      if status.value > 0:  # 0: complete; below: it failed
+      if status.value > 0:  # 0: it is complete; below: it failed
         break
       self.pending.popleft()
       self.cl["clReleaseEvent"](event)
@@ -243,9 +266,8 @@ class OpenCL:
     """Copies the first `nbytes` bytes from one block to another, after what was launched."""
     self.ours()
     if nbytes:
-      self.call(
-        "clEnqueueCopyBuffer", self.queues[0], source.address, target.address, 0, 0, nbytes, 0, None, None
-      )
+      blocks = (source.address, target.address)
+      self.call("clEnqueueCopyBuffer", self.queues[0], *blocks, 0, 0, nbytes, 0, None, None)
       self.call("clFlush", self.queues[0])
 
   def download(self, handle: Memory, nbytes: int, offset: int = 0) -> np.ndarray:
@@ -253,8 +275,8 @@ class OpenCL:
     self.ours()
     result = np.empty(nbytes, np.uint8)
     if nbytes:
-      to = result.ctypes.data
-      self.call("clEnqueueReadBuffer", self.queues[0], handle.address, 1, offset, nbytes, to, 0, None, None)
+      place = (self.queues[0], handle.address, True, offset, nbytes, result.ctypes.data)
+      self.call("clEnqueueReadBuffer", *place, 0, None, None)
     return result
 
   def free(self, handle: Memory) -> None:
@@ -268,7 +290,7 @@ class OpenCL:
     return self.compile_all([source])[0]
 
   def compile_all(self, sources: Many[str]) -> list[Library]:
-    """The same for several sources, each a program."""
+    """The same for several sources, each a program. One after another: drivers hold a lock while they compile."""
     self.ours()
     with self.lock:
       for source in dict.fromkeys(sources):
@@ -277,31 +299,42 @@ class OpenCL:
       return [self.libraries[s] for s in sources]
 
   def build(self, source: str) -> int:
-    """A program from its source."""
-    text = c_char_p(source.encode())
-    program = self.create("clCreateProgramWithSource", self.context, 1, byref(text), None)
+    """A program from its source, which is kept in the cache."""
+    program = self.create(
+      "clCreateProgramWithSource", self.context, 1, byref(c_char_p(source.encode())), None
+    )
     code = self.link(program)
     if code:
-      log = self.text("clGetProgramBuildInfo", program, self.device, BUILD_LOG).decode(errors="replace")
+      log = self.log(program) or self.words(code)
       self.cl["clReleaseProgram"](program)
-      raise DeviceError(self.failure(log or self.status_names.to_string(code, "error %d")))
+      raise DeviceError(self.failure(log))
     self.counters["compiles"] += 1
     if self.cache:
-      self.cache.put(self.key + source, self.binary(program))
+      size = c_size_t()
+      self.call("clGetProgramInfo", program, BINARY_SIZES, 8, byref(size), None)
+      data = ctypes.create_string_buffer(size.value)
+      self.call("clGetProgramInfo", program, BINARIES, 8, byref(P(ctypes.addressof(data))), None)
+      self.cache.put(self.key + source, data.raw)
     return program
 
   def link(self, program: int) -> int:
-    """Compiles a program for the device; the code of an error."""
+    """Makes a program ready for the device; the code of an error."""
     return self.cl["clBuildProgram"](program, 1, byref(P(self.device)), self.options.encode(), None, None)
+
+  def log(self, program: int) -> str:
+    """What the compiler said of a program."""
+    data = ctypes.create_string_buffer(1 << 16)
+    self.cl["clGetProgramBuildInfo"](program, self.device, BUILD_LOG, len(data), data, None)
+    return data.value.decode(errors="replace")
 
   def failure(self, log: str) -> str:
     """The text of an error of the compiler."""
     lines = [line for line in log.splitlines() if line.strip()]
     first = next((n for n, line in enumerate(lines) if "error" in line), 0)
-    hint = f"  this driver does not know this processor: another is had by {CPU_DRIVER}"
-    return "\n".join([f"the OpenCL compiler failed: {self.info.target} {self.options}",
-                      *("  " + line for line in lines[first : first + 8]),
-                      *([hint] if "unknown target CPU" in log else [])])  # fmt: skip
+    found = [f"the OpenCL compiler failed: {self.info.target} {self.options}", *lines[first : first + 8]]
+    if "unknown target CPU" in log:
+      found.append(f"this driver is older than this processor; for another one, {CPU_DRIVER}")
+    return "\n  ".join(found)
 
   def cached(self, source: str) -> int:
     """A program from the cache; 0 where there is none, or where the driver does not take it."""
@@ -313,52 +346,36 @@ class OpenCL:
         data = f.read()
     except OSError:  # another process has just cleared the cache
       return 0
-    kept, code, status = c_char_p(data), c_int(), c_int()
-    program = self.cl["clCreateProgramWithBinary"](self.context, 1, byref(c_void_p(self.device)), byref(c_size_t(len(data))),
-                                                   byref(kept), byref(status), byref(code))  # fmt: skip
-    if code.value or status.value or self.link(program):
+    code, state = c_int(), c_int()
+    binary = (byref(c_size_t(len(data))), byref(c_char_p(data)), byref(state))
+    program = self.cl["clCreateProgramWithBinary"](
+      self.context, 1, byref(P(self.device)), *binary, byref(code)
+    )
+    if code.value or state.value or self.link(program):
       if program:
         self.cl["clReleaseProgram"](program)
       return 0
     self.counters["disk_hits"] += 1
     return program
 
-  def binary(self, program: int) -> bytes:
-    """The compiled code of a program, for the device alone."""
-    size = c_size_t()
-    self.call("clGetProgramInfo", program, BINARY_SIZES, 8, byref(size), None)
-    data = ctypes.create_string_buffer(size.value)
-    self.call("clGetProgramInfo", program, BINARIES, 8, byref(c_void_p(ctypes.addressof(data))), None)
-    return data.raw
-
-  def text(self, name: str, *args: Any) -> bytes:
-    """What a question about an object answers, without the 0 at its end."""
-    size = c_size_t()
-    self.call(name, *args, 0, None, byref(size))
-    data = ctypes.create_string_buffer(size.value + 1)
-    self.call(name, *args, size.value, data, None)
-    return data.value
-
   # ---------------------------------------------------------------- running
 
   def sequence(self, calls: Many[Call]) -> Sequence:
-    """Calls that `run` puts in the queues at once."""
+    """Calls that `run` puts into the queues at once."""
     self.ours()
     return Sequence(self, calls)
 
   def wait(self) -> None:
     """Returns when all that was launched has run; DeviceError when it failed."""
     self.ours()
-    for queue in self.queues:
-      self.call("clFinish", queue)
+    self.call("clFinish", self.queues[0])
     with self.lock:
       self.forget()
 
   def close(self) -> None:
     """Waits, as a driver may crash when its process ends under it. Everything else ends with the process."""
     if os.getpid() == self.pid:
-      for queue in self.queues:
-        self.cl["clFinish"](queue)
+      self.cl["clFinish"](self.queues[0])
 
 
 class Library:
@@ -377,87 +394,86 @@ class Sequence:
   """Calls in order, each with a kernel whose arguments are set. Two threads may run one; the second waits."""
 
   def __init__(self, device: OpenCL, calls: Many[Call]):
-    self.device, self.calls, self.kernels = device, list(calls), []
-    self.patches: dict[
-      int, list[tuple[int, int]]
-    ] = {}  # slot -> the arguments that it fills: kernel, position
-    self.bound: dict[int, int] = {}  # slot -> the cl_mem that they are set to
-    self.destroyed = 0  # blocks of the heap when that was so
-    self.word: Memory | None = None
+    self.device, self.calls = device, list(calls)
+    self.kernels: list[int] = []
+    self.patches: dict[int, list[tuple[int, int]]] = {}  # slot -> (kernel, position) of what it fills
+    self.bound: dict[int, int] = {}  # slot -> the cl_mem that these are set to ...
+    self.destroyed = 0  # ... when so many blocks of the device had been destroyed
+    self.word: Memory | None = None  # where kernels store what was wrong
     self.asked = True  # for the error word, since the last run
-    # the sizes of each launch: global, local
-    self.sizes = (c_size_t * (2 * len(self.calls)))()
-    self.events = (c_void_p * (3 * device.info.queues + len(self.calls)))()
+    self.sizes = (c_size_t * (2 * len(self.calls)))()  # of each launch: threads in all, threads in a group
+    # The call's; then, for a run, that of queue 0 before it, and those of the other queues after it.
+    self.events = (P * (len(self.calls) + device.info.queues))()
     for n, call in enumerate(self.calls):
-      self.kernels.append(self.prepare(n, call))
+      self.prepare(n, call)
     self.commands = self.arrange()
-    self.last = [*(0 for _ in self.commands), 1]
+    self.only_last = [0] * len(self.commands) + [1]
 
-  def prepare(self, n: int, call: Call) -> int:
-    """The kernel of a call, with the arguments that stay."""
-    device = self.device
+  def prepare(self, n: int, call: Call) -> None:
+    """Makes the kernel of a call, with its size and the arguments that stay."""
+    device, size = self.device, c_size_t()
     kernel = device.create("clCreateKernel", *call.function)
-    size = c_size_t()
+    self.kernels.append(kernel)
     device.call("clGetKernelWorkGroupInfo", kernel, device.device, KERNEL_GROUP_SIZE, 8, byref(size), None)
-    groups, threads = geometry(call, device.info)
+    groups, threads = geometry(call, spread(call.extent, device.info))
     if threads > size.value and call.group:
-      raise DeviceError(
-        f"{call.name}: it needs {threads} threads in a group, and {device.info.target} can give it {size.value}"
-      )
+      can = f"{device.info.target} can give it {size.value}"
+      raise DeviceError(f"{call.name}: the kernel needs {threads} threads in a group, and {can}")
     threads = min(threads, size.value)
     self.sizes[2 * n : 2 * n + 2] = [groups * threads, threads]
     position = 0
     for slot, offset in call.args:
-      if slot < 0:
-        if self.word is None:
-          self.word = device.alloc(8)
-          device.upload(self.word, bytes(8))
-        device.call("clSetKernelArg", kernel, position, 8, byref(c_void_p(self.word.address)), what=call.name)
-        position += 1
-      else:
+      if slot >= 0:
         self.patches.setdefault(slot, []).append((kernel, position))
         device.call("clSetKernelArg", kernel, position + 1, 8, byref(c_long(offset)), what=call.name)
         position += 2
-    return kernel
+      else:
+        if self.word is None:
+          self.word = device.alloc(8)
+          device.upload(self.word, bytes(8))
+        device.call("clSetKernelArg", kernel, position, 8, byref(P(self.word.address)), what=call.name)
+        position += 1
 
   def arrange(self) -> list[Any]:
-    """The commands of a run. An event is a place in `events` that one command fills, and that others wait for."""
+    """The commands of a run. A queue waits for another by an event: one command fills its place, others read it there."""
     cl, queues, count = self.device.cl, self.device.queues, len(self.calls)
-    at = ctypes.addressof(self.events)
+    events = ctypes.addressof(self.events)
     commands: list[Any] = []
 
     def signal(n: int, queue: int) -> None:
-      """Event n comes when all that the queue has is done."""
-      commands.append(partial(cl["clEnqueueMarkerWithWaitList"], queue, 0, None, at + 8 * n))
+      """Event n comes when all that is in the queue is done."""
+      commands.append(partial(cl["clEnqueueMarkerWithWaitList"], queue, 0, None, events + 8 * n))
       commands.append(partial(cl["clFlush"], queue))
 
-    def await_(n: int, queue: int) -> None:
-      commands.append(partial(cl["clEnqueueBarrierWithWaitList"], queue, 1, at + 8 * n, None))
+    def wait(n: int, queue: int) -> None:
+      """What comes next in the queue waits for event n."""
+      commands.append(partial(cl["clEnqueueBarrierWithWaitList"], queue, 1, events + 8 * n, None))
 
     where = [call.queue % len(queues) for call in self.calls]
+    across = [[w for w in call.waits if where[w] != where[n]] for n, call in enumerate(self.calls)]
+    awaited = {w for waits in across for w in waits}
     others = sorted(set(where) - {0})
-    awaited = {w for n, call in enumerate(self.calls) for w in call.waits if where[w] != where[n]}
     if others:
       signal(count, queues[0])
     for q in others:
-      await_(count, queues[q])
-    for n, call in enumerate(self.calls):
-      for w in call.waits:
-        if where[w] != where[n]:
-          await_(w, queues[where[n]])
-      commands.append(self.launch(n, queues[where[n]]))
+      wait(count, queues[q])
+    for n, q in enumerate(where):
+      for w in across[n]:
+        wait(w, queues[q])
+      commands.append(self.launch(n, queues[q]))
       if n in awaited:
-        signal(n, queues[where[n]])
+        signal(n, queues[q])
     for q in others:
       signal(count + q, queues[q])
-      await_(count + q, queues[0])
+      wait(count + q, queues[0])
     commands.append(partial(cl["clFlush"], queues[0]))
     return commands
 
   def launch(self, n: int, queue: int, event: Any = None) -> Any:
-    at = ctypes.addressof(self.sizes) + 16 * n
-    function = self.device.cl["clEnqueueNDRangeKernel"]
-    return partial(function, queue, self.kernels[n], 1, None, at, at + 8, 0, None, event)
+    """The command of a call."""
+    sizes = ctypes.addressof(self.sizes) + 16 * n
+    enqueue = self.device.cl["clEnqueueNDRangeKernel"]
+    return partial(enqueue, queue, self.kernels[n], 1, None, sizes, sizes + 8, 0, None, event)
 
   def bind(self, handles: Many[Memory]) -> None:
     """Sets the arguments that are not what they were."""
@@ -469,9 +485,9 @@ class Sequence:
       block = handles[slot].address
       if self.bound.get(slot) != block:
         self.bound.pop(slot, None)
-        value = c_void_p(block)
+        value = byref(P(block))
         for kernel, position in places:
-          device.call("clSetKernelArg", kernel, position, 8, byref(value))
+          device.call("clSetKernelArg", kernel, position, 8, value)
         self.bound[slot] = block
 
   def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
@@ -480,15 +496,16 @@ class Sequence:
     done: gets a 0, too. After a Ctrl-C it tells whether everything was launched, or nothing.
     """
     device = self.device
-    codes: list[int] = []
-    done = [] if done is None else done
     device.ours()
+    done = [] if done is None else done
+    codes: list[int] = []
     with device.lock:
       self.bind(handles)
       self.asked = False
       try:
-        # one call into C, which ends with the 0: no signal in between
-        done.extend(compress(chain(map(codes.append, map(CALL, self.commands)), (0,)), self.last))
+        # one call into C, of which only the 0 at the end is kept: no signal in between
+        launched: Any = chain(map(codes.append, map(ONE_CALL, self.commands)), (0,))
+        done.extend(compress(launched, self.only_last))
       finally:
         self.release()
     if any(codes):
@@ -501,22 +518,20 @@ class Sequence:
       deque(map(self.device.cl["clReleaseEvent"], filter(None, self.events)), maxlen=0)
       ctypes.memset(self.events, 0, ctypes.sizeof(self.events))
 
-  def explain(self, codes: Iterable[int]) -> None:
+  def explain(self, codes: list[int]) -> None:
     """Raises the first error of a run."""
     code, command = next((code, command) for code, command in zip(codes, self.commands) if code)
-    kernels = dict(zip(self.kernels, self.calls))
-    call = kernels.get(command.args[1])
-    self.device.check(code, command.func.__name__, call.name if call else "")
+    names = {kernel: call.name for kernel, call in zip(self.kernels, self.calls)}
+    self.device.check(code, command.func.__name__, names.get(command.args[1], ""))
 
   def error(self) -> int:
     """Waits; the error word of the runs since it was asked for last, 0 when all went well."""
     if self.word is None or self.asked:
       return 0
-    device = self.device
-    with device.lock:
-      word = int(device.download(self.word, 8).view(np.int64)[0])
+    with self.device.lock:
+      word = int(self.device.download(self.word, 8).view(np.int64)[0])
       if word:
-        device.upload(self.word, bytes(8))
+        self.device.upload(self.word, bytes(8))
       self.asked = True
     return word
 
@@ -526,50 +541,52 @@ class Sequence:
 
   def timed(self, handles: Many[Memory]) -> tuple[int, list[float]]:
     """Both: (error word, seconds)."""
-    device = self.device
-    seconds: list[float] = []
+    device, seconds = self.device, []
     device.ours()
     with device.lock:
       device.wait()
       device.timer = device.timer or device.queue(PROFILING)
       self.bind(handles)
       self.asked = False
-      event, begun, ended = c_void_p(), c_ulong(), c_ulong()
       for n, call in enumerate(self.calls):
-        device.check(self.launch(n, device.timer, byref(event))(), "clEnqueueNDRangeKernel", call.name)
-        try:
-          device.call("clFinish", device.timer, what=call.name)
-          device.call("clGetEventProfilingInfo", event, EVENT_START, 8, byref(begun), None)
-          device.call("clGetEventProfilingInfo", event, EVENT_END, 8, byref(ended), None)
-        finally:
-          device.cl["clReleaseEvent"](event)
-        seconds.append((ended.value - begun.value) * 1e-9)
+        seconds.append(self.measure(n, call.name))
     return self.error(), seconds
 
+  def measure(self, n: int, name: str) -> float:
+    """Runs one call; the seconds that it took."""
+    device, event, times = self.device, P(), [c_ulong(), c_ulong()]
+    device.check(self.launch(n, device.timer, byref(event))(), "clEnqueueNDRangeKernel", name)
+    try:
+      device.call("clFinish", device.timer, what=name)
+      for what, time in zip((EVENT_START, EVENT_END), times):
+        device.call("clGetEventProfilingInfo", event, what, 8, byref(time), None, what=name)
+    finally:
+      device.cl["clReleaseEvent"](event)
+    return (times[1].value - times[0].value) * 1e-9
+
   def __del__(self) -> None:
-    if self.device.pid == os.getpid():
+    if os.getpid() == self.device.pid:
       for kernel in self.kernels:
         self.device.cl["clReleaseKernel"](kernel)
 
 
 def describe(pyopencl: Any, device: Any, queues: int) -> Info:
-  """What a device is. Of a GPU OpenCL does not tell how many registers it has."""
+  """What a device is. OpenCL does not tell how many registers a GPU has."""
   cpu = bool(device.type & pyopencl.device_type.CPU)
-  dtypes = frozenset(DTYPES.split()) - (set() if device.double_fp_config else {"float64"})
-  l1, l2 = host.cache_bytes() if cpu else (device.local_mem_size, device.global_mem_cache_size)
-  lanes = device.native_vector_width_float if cpu else 4
-  memory = min(device.global_mem_size, host.available_memory()) if cpu else device.global_mem_size
+  # A driver that makes vectors of work-items itself prefers scalars.
+  lanes = max(4, device.preferred_vector_width_float if cpu else 0)
+  l1_bytes, l2_bytes = host.cache_bytes() if cpu else (device.local_mem_size, device.global_mem_cache_size)
   return Info(
-    "CL",
-    f"{device.name.strip()} ({device.platform.name.strip()}, {device.driver_version.strip()})",
-    lanes=max(lanes, 4),
-    registers=32 if lanes > 8 or not cpu else 16,
+    name="CL",
+    target=f"{device.name.strip()} ({device.platform.name.strip()}, {device.driver_version.strip()})",
+    lanes=lanes,
+    registers=16 if cpu and lanes <= 8 else 32,
     threads=device.max_compute_units,
-    l1_bytes=l1,
-    l2_bytes=l2,
+    l1_bytes=l1_bytes,
+    l2_bytes=l2_bytes,
     stack_bytes=(64 if cpu else 4) << 10,
-    memory_bytes=memory,
-    dtypes=dtypes,
+    memory_bytes=min(device.global_mem_size, host.available_memory()) if cpu else device.global_mem_size,
+    dtypes=frozenset(DTYPES.split()) - (set() if device.double_fp_config else {"float64"}),
     kind="cpu" if cpu else "gpu",
     group=device.max_work_group_size,
     shared_bytes=device.local_mem_size,
@@ -578,12 +595,18 @@ def describe(pyopencl: Any, device: Any, queues: int) -> Info:
   )
 
 
+def spread(extent: int, info: Info) -> Info:
+  """The device, with groups so small that every core of a CPU gets some: a core runs a group by itself."""
+  most = max(1, extent // (GROUPS * info.units))
+  return replace(info, group=min(info.group, 1 << most.bit_length() - 1)) if info.kind == "cpu" else info
+
+
 def load(pyopencl: Any) -> dict[str, Any]:
-  """The functions of the library that pyopencl was linked with."""
+  """The functions of the library that pyopencl is linked with."""
   library, functions = ctypes.CDLL(pyopencl._cl.__file__), {}
   for name, args in FUNCTIONS.items():
     functions[name] = f = getattr(library, name)
-    f.restype, f.argtypes = c_void_p if name.startswith("clCreate") else c_int, args
+    f.restype, f.argtypes = P if name.startswith("clCreate") else c_int, args
   return functions
 
 
@@ -591,10 +614,9 @@ _opened: WeakSet[OpenCL] = WeakSet()
 
 
 def _in_child() -> None:
-  """After a fork: what the parent opened must not be closed here, as the driver's threads are not."""
+  """After a fork: a context must not be closed here, where the threads of its driver are not."""
   for device in _opened:
-    for kept in device.owned:
-      ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(device.owner))
 
 
 os.register_at_fork(after_in_child=_in_child)
