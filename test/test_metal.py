@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import deque
 
 import numpy as np
 import pytest
@@ -376,6 +377,14 @@ def test_a_barrier_serves_all_that_comes_after_it(device, lib):
   assert s.timed(blocks)[0] == 0
 
 
+def test_a_call_may_wait_for_one_that_is_not_the_last(device, lib):
+  twice, bump = lib["twice"], lib["bump"]
+  s = device.sequence([call(twice, 1, 0), call(bump, 3, queue=1), call(twice, 2, 1, queue=2, waits=(0,))])
+  blocks = [filled(device, np.array([n], np.int32)) for n in (5, 0, 0, 0)]
+  s.run(blocks)
+  assert [int(read(device, b)[0]) for b in blocks] == [5, 11, 23, 1]
+
+
 @pytest.mark.parametrize("waits", [((), (), (1,)), ((), (0,), ())])
 def test_without_an_edge_that_no_other_implies_the_result_is_wrong(device, lib, waits):
   s, blocks = chain(device, lib, *waits)
@@ -494,6 +503,22 @@ print(read(device, block)[0] == len(done) > 100)
 """
   done = run_python(fake, code)
   assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_what_control_c_left_uncommitted_nobody_waits_for(device, lib):
+  class Interrupted(deque):
+    def append(self, item):
+      super().append(item)
+      raise KeyboardInterrupt
+
+  block, s, done = filled(device, np.zeros(1, np.int32)), device.sequence([call(lib["bump"], 0)]), []
+  device.flight = Interrupted()
+  with pytest.raises(KeyboardInterrupt):
+    s.run([block], done)
+  device.flight = deque(device.flight)
+  assert read(device, block)[0] == 0 == len(done)
+  s.run([block], done)
+  assert read(device, block)[0] == 1 == len(done)
 
 
 # ---------------------------------------------------------------- tensors
