@@ -118,8 +118,9 @@ class Maker:
       self.pool.append(t)
 
 
-def random_recipe(rng: random.Random, k: UOp) -> tuple[UOp, list[str]]:
-  """Random steps; those that do not apply are refused, the others must keep the kernel's meaning."""
+def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp, list[str]]:
+  """Random steps; those that do not apply are refused, the others must keep the kernel's meaning. groups: with threads
+  that share memory, which only GPUs have."""
   t, done = Tuning(k), []
 
   def attempt(line: str) -> None:
@@ -131,7 +132,8 @@ def random_recipe(rng: random.Random, k: UOp) -> tuple[UOp, list[str]]:
     except (MiniError, ValueError):
       t.kernel, t.named = saved
 
-  for n in range(rng.randrange(6)):
+  kinds = ["vec", "unroll", "par"] + ["local"] * 6 * groups
+  for n in range(rng.randrange(6) + 6 * groups):
     rs = all_ranges(t.kernel)
     if not rs:
       break
@@ -140,7 +142,7 @@ def random_recipe(rng: random.Random, k: UOp) -> tuple[UOp, list[str]]:
     if kind < 2:
       attempt(f"split {r} {rng.choice([2, 3, 4])} -> {r}o{n}, {r}i{n} {rng.choice(['overlap', 'peel'])}")
     elif kind == 2:
-      attempt(f"{rng.choice(['vec', 'unroll', 'par'])} {r}")
+      attempt(f"{rng.choice(kinds)} {r}")
     elif kind == 3:
       attempt("order " + " ".join(rname(x) for x in rng.sample(rs, len(rs))))
     elif kind == 4 and len(rs) > 1:
@@ -151,9 +153,8 @@ def random_recipe(rng: random.Random, k: UOp) -> tuple[UOp, list[str]]:
       value = t.named[name]
       mine = [x for x in rs if x in value.free]
       if mine and value.op != "stage" and value in toposort(t.kernel):
-        attempt(
-          f"stage {name[1:]} over ({', '.join(rname(x) for x in rng.sample(mine, rng.randint(1, len(mine))))}) stack"
-        )
+        over = ", ".join(rname(x) for x in rng.sample(mine, rng.randint(1, len(mine))))
+        attempt(f"stage {name[1:]} over ({over}) {rng.choice(['stack', 'shared']) if groups else 'stack'}")
   return t.kernel, done
 
 
@@ -187,7 +188,7 @@ def disagreement(seed: int) -> str | None:
           if recipes == "none"
           else write_recipe(k, Machine())
           if recipes == "heuristic"
-          else random_recipe(rng, k)
+          else random_recipe(rng, k, groups=seed % 2 == 0)
         )
         notes += [str(lines), kernel_text(tuned)]
         verify(tuned)

@@ -15,7 +15,6 @@ from fuzz_graph import program as random_program
 from fuzz_graph import random_recipe
 
 from mini import __main__ as command
-from mini.codegen.threads import threads
 from mini.engine.launch import interface, interpret
 from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
@@ -58,7 +57,6 @@ def test_golden_source_computes_what_the_kernel_means(dev):
   for path in golden.programs():
     if not golden.source(path, dev).startswith(golden.COMMENT):
       kernels.update(golden.kernels_in(path))
-  kernels = {name: k for name, k in kernels.items() if not threads(k)}
   emulated = golden.Emulated(render_for(dev, kernels), dev)
   for k, seed, count in product(kernels.values(), range(3), (1, 3)):
     data = golden.random_inputs(k, seed, laced="cast" not in k.arg.what)

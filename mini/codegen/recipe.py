@@ -41,6 +41,7 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
+from mini.ir.verify import may_race
 from mini.types import MiniError
 
 
@@ -157,6 +158,8 @@ class Tuning:
     if kind == "local" and self.owner(r).op == "stage" and not is_shared(self.owner(r)):
       raise RecipeError(f"%{name} fills memory of one thread: stage it in shared memory")
     self.rewrite({r: range_(name, rsize(r), kind)})
+    if kind == "local" and any(may_race(s, self.range(name)) for s in stores(self.kernel)):
+      raise RecipeError(f"threads that differ in %{name} may store to one address")
     if threads(self.kernel) > MOST_THREADS:
       raise RecipeError(f"that makes {threads(self.kernel)} threads a group; at most {MOST_THREADS}")
 

@@ -103,9 +103,13 @@ def barriers(kernel: UOp, lines: list[Line], warp: int) -> list[Line]:
       return line.node if is_shared(line.node) else None
     if line.op == "store" and line.node.src[0] in both and idle(kernel, line.node):
       return line.node.src[0]
-    return line.node if line.op == "fold" and exchanged(kernel, line.node, warp) else None
+    # two rounds use two memories: between the reads of the first and its next write stands the second's barrier
+    return line.node if line.op == "fold" and len(exchanged(kernel, line.node, warp)) % 2 else None
 
-  return _Barriers(reads, writes).walk(lines, set(), set())[0]
+  def meets(line: Line) -> bool:
+    return line.op == "fold" and bool(exchanged(kernel, line.node, warp))
+
+  return _Barriers(reads, writes, meets).walk(lines, set(), set())[0]
 
 
 def is_shared(u: UOp) -> bool:
@@ -115,8 +119,13 @@ def is_shared(u: UOp) -> bool:
 class _Barriers:
   """One walk over the lines. `read` and `written`: the memory that was since the last barrier."""
 
-  def __init__(self, reads: Callable[[Line], UOp | None], writes: Callable[[Line], UOp | None]):
-    self.reads, self.writes = reads, writes
+  def __init__(
+    self,
+    reads: Callable[[Line], UOp | None],
+    writes: Callable[[Line], UOp | None],
+    meets: Callable[[Line], bool],
+  ):
+    self.reads, self.writes, self.meets = reads, writes, meets
 
   def walk(
     self, lines: list[Line], read: set[UOp], written: set[UOp]
@@ -154,10 +163,11 @@ class _Barriers:
     if (m := self.reads(line)) is not None:
       return read | {m}, written
     m = self.writes(line)
+    if self.meets(line):  # a fold waits between its writing and its reading
+      return ({m} if m else set()), set()
     if m is None or m.op == "param":  # of a parameter, each round has cells of its own
       return read, written
-    # a fold waits between its writing and its reading
-    return ({m}, set()) if line.op == "fold" else (read, written | {m})
+    return read, written | {m}
 
 
 def _length(lines: list[Line], n: int) -> int:

@@ -289,18 +289,26 @@ def _check_shared(kernel: UOp) -> None:
       raise VerifyError(s, f"%{target.arg[0]} is read at another index than it is written")
     if mine and (s.arg or not is_injective(index, memory_shape(target), ranges)):
       raise VerifyError(s, f"%{target.arg[0]} is read and written, but two iterations may share a cell")
-    parallel = tuple(r for r in ranges if rkind(r) in ("par", "local"))
-    if s.arg and parallel and not all(_splits(index, memory_shape(target), r) for r in parallel):
-      raise VerifyError(s, f"threads accumulate into the same cell of %{target.arg[0]}")
+    for r in ranges:
+      if rkind(r) in ("par", "local") and may_race(s, r):
+        does = "accumulate into" if s.arg else "write to"
+        raise VerifyError(s, f"threads {does} the same cell of %{target.arg[0]}")
 
 
-def _splits(index: tuple[UOp, ...], s: tuple[int, ...], r: UOp) -> bool:
-  """Do different values of r always give different cells, whatever the other ranges and the data are?"""
-  plain = [(i, n) for i, n in zip(index, s) if not carries_value(i)]
+def may_race(s: UOp, r: UOp) -> bool:
+  """May threads that differ in r store to one cell, where it matters which comes first?
+
+  Only where a store accumulates or, in a group, where data say which cell. Elsewhere what two threads store to one cell is
+  the same: a split that overlaps computes it twice.
+  """
+  target, index, _ = access(s)
+  if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in index)):
+    return False
+  plain = [(i, n) for i, n in zip(index, memory_shape(target)) if not carries_value(i)]
   flat = const(0)  # a range that reshape spread over several axes comes together again
   for i, n in plain:
     flat = add(mul(flat, n), i)
-  return any(_apart(i, r) for i in [flat, *(i for i, _ in plain)])
+  return not any(_apart(i, r) or is_injective((i,), (1,), (r,)) for i in [flat, *(i for i, _ in plain)])
 
 
 def _apart(index: UOp, r: UOp) -> bool:

@@ -16,7 +16,7 @@ from math import prod
 
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges, sort_lanes, values_in
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, shuffled, threads
-from mini.ir.kernel import access, all_ranges, carries_value, is_inline, stage_index, written
+from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (
   TRUE,
@@ -33,7 +33,7 @@ from mini.ir.uop import (
   substitute,
   toposort,  # fmt: skip
 )
-from mini.render.spelling import Language, RenderError, held
+from mini.render.spelling import Language, RenderError, Wide, held
 from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
@@ -69,7 +69,7 @@ class Renderer:
     self.depth = 1
     self.spelling = lang.spelling()
     self.helpers = self.spelling.helpers
-    self.index = lang.types[dtypes.index]
+    self.index = lang.small_index if lang.small_index and fits_int(kernel) else lang.types[dtypes.index]
     self.threads = threads(kernel)
     self.lines = linearize(kernel)
     self.warp = 1
@@ -391,6 +391,8 @@ class Renderer:
     u, op = line.node, line.op
     ls = line_lanes(line)
     v = vector(ls)
+    if v is not None and op in ("load", "store") and self.moves_wide(line, v, env):
+      return
     for c in self.chunks(v):
       e = {**env, v: c} if v is not None else env
       w = self.lang.width if v is not None else 1
@@ -422,6 +424,52 @@ class Renderer:
           self.check(access(u)[1], access(u)[2], u.src[0], e)
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
+
+  def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
+    """Loads or stores several elements at once, where lanes are scalars, v runs along memory, and it is worth it."""
+    u = line.node
+    target, index, gate = (u, stage_index(u), TRUE) if u.op == "stage" else access(u)
+    if self.lang.width > 1 or v in gate.free or (u.op == "store" and u.arg) or any(map(carries_value, index)):
+      return False
+    space = target.arg.what if target.op == "stage" else "param"
+    p, flat = self.memory(target, index)
+    d = self.element(target)
+    wide = next((w for w in self.lang.wide.get(d, ()) if rsize(v) % w.lanes == 0), None)
+    if wide is None or space not in self.lang.address or self.stride(flat, v) != 1:
+      return False
+    if space != "param" and not is_multiple(flat, v, wide.lanes):
+      return False  # its address is known, and would be found not to be aligned each time
+    for text in (wide.load, wide.store, wide.get, wide.put):
+      self.spelling.need(text)
+    for c in range(0, rsize(v), wide.lanes):
+      part = [{**env, v: c + n} for n in range(wide.lanes)]
+      at = f"{p} + {self.at(flat, part[0])}"
+      conditions = [self.at(gate, env)] if gate is not TRUE else []
+      if line.op == "load":
+        self.load_wide(u, wide, wide.load.format(p=at, S=self.lang.address[space]), part, conditions)
+        continue
+      others = idle(self.kernel, u) if u.op == "store" or is_shared(u) else 0
+      conditions += [f"!(t & {others})"] if others else []
+      value = u.src[0] if u.op == "stage" else u.src[1]
+      put = [f"x.{e} = {wide.put.format(self.ref(value, env))};" for e, env in zip("xyzw", part)]
+      guard = f"if ({' && '.join(conditions)}) " if conditions else ""
+      stored = wide.store.format(p=at, S=self.lang.address[space])
+      self.emit(guard + f"{{ {wide.type} x; {' '.join(put)} {stored} }}")
+    return True
+
+  def load_wide(
+    self, u: UOp, wide: Wide, load: str, part: list[dict[UOp, int]], conditions: list[str]
+  ) -> None:
+    names = [f"v{self.number[u]}" + self.suffix(lanes(u), env) for env in part]
+    x = "w" + names[0][1:]
+    got = [f"{name} = {wide.get.format(f'{x}.{e}')}" for name, e in zip(names, "xyzw")]
+    kind = self.spelling.type(u.dtype)
+    if not conditions:
+      self.emit(f"{wide.type} {x} = {load};")
+      return self.emit(f"{kind} {', '.join(got)};")
+    zero = self.spelling.literal(0, u.dtype)
+    self.emit(f"{kind} {', '.join(f'{name} = {zero}' for name in names)};")
+    self.emit(f"if ({conditions[0]}) {{ {wide.type} {x} = {load}; {'; '.join(got)}; }}")
 
   def check(self, index: tuple[UOp, ...], gate: UOp, target: UOp, env: dict[UOp, int]) -> None:
     """A data-dependent index that its guard keeps out is an error that the program reports."""
@@ -596,8 +644,41 @@ class Renderer:
     return opened + "".join(f"  {line}\n" for line in top + self.top)
 
 
+def is_multiple(flat: UOp, v: UOp, n: int) -> bool:
+  """Is the index a multiple of n where v is 0?"""
+  terms, k = linear(flat)
+  return k % n == 0 and all(c % n == 0 or (t.op == "range" and t is v) for t, c in terms.items())
+
+
+def fits_int(kernel: UOp) -> bool:
+  """Do 31 bits hold every index of the kernel, and whatever is computed on the way to it? With room for a grid."""
+  for u in toposort(kernel):
+    if u.op in ("load", "store"):
+      memory, index, gate = access(u)
+      shape = memory_shape(memory)
+      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate))]
+    elif u.op == "stage":
+      here = [flatten(stage_index(u), u.arg.shape)]
+    else:
+      here = [u.src[0]] if u.op == "cast" and u.src[0].dtype is dtypes.index else []
+    if any(reach(e) >= 1 << 30 for e in here):
+      return False
+  return all(rsize(r) < 1 << 30 for r in all_ranges(kernel))
+
+
+def reach(e: UOp) -> int:
+  """No value on the way to an index expression is larger than this."""
+  if e.op == "const":
+    return abs(int(e.arg))
+  if e.op == "mul":
+    return reach(e.src[0]) * abs(e.src[1].arg)
+  if e.op in ("add", "div", "mod", "min"):
+    return sum(map(reach, e.src))
+  return max(map(abs, bounds(e)))
+
+
 LOOP = "for ({I} {i} = 0; {i} < {n}; {i}++) {{"
-OURS = re.compile(r"(v|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
+OURS = re.compile(r"(v|w|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
 NUMBERED = re.compile(r"a\d.*")  # parameters
 WORDS = frozenset(re.findall(r"\w+", """
   alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype

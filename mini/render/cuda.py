@@ -12,8 +12,8 @@ atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
-from mini.types import dtypes
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.types import DType, dtypes
 
 BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
@@ -50,12 +50,43 @@ BITS = {  # cuda_fp16.h is not in NVRTC's wheel
 }
 # fmt: on
 
+NAMES = {"signed char": "char", "unsigned char": "uchar", "unsigned short": "ushort", "unsigned": "uint",
+         "long long": "longlong", "unsigned long long": "ulonglong"}  # fmt: skip
+CODED = {
+  dtypes.float16: ("f16_to_f32({0})", "f32_to_f16({0})"),
+  dtypes.bfloat16: ("bf16_to_f32({0})", "f32_to_bf16({0})"),
+}
+
+
+def wide(d: DType, n: int) -> tuple[Wide, dict[str, str]]:
+  """How n elements move, and the functions for it: a vector's address is a multiple of its size, and where it is not,
+  its elements go one by one."""
+  t = STORAGE.get(d) or TYPES[d]
+  v = NAMES.get(t, t) + str(n)
+  apart = f"(unsigned long long)p & {n * d.itemsize - 1}"
+  loads = " ".join(f"r.{e} = p[{i}];" for i, e in enumerate("xyzw"[:n]))
+  stores = " ".join(f"p[{i}] = x.{e};" for i, e in enumerate("xyzw"[:n]))
+  functions = {
+    f"load_{v}": f"INLINE {v} load_{v}(const {t} *p) "
+    f"{{ {v} r; if ({apart}) {{ {loads} }} else r = *(const {v} *)p; return r; }}",
+    f"store_{v}": f"INLINE void store_{v}({t} *p, {v} x) {{ if ({apart}) {{ {stores} }} else *({v} *)p = x; }}",
+  }
+  get, put = CODED.get(d, ("{0}", "{0}"))
+  return Wide(n, v, f"load_{v}({{p}})", f"store_{v}({{p}}, x);", get, put), functions
+
+
+WIDE = {d: [wide(d, n) for n in (4, 2) if n * d.itemsize <= 16] for d in TYPES if d is not dtypes.index}
+
 CUDA = Language(
   name="CUDA",
   rows=ROWS,
   types=TYPES,
   storage=STORAGE,
-  helpers={**HELPERS, **BITS},
+  helpers={
+    **HELPERS,
+    **BITS,
+    **{name: f for ways in WIDE.values() for _, fs in ways for name, f in fs.items()},
+  },
   prelude="#define INLINE static __device__ __forceinline__\n",
   function="{op}{f}",
   head='extern "C" __global__ void {name}({params}) {{\n',
@@ -63,15 +94,18 @@ CUDA = Language(
   error="long long *err",
   between=", ",
   par=(
-    "for (long long {i} = blockIdx.x * (long long)blockDim.x + threadIdx.x; {i} < {n}; "
-    "{i} += (long long)gridDim.x * blockDim.x) {{"
+    "for ({I} {i} = blockIdx.x * ({I})blockDim.x + threadIdx.x; {i} < {n}; "
+    "{i} += gridDim.x * ({I})blockDim.x) {{"
   ),
   raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
+  wide={d: tuple(w for w, _ in ways) for d, ways in WIDE.items()},
+  address={"param": "", "shared": ""},
+  small_index="int",
   spaces={"stack": "{T} {name}[{n}];", "shared": "__shared__ __align__(16) {T} {name}[{n}];"},
   threads=Threads(
     head='extern "C" __global__ void __launch_bounds__({threads}) {name}({params}) {{\n',
     number="const int t = threadIdx.x;",
-    par="for (long long {i} = blockIdx.x; {i} < {n}; {i} += gridDim.x) {{",
+    par="for ({I} {i} = blockIdx.x; {i} < {n}; {i} += gridDim.x) {{",
     barrier="__syncthreads();",
     fence="__syncthreads();",
     warp=32,

@@ -13,8 +13,8 @@ bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (sect
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
-from mini.types import dtypes
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.types import DType, dtypes
 
 # fmt: off
 TYPES = {dtypes.bool: "int", dtypes.int8: "char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long",
@@ -50,6 +50,15 @@ BITS = {
 }
 # fmt: on
 
+
+def wide(d: DType, n: int) -> Wide:
+  """Packed vectors are aligned to an element."""
+  get, put = ("bf16_to_f32({0})", "f32_to_bf16({0})") if d is dtypes.bfloat16 else ("{0}", "{0}")
+  t = (STORAGE.get(d) or TYPES[d]) + str(n)
+  load, store = f"{t}(*({{S}} const packed_{t} *)({{p}}))", f"*({{S}} packed_{t} *)({{p}}) = packed_{t}(x);"
+  return Wide(n, t, load, store, get, put)
+
+
 METAL = Language(
   name="Metal",
   rows=ROWS,
@@ -64,8 +73,11 @@ METAL = Language(
   param="device {const}{T} *{name} [[buffer({n})]]",
   error="device long *err [[buffer({n})]]",
   between=", ",
-  par="for (long {i} = id; {i} < {n}; {i} += ids) {{",
+  par="for ({I} {i} = id; {i} < {n}; {i} += ids) {{",
   raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  wide={d: tuple(wide(d, n) for n in (4, 2)) for d in TYPES if d.itemsize <= 4},
+  address={"param": "device", "shared": "threadgroup"},
+  small_index="int",
   spaces={"stack": "{T} {name}[{n}];", "shared": "threadgroup {T} {name}[{n}] __attribute__((aligned(16)));"},
   threads=Threads(
     head=(
@@ -73,7 +85,7 @@ METAL = Language(
       "uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {{\n"
     ),
     number="",
-    par="for (long {i} = group; {i} < {n}; {i} += groups) {{",
+    par="for ({I} {i} = group; {i} < {n}; {i} += groups) {{",
     barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
     fence="threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);",
     warp=32,

@@ -14,8 +14,8 @@ rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they a
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads
-from mini.types import dtypes
+from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.types import DType, dtypes
 
 # Without it, division may be 2.5 ulp off, and sqrt 3. For devices that have CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
 BUILD = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
@@ -58,6 +58,16 @@ BITS = {
 }
 # fmt: on
 
+
+def wide(d: DType, n: int) -> Wide:
+  """vload and vstore take any address of an element; those of half convert."""
+  if d is dtypes.float16:
+    return Wide(n, f"float{n}", f"vload_half{n}(0, {{p}})", f"vstore_half{n}(x, 0, {{p}});")
+  get, put = ("bf16_to_f32({0})", "f32_to_bf16({0})") if d is dtypes.bfloat16 else ("{0}", "{0}")
+  t = (STORAGE.get(d) or TYPES[d]) + str(n)
+  return Wide(n, t, f"vload{n}(0, {{p}})", f"vstore{n}(x, 0, {{p}});", get, put)
+
+
 OPENCL = Language(
   name="OpenCL",
   rows=ROWS,
@@ -72,13 +82,16 @@ OPENCL = Language(
   pointer="__global {const}{T} *{name} = (__global {const}{T} *)((__global {const}char *){name}_ + {name}_at);",
   error="__global long *err",
   between=", ",
-  par="for (long {i} = get_global_id(0); {i} < {n}; {i} += get_global_size(0)) {{",
+  par="for ({I} {i} = get_global_id(0); {i} < {n}; {i} += get_global_size(0)) {{",
   raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  wide={d: tuple(wide(d, n) for n in (4, 2) if n * d.itemsize <= 16) for d in TYPES if d is not dtypes.index},
+  address={"param": "__global", "shared": "__local"},
+  small_index="int",
   spaces={"stack": "{T} {name}[{n}];", "shared": "__local {T} {name}[{n}] __attribute__((aligned(16)));"},
   threads=Threads(
     head="__kernel __attribute__((reqd_work_group_size({threads}, 1, 1))) void {name}({params}) {{\n",
     number="const int t = get_local_id(0);",
-    par="for (long {i} = get_group_id(0); {i} < {n}; {i} += get_num_groups(0)) {{",
+    par="for ({I} {i} = get_group_id(0); {i} < {n}; {i} += get_num_groups(0)) {{",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     fence="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
   ),

@@ -139,6 +139,20 @@ class Found(NamedTuple):
   plain: bool  # with nothing but operands to fill in
 
 
+class Wide(NamedTuple):
+  """How a language moves `count` elements that stand together in memory, at any address of one element.
+
+  In it: {p} the pointer, {S} its space, x the variable to store. The elements of a variable are x, y, z, w.
+  """
+
+  lanes: int
+  type: str  # of the variable
+  load: str  # an expression
+  store: str  # a statement
+  get: str = "{0}"  # from an element to the register
+  put: str = "{0}"
+
+
 @dataclass(frozen=True)
 class Threads:
   """How a language spells groups of threads, for kernels that have local ranges. `t` is the thread's number in its group."""
@@ -173,6 +187,11 @@ class Language:
   staged: Mapping[DType, DType] = field(default_factory=dict)  # what stages hold as another type
   pointer: str = ""  # a statement that makes a pointer of a parameter: {const}, {T}, {name}
   threads: Threads | None = None
+  wide: Mapping[DType, tuple[Wide, ...]] = field(
+    default_factory=dict
+  )  # where lanes are scalars; the widest first
+  address: Mapping[str, str] = field(default_factory=dict)  # {S} of a Wide: of a param, of shared memory
+  small_index: str = ""  # the type of indices that 32 bits hold
   long: str = "L"  # ends a 64-bit literal
   most_params: int = 1 << 10
   width: int = 1  # elements of a vector register; 1: lanes are scalars

@@ -28,7 +28,7 @@ __kernel void cast_bool(__global char *i8_out_, long i8_out_at, __global short *
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
     i8_out[i] = (char)v1;
     i16_out[i] = (short)v1;
@@ -57,7 +57,7 @@ __kernel void cast_i8(__global uchar *bool_out_, long bool_out_at, __global shor
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const char *x_ = (__global const char *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     char v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i16_out[i] = (short)v1;
@@ -86,7 +86,7 @@ __kernel void cast_i16(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const short *x_ = (__global const short *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     short v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -115,7 +115,7 @@ __kernel void cast_i32(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const int *x_ = (__global const int *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -144,7 +144,7 @@ __kernel void cast_i64(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const long *x_ = (__global const long *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     long v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -173,7 +173,7 @@ __kernel void cast_u8(__global uchar *bool_out_, long bool_out_at, __global char
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uchar v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -202,7 +202,7 @@ __kernel void cast_u16(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     ushort v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -231,7 +231,7 @@ __kernel void cast_u32(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uint *x_ = (__global const uint *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uint v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -260,7 +260,7 @@ __kernel void cast_u64(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ulong *x_ = (__global const ulong *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     ulong v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -289,7 +289,7 @@ __kernel void cast_f16(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const half *x_ = (__global const half *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = vload_half(i, x_);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;
@@ -318,7 +318,7 @@ __kernel void cast_bf16(__global uchar *bool_out_, long bool_out_at, __global ch
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = bf16_to_f32(x_[i]);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;
@@ -347,7 +347,7 @@ __kernel void cast_f32(__global uchar *bool_out_, long bool_out_at, __global cha
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global const float *x_ = (__global const float *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;

@@ -7,7 +7,7 @@ INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); ret
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
 extern "C" __global__ void cast_bool(signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned char *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     int v1 = x_[i];
     i8_out[i] = (signed char)v1;
     i16_out[i] = (short)v1;
@@ -24,7 +24,7 @@ extern "C" __global__ void cast_bool(signed char *i8_out, short *i16_out, int *i
 }
 
 extern "C" __global__ void cast_i8(unsigned char *bool_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const signed char *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     signed char v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i16_out[i] = (short)v1;
@@ -41,7 +41,7 @@ extern "C" __global__ void cast_i8(unsigned char *bool_out, short *i16_out, int 
 }
 
 extern "C" __global__ void cast_i16(unsigned char *bool_out, signed char *i8_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     short v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -58,7 +58,7 @@ extern "C" __global__ void cast_i16(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_i32(unsigned char *bool_out, signed char *i8_out, short *i16_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const int *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     int v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -75,7 +75,7 @@ extern "C" __global__ void cast_i32(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_i64(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const long long *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     long long v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -92,7 +92,7 @@ extern "C" __global__ void cast_i64(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_u8(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned char *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned char v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -109,7 +109,7 @@ extern "C" __global__ void cast_u8(unsigned char *bool_out, signed char *i8_out,
 }
 
 extern "C" __global__ void cast_u16(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned short v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -126,7 +126,7 @@ extern "C" __global__ void cast_u16(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_u32(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -143,7 +143,7 @@ extern "C" __global__ void cast_u32(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_u64(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned long long *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned long long v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)v1;
@@ -160,7 +160,7 @@ extern "C" __global__ void cast_u64(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_f16(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *bf16_out, float *f32_out_, const unsigned short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = f16_to_f32(x_[i]);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)(long long)v1;
@@ -177,7 +177,7 @@ extern "C" __global__ void cast_f16(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_bf16(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, float *f32_out_, const unsigned short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = bf16_to_f32(x_[i]);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)(long long)v1;
@@ -194,7 +194,7 @@ extern "C" __global__ void cast_bf16(unsigned char *bool_out, signed char *i8_ou
 }
 
 extern "C" __global__ void cast_f32(unsigned char *bool_out, signed char *i8_out, short *i16_out, int *i32_out, long long *i64_out, unsigned char *u8_out, unsigned short *u16_out, unsigned *u32_out, unsigned long long *u64_out, unsigned short *f16_out_, unsigned short *bf16_out, const float *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)(long long)v1;

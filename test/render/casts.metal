@@ -9,7 +9,7 @@ INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? 
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
 kernel void cast_bool(device char *i8_out [[buffer(0)]], device short *i16_out [[buffer(1)]], device int *i32_out [[buffer(2)]], device long *i64_out [[buffer(3)]], device uchar *u8_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const uchar *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     int v1 = x_[i];
     i8_out[i] = (char)v1;
     i16_out[i] = (short)v1;
@@ -26,7 +26,7 @@ kernel void cast_bool(device char *i8_out [[buffer(0)]], device short *i16_out [
 }
 
 kernel void cast_i8(device uchar *bool_out [[buffer(0)]], device short *i16_out [[buffer(1)]], device int *i32_out [[buffer(2)]], device long *i64_out [[buffer(3)]], device uchar *u8_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const char *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     char v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i16_out[i] = (short)v1;
@@ -43,7 +43,7 @@ kernel void cast_i8(device uchar *bool_out [[buffer(0)]], device short *i16_out 
 }
 
 kernel void cast_i16(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device int *i32_out [[buffer(2)]], device long *i64_out [[buffer(3)]], device uchar *u8_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const short *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     short v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -60,7 +60,7 @@ kernel void cast_i16(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_i32(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device long *i64_out [[buffer(3)]], device uchar *u8_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const int *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     int v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -77,7 +77,7 @@ kernel void cast_i32(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_i64(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device uchar *u8_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const long *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     long v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -94,7 +94,7 @@ kernel void cast_i64(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_u8(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device ushort *u16_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const uchar *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     uchar v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -111,7 +111,7 @@ kernel void cast_u8(device uchar *bool_out [[buffer(0)]], device char *i8_out [[
 }
 
 kernel void cast_u16(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device uint *u32_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const ushort *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     ushort v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -128,7 +128,7 @@ kernel void cast_u16(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_u32(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device ushort *u16_out [[buffer(6)]], device ulong *u64_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const uint *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     uint v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -145,7 +145,7 @@ kernel void cast_u32(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_u64(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device ushort *u16_out [[buffer(6)]], device uint *u32_out [[buffer(7)]], device half *f16_out_ [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const ulong *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     ulong v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)v1;
@@ -162,7 +162,7 @@ kernel void cast_u64(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_f16(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device ushort *u16_out [[buffer(6)]], device uint *u32_out [[buffer(7)]], device ulong *u64_out [[buffer(8)]], device ushort *bf16_out [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const half *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     float v1 = float(x_[i]);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;
@@ -179,7 +179,7 @@ kernel void cast_f16(device uchar *bool_out [[buffer(0)]], device char *i8_out [
 }
 
 kernel void cast_bf16(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device ushort *u16_out [[buffer(6)]], device uint *u32_out [[buffer(7)]], device ulong *u64_out [[buffer(8)]], device half *f16_out_ [[buffer(9)]], device float *f32_out_ [[buffer(10)]], device const ushort *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     float v1 = bf16_to_f32(x_[i]);
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;
@@ -196,7 +196,7 @@ kernel void cast_bf16(device uchar *bool_out [[buffer(0)]], device char *i8_out 
 }
 
 kernel void cast_f32(device uchar *bool_out [[buffer(0)]], device char *i8_out [[buffer(1)]], device short *i16_out [[buffer(2)]], device int *i32_out [[buffer(3)]], device long *i64_out [[buffer(4)]], device uchar *u8_out [[buffer(5)]], device ushort *u16_out [[buffer(6)]], device uint *u32_out [[buffer(7)]], device ulong *u64_out [[buffer(8)]], device half *f16_out_ [[buffer(9)]], device ushort *bf16_out [[buffer(10)]], device const float *x_ [[buffer(11)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long i = id; i < 5; i += ids) {
+  for (int i = id; i < 5; i += ids) {
     float v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;

@@ -24,7 +24,7 @@ __kernel void cast_f64(__global uchar *bool_out_, long bool_out_at, __global cha
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const double *x_ = (__global const double *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     double v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (char)(long)v1;
@@ -45,7 +45,7 @@ __kernel void cast_bool(__global double *f64_out__, long f64_out__at, __global c
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
     f64_out_[i] = (double)v1;
     i8_out[i] = (char)v1;
@@ -66,7 +66,7 @@ __kernel void cast_i8(__global double *f64_out__, long f64_out__at, __global uch
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const char *x_ = (__global const char *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     char v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -87,7 +87,7 @@ __kernel void cast_i64(__global double *f64_out__, long f64_out__at, __global uc
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const long *x_ = (__global const long *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     long v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -108,7 +108,7 @@ __kernel void cast_u32(__global double *f64_out__, long f64_out__at, __global uc
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uint *x_ = (__global const uint *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uint v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -129,7 +129,7 @@ __kernel void cast_f16(__global double *f64_out__, long f64_out__at, __global uc
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const half *x_ = (__global const half *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = vload_half(i, x_);
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -150,7 +150,7 @@ __kernel void cast_bf16(__global double *f64_out__, long f64_out__at, __global u
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = bf16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -171,7 +171,7 @@ __kernel void cast_f32(__global double *f64_out__, long f64_out__at, __global uc
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
   __global const float *x_ = (__global const float *)((__global const char *)x__ + x__at);
-  for (long i = get_global_id(0); i < 5; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);

@@ -7,7 +7,7 @@ INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); ret
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
 extern "C" __global__ void cast_f64(unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const double *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     double v1 = x_[i];
     bool_out[i] = (v1 != 0);
     i8_out[i] = (signed char)(long long)v1;
@@ -20,7 +20,7 @@ extern "C" __global__ void cast_f64(unsigned char *bool_out, signed char *i8_out
 }
 
 extern "C" __global__ void cast_bool(double *f64_out_, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned char *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     int v1 = x_[i];
     f64_out_[i] = (double)v1;
     i8_out[i] = (signed char)v1;
@@ -33,7 +33,7 @@ extern "C" __global__ void cast_bool(double *f64_out_, signed char *i8_out, long
 }
 
 extern "C" __global__ void cast_i8(double *f64_out_, unsigned char *bool_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const signed char *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     signed char v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -46,7 +46,7 @@ extern "C" __global__ void cast_i8(double *f64_out_, unsigned char *bool_out, lo
 }
 
 extern "C" __global__ void cast_i64(double *f64_out_, unsigned char *bool_out, signed char *i8_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const long long *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     long long v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -59,7 +59,7 @@ extern "C" __global__ void cast_i64(double *f64_out_, unsigned char *bool_out, s
 }
 
 extern "C" __global__ void cast_u32(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -72,7 +72,7 @@ extern "C" __global__ void cast_u32(double *f64_out_, unsigned char *bool_out, s
 }
 
 extern "C" __global__ void cast_f16(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *bf16_out, float *f32_out_, const unsigned short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = f16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -85,7 +85,7 @@ extern "C" __global__ void cast_f16(double *f64_out_, unsigned char *bool_out, s
 }
 
 extern "C" __global__ void cast_bf16(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, float *f32_out_, const unsigned short *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = bf16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);
@@ -98,7 +98,7 @@ extern "C" __global__ void cast_bf16(double *f64_out_, unsigned char *bool_out, 
 }
 
 extern "C" __global__ void cast_f32(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, const float *x_) {
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < 5; i += (long long)gridDim.x * blockDim.x) {
+  for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
     bool_out[i] = (v1 != 0);

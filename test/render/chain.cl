@@ -8,54 +8,26 @@ __kernel void chain(__global float *a0_, long a0_at, __global const float *a1_, 
   __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
   __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
   __global const float *a2 = (__global const float *)((__global const char *)a2_ + a2_at);
-  for (long io = get_global_id(0); io < 3; io += get_global_size(0)) {
-    float v1_0 = a1[(io * 16 < 21 ? io * 16 : 21)];
-    float v1_1 = a1[(io * 16 < 21 ? io * 16 : 21) + 1];
-    float v1_2 = a1[(io * 16 < 21 ? io * 16 : 21) + 2];
-    float v1_3 = a1[(io * 16 < 21 ? io * 16 : 21) + 3];
-    float v1_4 = a1[(io * 16 < 21 ? io * 16 : 21) + 4];
-    float v1_5 = a1[(io * 16 < 21 ? io * 16 : 21) + 5];
-    float v1_6 = a1[(io * 16 < 21 ? io * 16 : 21) + 6];
-    float v1_7 = a1[(io * 16 < 21 ? io * 16 : 21) + 7];
-    float v1_8 = a1[(io * 16 < 21 ? io * 16 : 21) + 8];
-    float v1_9 = a1[(io * 16 < 21 ? io * 16 : 21) + 9];
-    float v1_10 = a1[(io * 16 < 21 ? io * 16 : 21) + 10];
-    float v1_11 = a1[(io * 16 < 21 ? io * 16 : 21) + 11];
-    float v1_12 = a1[(io * 16 < 21 ? io * 16 : 21) + 12];
-    float v1_13 = a1[(io * 16 < 21 ? io * 16 : 21) + 13];
-    float v1_14 = a1[(io * 16 < 21 ? io * 16 : 21) + 14];
-    float v1_15 = a1[(io * 16 < 21 ? io * 16 : 21) + 15];
-    float v2_0 = a2[(io * 16 < 21 ? io * 16 : 21)];
-    float v2_1 = a2[(io * 16 < 21 ? io * 16 : 21) + 1];
-    float v2_2 = a2[(io * 16 < 21 ? io * 16 : 21) + 2];
-    float v2_3 = a2[(io * 16 < 21 ? io * 16 : 21) + 3];
-    float v2_4 = a2[(io * 16 < 21 ? io * 16 : 21) + 4];
-    float v2_5 = a2[(io * 16 < 21 ? io * 16 : 21) + 5];
-    float v2_6 = a2[(io * 16 < 21 ? io * 16 : 21) + 6];
-    float v2_7 = a2[(io * 16 < 21 ? io * 16 : 21) + 7];
-    float v2_8 = a2[(io * 16 < 21 ? io * 16 : 21) + 8];
-    float v2_9 = a2[(io * 16 < 21 ? io * 16 : 21) + 9];
-    float v2_10 = a2[(io * 16 < 21 ? io * 16 : 21) + 10];
-    float v2_11 = a2[(io * 16 < 21 ? io * 16 : 21) + 11];
-    float v2_12 = a2[(io * 16 < 21 ? io * 16 : 21) + 12];
-    float v2_13 = a2[(io * 16 < 21 ? io * 16 : 21) + 13];
-    float v2_14 = a2[(io * 16 < 21 ? io * 16 : 21) + 14];
-    float v2_15 = a2[(io * 16 < 21 ? io * 16 : 21) + 15];
-    a0[(io * 16 < 21 ? io * 16 : 21)] = mod_f32(floor(((v1_0 < v2_0) ? pow_f32(max_f32((v1_0 * v2_0), 0.5f), erf_f32(v2_0)) : exp(v1_0))), v2_0);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 1] = mod_f32(floor(((v1_1 < v2_1) ? pow_f32(max_f32((v1_1 * v2_1), 0.5f), erf_f32(v2_1)) : exp(v1_1))), v2_1);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 2] = mod_f32(floor(((v1_2 < v2_2) ? pow_f32(max_f32((v1_2 * v2_2), 0.5f), erf_f32(v2_2)) : exp(v1_2))), v2_2);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 3] = mod_f32(floor(((v1_3 < v2_3) ? pow_f32(max_f32((v1_3 * v2_3), 0.5f), erf_f32(v2_3)) : exp(v1_3))), v2_3);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 4] = mod_f32(floor(((v1_4 < v2_4) ? pow_f32(max_f32((v1_4 * v2_4), 0.5f), erf_f32(v2_4)) : exp(v1_4))), v2_4);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 5] = mod_f32(floor(((v1_5 < v2_5) ? pow_f32(max_f32((v1_5 * v2_5), 0.5f), erf_f32(v2_5)) : exp(v1_5))), v2_5);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 6] = mod_f32(floor(((v1_6 < v2_6) ? pow_f32(max_f32((v1_6 * v2_6), 0.5f), erf_f32(v2_6)) : exp(v1_6))), v2_6);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 7] = mod_f32(floor(((v1_7 < v2_7) ? pow_f32(max_f32((v1_7 * v2_7), 0.5f), erf_f32(v2_7)) : exp(v1_7))), v2_7);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 8] = mod_f32(floor(((v1_8 < v2_8) ? pow_f32(max_f32((v1_8 * v2_8), 0.5f), erf_f32(v2_8)) : exp(v1_8))), v2_8);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 9] = mod_f32(floor(((v1_9 < v2_9) ? pow_f32(max_f32((v1_9 * v2_9), 0.5f), erf_f32(v2_9)) : exp(v1_9))), v2_9);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 10] = mod_f32(floor(((v1_10 < v2_10) ? pow_f32(max_f32((v1_10 * v2_10), 0.5f), erf_f32(v2_10)) : exp(v1_10))), v2_10);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 11] = mod_f32(floor(((v1_11 < v2_11) ? pow_f32(max_f32((v1_11 * v2_11), 0.5f), erf_f32(v2_11)) : exp(v1_11))), v2_11);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 12] = mod_f32(floor(((v1_12 < v2_12) ? pow_f32(max_f32((v1_12 * v2_12), 0.5f), erf_f32(v2_12)) : exp(v1_12))), v2_12);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 13] = mod_f32(floor(((v1_13 < v2_13) ? pow_f32(max_f32((v1_13 * v2_13), 0.5f), erf_f32(v2_13)) : exp(v1_13))), v2_13);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 14] = mod_f32(floor(((v1_14 < v2_14) ? pow_f32(max_f32((v1_14 * v2_14), 0.5f), erf_f32(v2_14)) : exp(v1_14))), v2_14);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 15] = mod_f32(floor(((v1_15 < v2_15) ? pow_f32(max_f32((v1_15 * v2_15), 0.5f), erf_f32(v2_15)) : exp(v1_15))), v2_15);
+  for (int io = get_global_id(0); io < 3; io += get_global_size(0)) {
+    float4 w1_0 = vload4(0, a1 + (io * 16 < 21 ? io * 16 : 21));
+    float v1_0 = w1_0.x, v1_1 = w1_0.y, v1_2 = w1_0.z, v1_3 = w1_0.w;
+    float4 w1_4 = vload4(0, a1 + (io * 16 < 21 ? io * 16 : 21) + 4);
+    float v1_4 = w1_4.x, v1_5 = w1_4.y, v1_6 = w1_4.z, v1_7 = w1_4.w;
+    float4 w1_8 = vload4(0, a1 + (io * 16 < 21 ? io * 16 : 21) + 8);
+    float v1_8 = w1_8.x, v1_9 = w1_8.y, v1_10 = w1_8.z, v1_11 = w1_8.w;
+    float4 w1_12 = vload4(0, a1 + (io * 16 < 21 ? io * 16 : 21) + 12);
+    float v1_12 = w1_12.x, v1_13 = w1_12.y, v1_14 = w1_12.z, v1_15 = w1_12.w;
+    float4 w2_0 = vload4(0, a2 + (io * 16 < 21 ? io * 16 : 21));
+    float v2_0 = w2_0.x, v2_1 = w2_0.y, v2_2 = w2_0.z, v2_3 = w2_0.w;
+    float4 w2_4 = vload4(0, a2 + (io * 16 < 21 ? io * 16 : 21) + 4);
+    float v2_4 = w2_4.x, v2_5 = w2_4.y, v2_6 = w2_4.z, v2_7 = w2_4.w;
+    float4 w2_8 = vload4(0, a2 + (io * 16 < 21 ? io * 16 : 21) + 8);
+    float v2_8 = w2_8.x, v2_9 = w2_8.y, v2_10 = w2_8.z, v2_11 = w2_8.w;
+    float4 w2_12 = vload4(0, a2 + (io * 16 < 21 ? io * 16 : 21) + 12);
+    float v2_12 = w2_12.x, v2_13 = w2_12.y, v2_14 = w2_12.z, v2_15 = w2_12.w;
+    { float4 x; x.x = mod_f32(floor(((v1_0 < v2_0) ? pow_f32(max_f32((v1_0 * v2_0), 0.5f), erf_f32(v2_0)) : exp(v1_0))), v2_0); x.y = mod_f32(floor(((v1_1 < v2_1) ? pow_f32(max_f32((v1_1 * v2_1), 0.5f), erf_f32(v2_1)) : exp(v1_1))), v2_1); x.z = mod_f32(floor(((v1_2 < v2_2) ? pow_f32(max_f32((v1_2 * v2_2), 0.5f), erf_f32(v2_2)) : exp(v1_2))), v2_2); x.w = mod_f32(floor(((v1_3 < v2_3) ? pow_f32(max_f32((v1_3 * v2_3), 0.5f), erf_f32(v2_3)) : exp(v1_3))), v2_3); vstore4(x, 0, a0 + (io * 16 < 21 ? io * 16 : 21)); }
+    { float4 x; x.x = mod_f32(floor(((v1_4 < v2_4) ? pow_f32(max_f32((v1_4 * v2_4), 0.5f), erf_f32(v2_4)) : exp(v1_4))), v2_4); x.y = mod_f32(floor(((v1_5 < v2_5) ? pow_f32(max_f32((v1_5 * v2_5), 0.5f), erf_f32(v2_5)) : exp(v1_5))), v2_5); x.z = mod_f32(floor(((v1_6 < v2_6) ? pow_f32(max_f32((v1_6 * v2_6), 0.5f), erf_f32(v2_6)) : exp(v1_6))), v2_6); x.w = mod_f32(floor(((v1_7 < v2_7) ? pow_f32(max_f32((v1_7 * v2_7), 0.5f), erf_f32(v2_7)) : exp(v1_7))), v2_7); vstore4(x, 0, a0 + (io * 16 < 21 ? io * 16 : 21) + 4); }
+    { float4 x; x.x = mod_f32(floor(((v1_8 < v2_8) ? pow_f32(max_f32((v1_8 * v2_8), 0.5f), erf_f32(v2_8)) : exp(v1_8))), v2_8); x.y = mod_f32(floor(((v1_9 < v2_9) ? pow_f32(max_f32((v1_9 * v2_9), 0.5f), erf_f32(v2_9)) : exp(v1_9))), v2_9); x.z = mod_f32(floor(((v1_10 < v2_10) ? pow_f32(max_f32((v1_10 * v2_10), 0.5f), erf_f32(v2_10)) : exp(v1_10))), v2_10); x.w = mod_f32(floor(((v1_11 < v2_11) ? pow_f32(max_f32((v1_11 * v2_11), 0.5f), erf_f32(v2_11)) : exp(v1_11))), v2_11); vstore4(x, 0, a0 + (io * 16 < 21 ? io * 16 : 21) + 8); }
+    { float4 x; x.x = mod_f32(floor(((v1_12 < v2_12) ? pow_f32(max_f32((v1_12 * v2_12), 0.5f), erf_f32(v2_12)) : exp(v1_12))), v2_12); x.y = mod_f32(floor(((v1_13 < v2_13) ? pow_f32(max_f32((v1_13 * v2_13), 0.5f), erf_f32(v2_13)) : exp(v1_13))), v2_13); x.z = mod_f32(floor(((v1_14 < v2_14) ? pow_f32(max_f32((v1_14 * v2_14), 0.5f), erf_f32(v2_14)) : exp(v1_14))), v2_14); x.w = mod_f32(floor(((v1_15 < v2_15) ? pow_f32(max_f32((v1_15 * v2_15), 0.5f), erf_f32(v2_15)) : exp(v1_15))), v2_15); vstore4(x, 0, a0 + (io * 16 < 21 ? io * 16 : 21) + 12); }
   }
 }

@@ -7,54 +7,26 @@ INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 INLINE float erf_f32(float a) { int t0 = (a < -3.9200000762939453f); float t1 = (t0 ? -3.9200000762939453f : a); int t2 = (3.9200000762939453f < t1); float t3 = (t2 ? 3.9200000762939453f : t1); float t4 = (t3 * t3); float t5 = (t4 * 2.0419774955371395e-06f); float t6 = (t5 + 0.00028480662149377167f); float t7 = (t4 * t6); float t8 = (t7 + 0.0037795379757881165f); float t9 = (t4 * t8); float t10 = (t9 + 0.05279006063938141f); float t11 = (t4 * t10); float t12 = (t11 + 0.19078223407268524f); float t13 = (t4 * t12); float t14 = (t13 + 1.1283791065216064f); float t15 = (t4 * 3.8004040106898174e-05f); float t16 = (t15 + 0.0011651947861537337f); float t17 = (t4 * t16); float t18 = (t17 + 0.014997294172644615f); float t19 = (t4 * t18); float t20 = (t19 + 0.114256851375103f); float t21 = (t4 * t20); float t22 = (t21 + 0.502409040927887f); float t23 = (t4 * t22); float t24 = (t23 + 1.0f); float t25 = (t14 / t24); float t26 = (t3 * t25); int t27 = (t26 < -1.0f); float t28 = (t27 ? -1.0f : t26); int t29 = (1.0f < t28); float t30 = (t29 ? 1.0f : t28); return t30; }
 
 kernel void chain(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], device const float *a2 [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long io = id; io < 3; io += ids) {
-    float v1_0 = a1[(io * 16 < 21 ? io * 16 : 21)];
-    float v1_1 = a1[(io * 16 < 21 ? io * 16 : 21) + 1];
-    float v1_2 = a1[(io * 16 < 21 ? io * 16 : 21) + 2];
-    float v1_3 = a1[(io * 16 < 21 ? io * 16 : 21) + 3];
-    float v1_4 = a1[(io * 16 < 21 ? io * 16 : 21) + 4];
-    float v1_5 = a1[(io * 16 < 21 ? io * 16 : 21) + 5];
-    float v1_6 = a1[(io * 16 < 21 ? io * 16 : 21) + 6];
-    float v1_7 = a1[(io * 16 < 21 ? io * 16 : 21) + 7];
-    float v1_8 = a1[(io * 16 < 21 ? io * 16 : 21) + 8];
-    float v1_9 = a1[(io * 16 < 21 ? io * 16 : 21) + 9];
-    float v1_10 = a1[(io * 16 < 21 ? io * 16 : 21) + 10];
-    float v1_11 = a1[(io * 16 < 21 ? io * 16 : 21) + 11];
-    float v1_12 = a1[(io * 16 < 21 ? io * 16 : 21) + 12];
-    float v1_13 = a1[(io * 16 < 21 ? io * 16 : 21) + 13];
-    float v1_14 = a1[(io * 16 < 21 ? io * 16 : 21) + 14];
-    float v1_15 = a1[(io * 16 < 21 ? io * 16 : 21) + 15];
-    float v2_0 = a2[(io * 16 < 21 ? io * 16 : 21)];
-    float v2_1 = a2[(io * 16 < 21 ? io * 16 : 21) + 1];
-    float v2_2 = a2[(io * 16 < 21 ? io * 16 : 21) + 2];
-    float v2_3 = a2[(io * 16 < 21 ? io * 16 : 21) + 3];
-    float v2_4 = a2[(io * 16 < 21 ? io * 16 : 21) + 4];
-    float v2_5 = a2[(io * 16 < 21 ? io * 16 : 21) + 5];
-    float v2_6 = a2[(io * 16 < 21 ? io * 16 : 21) + 6];
-    float v2_7 = a2[(io * 16 < 21 ? io * 16 : 21) + 7];
-    float v2_8 = a2[(io * 16 < 21 ? io * 16 : 21) + 8];
-    float v2_9 = a2[(io * 16 < 21 ? io * 16 : 21) + 9];
-    float v2_10 = a2[(io * 16 < 21 ? io * 16 : 21) + 10];
-    float v2_11 = a2[(io * 16 < 21 ? io * 16 : 21) + 11];
-    float v2_12 = a2[(io * 16 < 21 ? io * 16 : 21) + 12];
-    float v2_13 = a2[(io * 16 < 21 ? io * 16 : 21) + 13];
-    float v2_14 = a2[(io * 16 < 21 ? io * 16 : 21) + 14];
-    float v2_15 = a2[(io * 16 < 21 ? io * 16 : 21) + 15];
-    a0[(io * 16 < 21 ? io * 16 : 21)] = mod_f32(floor(((v1_0 < v2_0) ? pow_f32(max_f32((v1_0 * v2_0), 0.5f), erf_f32(v2_0)) : precise::exp(v1_0))), v2_0);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 1] = mod_f32(floor(((v1_1 < v2_1) ? pow_f32(max_f32((v1_1 * v2_1), 0.5f), erf_f32(v2_1)) : precise::exp(v1_1))), v2_1);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 2] = mod_f32(floor(((v1_2 < v2_2) ? pow_f32(max_f32((v1_2 * v2_2), 0.5f), erf_f32(v2_2)) : precise::exp(v1_2))), v2_2);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 3] = mod_f32(floor(((v1_3 < v2_3) ? pow_f32(max_f32((v1_3 * v2_3), 0.5f), erf_f32(v2_3)) : precise::exp(v1_3))), v2_3);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 4] = mod_f32(floor(((v1_4 < v2_4) ? pow_f32(max_f32((v1_4 * v2_4), 0.5f), erf_f32(v2_4)) : precise::exp(v1_4))), v2_4);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 5] = mod_f32(floor(((v1_5 < v2_5) ? pow_f32(max_f32((v1_5 * v2_5), 0.5f), erf_f32(v2_5)) : precise::exp(v1_5))), v2_5);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 6] = mod_f32(floor(((v1_6 < v2_6) ? pow_f32(max_f32((v1_6 * v2_6), 0.5f), erf_f32(v2_6)) : precise::exp(v1_6))), v2_6);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 7] = mod_f32(floor(((v1_7 < v2_7) ? pow_f32(max_f32((v1_7 * v2_7), 0.5f), erf_f32(v2_7)) : precise::exp(v1_7))), v2_7);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 8] = mod_f32(floor(((v1_8 < v2_8) ? pow_f32(max_f32((v1_8 * v2_8), 0.5f), erf_f32(v2_8)) : precise::exp(v1_8))), v2_8);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 9] = mod_f32(floor(((v1_9 < v2_9) ? pow_f32(max_f32((v1_9 * v2_9), 0.5f), erf_f32(v2_9)) : precise::exp(v1_9))), v2_9);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 10] = mod_f32(floor(((v1_10 < v2_10) ? pow_f32(max_f32((v1_10 * v2_10), 0.5f), erf_f32(v2_10)) : precise::exp(v1_10))), v2_10);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 11] = mod_f32(floor(((v1_11 < v2_11) ? pow_f32(max_f32((v1_11 * v2_11), 0.5f), erf_f32(v2_11)) : precise::exp(v1_11))), v2_11);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 12] = mod_f32(floor(((v1_12 < v2_12) ? pow_f32(max_f32((v1_12 * v2_12), 0.5f), erf_f32(v2_12)) : precise::exp(v1_12))), v2_12);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 13] = mod_f32(floor(((v1_13 < v2_13) ? pow_f32(max_f32((v1_13 * v2_13), 0.5f), erf_f32(v2_13)) : precise::exp(v1_13))), v2_13);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 14] = mod_f32(floor(((v1_14 < v2_14) ? pow_f32(max_f32((v1_14 * v2_14), 0.5f), erf_f32(v2_14)) : precise::exp(v1_14))), v2_14);
-    a0[(io * 16 < 21 ? io * 16 : 21) + 15] = mod_f32(floor(((v1_15 < v2_15) ? pow_f32(max_f32((v1_15 * v2_15), 0.5f), erf_f32(v2_15)) : precise::exp(v1_15))), v2_15);
+  for (int io = id; io < 3; io += ids) {
+    float4 w1_0 = float4(*(device const packed_float4 *)(a1 + (io * 16 < 21 ? io * 16 : 21)));
+    float v1_0 = w1_0.x, v1_1 = w1_0.y, v1_2 = w1_0.z, v1_3 = w1_0.w;
+    float4 w1_4 = float4(*(device const packed_float4 *)(a1 + (io * 16 < 21 ? io * 16 : 21) + 4));
+    float v1_4 = w1_4.x, v1_5 = w1_4.y, v1_6 = w1_4.z, v1_7 = w1_4.w;
+    float4 w1_8 = float4(*(device const packed_float4 *)(a1 + (io * 16 < 21 ? io * 16 : 21) + 8));
+    float v1_8 = w1_8.x, v1_9 = w1_8.y, v1_10 = w1_8.z, v1_11 = w1_8.w;
+    float4 w1_12 = float4(*(device const packed_float4 *)(a1 + (io * 16 < 21 ? io * 16 : 21) + 12));
+    float v1_12 = w1_12.x, v1_13 = w1_12.y, v1_14 = w1_12.z, v1_15 = w1_12.w;
+    float4 w2_0 = float4(*(device const packed_float4 *)(a2 + (io * 16 < 21 ? io * 16 : 21)));
+    float v2_0 = w2_0.x, v2_1 = w2_0.y, v2_2 = w2_0.z, v2_3 = w2_0.w;
+    float4 w2_4 = float4(*(device const packed_float4 *)(a2 + (io * 16 < 21 ? io * 16 : 21) + 4));
+    float v2_4 = w2_4.x, v2_5 = w2_4.y, v2_6 = w2_4.z, v2_7 = w2_4.w;
+    float4 w2_8 = float4(*(device const packed_float4 *)(a2 + (io * 16 < 21 ? io * 16 : 21) + 8));
+    float v2_8 = w2_8.x, v2_9 = w2_8.y, v2_10 = w2_8.z, v2_11 = w2_8.w;
+    float4 w2_12 = float4(*(device const packed_float4 *)(a2 + (io * 16 < 21 ? io * 16 : 21) + 12));
+    float v2_12 = w2_12.x, v2_13 = w2_12.y, v2_14 = w2_12.z, v2_15 = w2_12.w;
+    { float4 x; x.x = mod_f32(floor(((v1_0 < v2_0) ? pow_f32(max_f32((v1_0 * v2_0), 0.5f), erf_f32(v2_0)) : precise::exp(v1_0))), v2_0); x.y = mod_f32(floor(((v1_1 < v2_1) ? pow_f32(max_f32((v1_1 * v2_1), 0.5f), erf_f32(v2_1)) : precise::exp(v1_1))), v2_1); x.z = mod_f32(floor(((v1_2 < v2_2) ? pow_f32(max_f32((v1_2 * v2_2), 0.5f), erf_f32(v2_2)) : precise::exp(v1_2))), v2_2); x.w = mod_f32(floor(((v1_3 < v2_3) ? pow_f32(max_f32((v1_3 * v2_3), 0.5f), erf_f32(v2_3)) : precise::exp(v1_3))), v2_3); *(device packed_float4 *)(a0 + (io * 16 < 21 ? io * 16 : 21)) = packed_float4(x); }
+    { float4 x; x.x = mod_f32(floor(((v1_4 < v2_4) ? pow_f32(max_f32((v1_4 * v2_4), 0.5f), erf_f32(v2_4)) : precise::exp(v1_4))), v2_4); x.y = mod_f32(floor(((v1_5 < v2_5) ? pow_f32(max_f32((v1_5 * v2_5), 0.5f), erf_f32(v2_5)) : precise::exp(v1_5))), v2_5); x.z = mod_f32(floor(((v1_6 < v2_6) ? pow_f32(max_f32((v1_6 * v2_6), 0.5f), erf_f32(v2_6)) : precise::exp(v1_6))), v2_6); x.w = mod_f32(floor(((v1_7 < v2_7) ? pow_f32(max_f32((v1_7 * v2_7), 0.5f), erf_f32(v2_7)) : precise::exp(v1_7))), v2_7); *(device packed_float4 *)(a0 + (io * 16 < 21 ? io * 16 : 21) + 4) = packed_float4(x); }
+    { float4 x; x.x = mod_f32(floor(((v1_8 < v2_8) ? pow_f32(max_f32((v1_8 * v2_8), 0.5f), erf_f32(v2_8)) : precise::exp(v1_8))), v2_8); x.y = mod_f32(floor(((v1_9 < v2_9) ? pow_f32(max_f32((v1_9 * v2_9), 0.5f), erf_f32(v2_9)) : precise::exp(v1_9))), v2_9); x.z = mod_f32(floor(((v1_10 < v2_10) ? pow_f32(max_f32((v1_10 * v2_10), 0.5f), erf_f32(v2_10)) : precise::exp(v1_10))), v2_10); x.w = mod_f32(floor(((v1_11 < v2_11) ? pow_f32(max_f32((v1_11 * v2_11), 0.5f), erf_f32(v2_11)) : precise::exp(v1_11))), v2_11); *(device packed_float4 *)(a0 + (io * 16 < 21 ? io * 16 : 21) + 8) = packed_float4(x); }
+    { float4 x; x.x = mod_f32(floor(((v1_12 < v2_12) ? pow_f32(max_f32((v1_12 * v2_12), 0.5f), erf_f32(v2_12)) : precise::exp(v1_12))), v2_12); x.y = mod_f32(floor(((v1_13 < v2_13) ? pow_f32(max_f32((v1_13 * v2_13), 0.5f), erf_f32(v2_13)) : precise::exp(v1_13))), v2_13); x.z = mod_f32(floor(((v1_14 < v2_14) ? pow_f32(max_f32((v1_14 * v2_14), 0.5f), erf_f32(v2_14)) : precise::exp(v1_14))), v2_14); x.w = mod_f32(floor(((v1_15 < v2_15) ? pow_f32(max_f32((v1_15 * v2_15), 0.5f), erf_f32(v2_15)) : precise::exp(v1_15))), v2_15); *(device packed_float4 *)(a0 + (io * 16 < 21 ? io * 16 : 21) + 12) = packed_float4(x); }
   }
 }

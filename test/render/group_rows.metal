@@ -4,11 +4,11 @@ using namespace metal;
 INLINE char max_i8(char a, char b) { return a > b ? a : b; }
 
 kernel void row_sum(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
-  const long kl = t & 31;
-  const long il = t >> 5;
-  for (long io = group; io < 3; io += groups) {
+  const int kl = t & 31;
+  const int il = t >> 5;
+  for (int io = group; io < 3; io += groups) {
     float acc6 = 0.0f;
-    for (long ko = 0; ko < 3; ko++) {
+    for (int ko = 0; ko < 3; ko++) {
       float v3 = a1[io * 800 + (il * 100) + (ko * 32) + kl];
       acc6 = (acc6 + v3);
     }
@@ -20,7 +20,7 @@ kernel void row_sum(device float *a0 [[buffer(0)]], device const float *a1 [[buf
     f6 = (f6 + simd_shuffle_xor(f6, 16));
     float v6 = f6;
     float acc12 = 0.0f;
-    for (long k_rest = 0; k_rest < 4; k_rest++) {
+    for (int k_rest = 0; k_rest < 4; k_rest++) {
       float v9 = a1[io * 800 + (il * 100) + k_rest + 96];
       acc12 = (acc12 + v9);
     }
@@ -30,12 +30,12 @@ kernel void row_sum(device float *a0 [[buffer(0)]], device const float *a1 [[buf
 }
 
 kernel void whole_sum(device float *a0 [[buffer(0)]], device char *a1 [[buffer(1)]], device const float *a2 [[buffer(2)]], device const char *a3 [[buffer(3)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
-  const long kl = t;
-  const long ml = t & 63;
+  const int kl = t;
+  const int ml = t & 63;
   threadgroup float m5[512] __attribute__((aligned(16)));
   threadgroup char m11[512] __attribute__((aligned(16)));
   float acc5 = 0.0f;
-  for (long ko = 0; ko < 4; ko++) {
+  for (int ko = 0; ko < 4; ko++) {
     float v2 = a2[ko * 512 + kl];
     acc5 = (acc5 + v2);
   }
@@ -49,7 +49,7 @@ kernel void whole_sum(device float *a0 [[buffer(0)]], device char *a1 [[buffer(1
   threadgroup_barrier(mem_flags::mem_threadgroup);
   float v5 = ((((m5[0 + (t & 31)] + m5[32 + (t & 31)]) + (m5[64 + (t & 31)] + m5[96 + (t & 31)])) + ((m5[128 + (t & 31)] + m5[160 + (t & 31)]) + (m5[192 + (t & 31)] + m5[224 + (t & 31)]))) + (((m5[256 + (t & 31)] + m5[288 + (t & 31)]) + (m5[320 + (t & 31)] + m5[352 + (t & 31)])) + ((m5[384 + (t & 31)] + m5[416 + (t & 31)]) + (m5[448 + (t & 31)] + m5[480 + (t & 31)]))));
   char acc11 = (-127 - 1);
-  for (long mo = 0; mo < 32; mo++) {
+  for (int mo = 0; mo < 32; mo++) {
     char v8 = a3[mo * 64 + ml];
     acc11 = max_i8(acc11, v8);
   }
@@ -62,19 +62,19 @@ kernel void whole_sum(device float *a0 [[buffer(0)]], device char *a1 [[buffer(1
   m11[0 + t] = f11;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   char v11 = max_i8(m11[0 + (t & 479)], m11[32 + (t & 479)]);
-  for (long i = 0; i < 1; i++) {
+  for (int i = 0; i < 1; i++) {
     if (!(t & 511)) a0[i] = v5;
     if (!(t & 511)) a1[i] = v11;
   }
 }
 
 kernel void add_rows(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
-  const long kl = t;
+  const int kl = t;
   threadgroup float m8[64] __attribute__((aligned(16)));
-  for (long i = group; i < 6; i += groups) {
+  for (int i = group; i < 6; i += groups) {
     float v1 = a0[i];
     float acc8 = 0.0f;
-    for (long ko = 0; ko < 4; ko++) {
+    for (int ko = 0; ko < 4; ko++) {
       float v4 = a1[i * 256 + (ko * 64) + kl];
       acc8 = (acc8 + v4);
     }

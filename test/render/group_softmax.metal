@@ -4,16 +4,16 @@ using namespace metal;
 INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 
 kernel void group_softmax(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
-  const long k1l = t & 63;
-  const long sl = t;
-  const long kl = t & 63;
-  const long jl = t;
+  const int k1l = t & 63;
+  const int sl = t;
+  const int kl = t & 63;
+  const int jl = t;
   threadgroup float m6[128] __attribute__((aligned(16)));
   threadgroup float m13[256] __attribute__((aligned(16)));
   threadgroup float m21[128] __attribute__((aligned(16)));
-  for (long i = group; i < 6; i += groups) {
+  for (int i = group; i < 6; i += groups) {
     float acc6 = -INFINITY;
-    for (long k1o = 0; k1o < 4; k1o++) {
+    for (int k1o = 0; k1o < 4; k1o++) {
       float v3 = a1[i * 256 + (k1o * 64) + k1l];
       acc6 = max_f32(acc6, v3);
     }
@@ -27,13 +27,13 @@ kernel void group_softmax(device float *a0 [[buffer(0)]], device const float *a1
     threadgroup_barrier(mem_flags::mem_threadgroup);
     float v6 = max_f32(m6[0 + (t & 95)], m6[32 + (t & 95)]);
     float v7 = (v6 * -1.0f);
-    for (long so = 0; so < 2; so++) {
+    for (int so = 0; so < 2; so++) {
       float v10 = a1[i * 256 + (so * 128) + sl];
       m13[so * 128 + sl] = precise::exp((v10 + v7));
     }
     float acc21 = 0.0f;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (long ko = 0; ko < 4; ko++) {
+    for (int ko = 0; ko < 4; ko++) {
       float v18 = m13[ko * 64 + kl];
       acc21 = (acc21 + v18);
     }
@@ -46,7 +46,7 @@ kernel void group_softmax(device float *a0 [[buffer(0)]], device const float *a1
     m21[0 + t] = f21;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     float v21 = (m21[0 + (t & 95)] + m21[32 + (t & 95)]);
-    for (long jo = 0; jo < 2; jo++) {
+    for (int jo = 0; jo < 2; jo++) {
       float v23 = m13[jo * 128 + jl];
       a0[i * 256 + (jo * 128) + jl] = (v23 / v21);
     }

@@ -3,25 +3,17 @@ using namespace metal;
 #define INLINE static inline
 
 kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], device const float *a2 [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
-  for (long jo = id; jo < 2; jo += ids) {
+  for (int jo = id; jo < 2; jo += ids) {
     float m4[128];
-    for (long k_a2 = 0; k_a2 < 8; k_a2++) {
-      float v3_0 = a2[k_a2 * 32 + (jo * 16)];
-      float v3_1 = a2[k_a2 * 32 + (jo * 16) + 1];
-      float v3_2 = a2[k_a2 * 32 + (jo * 16) + 2];
-      float v3_3 = a2[k_a2 * 32 + (jo * 16) + 3];
-      float v3_4 = a2[k_a2 * 32 + (jo * 16) + 4];
-      float v3_5 = a2[k_a2 * 32 + (jo * 16) + 5];
-      float v3_6 = a2[k_a2 * 32 + (jo * 16) + 6];
-      float v3_7 = a2[k_a2 * 32 + (jo * 16) + 7];
-      float v3_8 = a2[k_a2 * 32 + (jo * 16) + 8];
-      float v3_9 = a2[k_a2 * 32 + (jo * 16) + 9];
-      float v3_10 = a2[k_a2 * 32 + (jo * 16) + 10];
-      float v3_11 = a2[k_a2 * 32 + (jo * 16) + 11];
-      float v3_12 = a2[k_a2 * 32 + (jo * 16) + 12];
-      float v3_13 = a2[k_a2 * 32 + (jo * 16) + 13];
-      float v3_14 = a2[k_a2 * 32 + (jo * 16) + 14];
-      float v3_15 = a2[k_a2 * 32 + (jo * 16) + 15];
+    for (int k_a2 = 0; k_a2 < 8; k_a2++) {
+      float4 w3_0 = float4(*(device const packed_float4 *)(a2 + k_a2 * 32 + (jo * 16)));
+      float v3_0 = w3_0.x, v3_1 = w3_0.y, v3_2 = w3_0.z, v3_3 = w3_0.w;
+      float4 w3_4 = float4(*(device const packed_float4 *)(a2 + k_a2 * 32 + (jo * 16) + 4));
+      float v3_4 = w3_4.x, v3_5 = w3_4.y, v3_6 = w3_4.z, v3_7 = w3_4.w;
+      float4 w3_8 = float4(*(device const packed_float4 *)(a2 + k_a2 * 32 + (jo * 16) + 8));
+      float v3_8 = w3_8.x, v3_9 = w3_8.y, v3_10 = w3_8.z, v3_11 = w3_8.w;
+      float4 w3_12 = float4(*(device const packed_float4 *)(a2 + k_a2 * 32 + (jo * 16) + 12));
+      float v3_12 = w3_12.x, v3_13 = w3_12.y, v3_14 = w3_12.z, v3_15 = w3_12.w;
       m4[k_a2 * 16] = v3_0;
       m4[k_a2 * 16 + 1] = v3_1;
       m4[k_a2 * 16 + 2] = v3_2;
@@ -39,7 +31,7 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       m4[k_a2 * 16 + 14] = v3_14;
       m4[k_a2 * 16 + 15] = v3_15;
     }
-    for (long io = 0; io < 2; io++) {
+    for (int io = 0; io < 2; io++) {
       float acc14_0_0 = 0.0f;
       float acc14_0_1 = 0.0f;
       float acc14_0_2 = 0.0f;
@@ -136,7 +128,7 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float acc14_5_13 = 0.0f;
       float acc14_5_14 = 0.0f;
       float acc14_5_15 = 0.0f;
-      for (long k = 0; k < 8; k++) {
+      for (int k = 0; k < 8; k++) {
         float v10_0 = m4[k * 16];
         float v10_1 = m4[k * 16 + 1];
         float v10_2 = m4[k * 16 + 2];
@@ -272,22 +264,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_0_13 = acc14_0_13;
       float v14_0_14 = acc14_0_14;
       float v14_0_15 = acc14_0_15;
-      a0[io * 192 + (jo * 16)] = v14_0_0;
-      a0[io * 192 + (jo * 16) + 1] = v14_0_1;
-      a0[io * 192 + (jo * 16) + 2] = v14_0_2;
-      a0[io * 192 + (jo * 16) + 3] = v14_0_3;
-      a0[io * 192 + (jo * 16) + 4] = v14_0_4;
-      a0[io * 192 + (jo * 16) + 5] = v14_0_5;
-      a0[io * 192 + (jo * 16) + 6] = v14_0_6;
-      a0[io * 192 + (jo * 16) + 7] = v14_0_7;
-      a0[io * 192 + (jo * 16) + 8] = v14_0_8;
-      a0[io * 192 + (jo * 16) + 9] = v14_0_9;
-      a0[io * 192 + (jo * 16) + 10] = v14_0_10;
-      a0[io * 192 + (jo * 16) + 11] = v14_0_11;
-      a0[io * 192 + (jo * 16) + 12] = v14_0_12;
-      a0[io * 192 + (jo * 16) + 13] = v14_0_13;
-      a0[io * 192 + (jo * 16) + 14] = v14_0_14;
-      a0[io * 192 + (jo * 16) + 15] = v14_0_15;
+      { float4 x; x.x = v14_0_0; x.y = v14_0_1; x.z = v14_0_2; x.w = v14_0_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16)) = packed_float4(x); }
+      { float4 x; x.x = v14_0_4; x.y = v14_0_5; x.z = v14_0_6; x.w = v14_0_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 4) = packed_float4(x); }
+      { float4 x; x.x = v14_0_8; x.y = v14_0_9; x.z = v14_0_10; x.w = v14_0_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 8) = packed_float4(x); }
+      { float4 x; x.x = v14_0_12; x.y = v14_0_13; x.z = v14_0_14; x.w = v14_0_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 12) = packed_float4(x); }
       float v14_1_0 = acc14_1_0;
       float v14_1_1 = acc14_1_1;
       float v14_1_2 = acc14_1_2;
@@ -304,22 +284,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_1_13 = acc14_1_13;
       float v14_1_14 = acc14_1_14;
       float v14_1_15 = acc14_1_15;
-      a0[io * 192 + (jo * 16) + 32] = v14_1_0;
-      a0[io * 192 + (jo * 16) + 33] = v14_1_1;
-      a0[io * 192 + (jo * 16) + 34] = v14_1_2;
-      a0[io * 192 + (jo * 16) + 35] = v14_1_3;
-      a0[io * 192 + (jo * 16) + 36] = v14_1_4;
-      a0[io * 192 + (jo * 16) + 37] = v14_1_5;
-      a0[io * 192 + (jo * 16) + 38] = v14_1_6;
-      a0[io * 192 + (jo * 16) + 39] = v14_1_7;
-      a0[io * 192 + (jo * 16) + 40] = v14_1_8;
-      a0[io * 192 + (jo * 16) + 41] = v14_1_9;
-      a0[io * 192 + (jo * 16) + 42] = v14_1_10;
-      a0[io * 192 + (jo * 16) + 43] = v14_1_11;
-      a0[io * 192 + (jo * 16) + 44] = v14_1_12;
-      a0[io * 192 + (jo * 16) + 45] = v14_1_13;
-      a0[io * 192 + (jo * 16) + 46] = v14_1_14;
-      a0[io * 192 + (jo * 16) + 47] = v14_1_15;
+      { float4 x; x.x = v14_1_0; x.y = v14_1_1; x.z = v14_1_2; x.w = v14_1_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 32) = packed_float4(x); }
+      { float4 x; x.x = v14_1_4; x.y = v14_1_5; x.z = v14_1_6; x.w = v14_1_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 36) = packed_float4(x); }
+      { float4 x; x.x = v14_1_8; x.y = v14_1_9; x.z = v14_1_10; x.w = v14_1_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 40) = packed_float4(x); }
+      { float4 x; x.x = v14_1_12; x.y = v14_1_13; x.z = v14_1_14; x.w = v14_1_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 44) = packed_float4(x); }
       float v14_2_0 = acc14_2_0;
       float v14_2_1 = acc14_2_1;
       float v14_2_2 = acc14_2_2;
@@ -336,22 +304,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_2_13 = acc14_2_13;
       float v14_2_14 = acc14_2_14;
       float v14_2_15 = acc14_2_15;
-      a0[io * 192 + (jo * 16) + 64] = v14_2_0;
-      a0[io * 192 + (jo * 16) + 65] = v14_2_1;
-      a0[io * 192 + (jo * 16) + 66] = v14_2_2;
-      a0[io * 192 + (jo * 16) + 67] = v14_2_3;
-      a0[io * 192 + (jo * 16) + 68] = v14_2_4;
-      a0[io * 192 + (jo * 16) + 69] = v14_2_5;
-      a0[io * 192 + (jo * 16) + 70] = v14_2_6;
-      a0[io * 192 + (jo * 16) + 71] = v14_2_7;
-      a0[io * 192 + (jo * 16) + 72] = v14_2_8;
-      a0[io * 192 + (jo * 16) + 73] = v14_2_9;
-      a0[io * 192 + (jo * 16) + 74] = v14_2_10;
-      a0[io * 192 + (jo * 16) + 75] = v14_2_11;
-      a0[io * 192 + (jo * 16) + 76] = v14_2_12;
-      a0[io * 192 + (jo * 16) + 77] = v14_2_13;
-      a0[io * 192 + (jo * 16) + 78] = v14_2_14;
-      a0[io * 192 + (jo * 16) + 79] = v14_2_15;
+      { float4 x; x.x = v14_2_0; x.y = v14_2_1; x.z = v14_2_2; x.w = v14_2_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 64) = packed_float4(x); }
+      { float4 x; x.x = v14_2_4; x.y = v14_2_5; x.z = v14_2_6; x.w = v14_2_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 68) = packed_float4(x); }
+      { float4 x; x.x = v14_2_8; x.y = v14_2_9; x.z = v14_2_10; x.w = v14_2_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 72) = packed_float4(x); }
+      { float4 x; x.x = v14_2_12; x.y = v14_2_13; x.z = v14_2_14; x.w = v14_2_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 76) = packed_float4(x); }
       float v14_3_0 = acc14_3_0;
       float v14_3_1 = acc14_3_1;
       float v14_3_2 = acc14_3_2;
@@ -368,22 +324,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_3_13 = acc14_3_13;
       float v14_3_14 = acc14_3_14;
       float v14_3_15 = acc14_3_15;
-      a0[io * 192 + (jo * 16) + 96] = v14_3_0;
-      a0[io * 192 + (jo * 16) + 97] = v14_3_1;
-      a0[io * 192 + (jo * 16) + 98] = v14_3_2;
-      a0[io * 192 + (jo * 16) + 99] = v14_3_3;
-      a0[io * 192 + (jo * 16) + 100] = v14_3_4;
-      a0[io * 192 + (jo * 16) + 101] = v14_3_5;
-      a0[io * 192 + (jo * 16) + 102] = v14_3_6;
-      a0[io * 192 + (jo * 16) + 103] = v14_3_7;
-      a0[io * 192 + (jo * 16) + 104] = v14_3_8;
-      a0[io * 192 + (jo * 16) + 105] = v14_3_9;
-      a0[io * 192 + (jo * 16) + 106] = v14_3_10;
-      a0[io * 192 + (jo * 16) + 107] = v14_3_11;
-      a0[io * 192 + (jo * 16) + 108] = v14_3_12;
-      a0[io * 192 + (jo * 16) + 109] = v14_3_13;
-      a0[io * 192 + (jo * 16) + 110] = v14_3_14;
-      a0[io * 192 + (jo * 16) + 111] = v14_3_15;
+      { float4 x; x.x = v14_3_0; x.y = v14_3_1; x.z = v14_3_2; x.w = v14_3_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 96) = packed_float4(x); }
+      { float4 x; x.x = v14_3_4; x.y = v14_3_5; x.z = v14_3_6; x.w = v14_3_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 100) = packed_float4(x); }
+      { float4 x; x.x = v14_3_8; x.y = v14_3_9; x.z = v14_3_10; x.w = v14_3_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 104) = packed_float4(x); }
+      { float4 x; x.x = v14_3_12; x.y = v14_3_13; x.z = v14_3_14; x.w = v14_3_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 108) = packed_float4(x); }
       float v14_4_0 = acc14_4_0;
       float v14_4_1 = acc14_4_1;
       float v14_4_2 = acc14_4_2;
@@ -400,22 +344,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_4_13 = acc14_4_13;
       float v14_4_14 = acc14_4_14;
       float v14_4_15 = acc14_4_15;
-      a0[io * 192 + (jo * 16) + 128] = v14_4_0;
-      a0[io * 192 + (jo * 16) + 129] = v14_4_1;
-      a0[io * 192 + (jo * 16) + 130] = v14_4_2;
-      a0[io * 192 + (jo * 16) + 131] = v14_4_3;
-      a0[io * 192 + (jo * 16) + 132] = v14_4_4;
-      a0[io * 192 + (jo * 16) + 133] = v14_4_5;
-      a0[io * 192 + (jo * 16) + 134] = v14_4_6;
-      a0[io * 192 + (jo * 16) + 135] = v14_4_7;
-      a0[io * 192 + (jo * 16) + 136] = v14_4_8;
-      a0[io * 192 + (jo * 16) + 137] = v14_4_9;
-      a0[io * 192 + (jo * 16) + 138] = v14_4_10;
-      a0[io * 192 + (jo * 16) + 139] = v14_4_11;
-      a0[io * 192 + (jo * 16) + 140] = v14_4_12;
-      a0[io * 192 + (jo * 16) + 141] = v14_4_13;
-      a0[io * 192 + (jo * 16) + 142] = v14_4_14;
-      a0[io * 192 + (jo * 16) + 143] = v14_4_15;
+      { float4 x; x.x = v14_4_0; x.y = v14_4_1; x.z = v14_4_2; x.w = v14_4_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 128) = packed_float4(x); }
+      { float4 x; x.x = v14_4_4; x.y = v14_4_5; x.z = v14_4_6; x.w = v14_4_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 132) = packed_float4(x); }
+      { float4 x; x.x = v14_4_8; x.y = v14_4_9; x.z = v14_4_10; x.w = v14_4_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 136) = packed_float4(x); }
+      { float4 x; x.x = v14_4_12; x.y = v14_4_13; x.z = v14_4_14; x.w = v14_4_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 140) = packed_float4(x); }
       float v14_5_0 = acc14_5_0;
       float v14_5_1 = acc14_5_1;
       float v14_5_2 = acc14_5_2;
@@ -432,22 +364,10 @@ kernel void matmul(device float *a0 [[buffer(0)]], device const float *a1 [[buff
       float v14_5_13 = acc14_5_13;
       float v14_5_14 = acc14_5_14;
       float v14_5_15 = acc14_5_15;
-      a0[io * 192 + (jo * 16) + 160] = v14_5_0;
-      a0[io * 192 + (jo * 16) + 161] = v14_5_1;
-      a0[io * 192 + (jo * 16) + 162] = v14_5_2;
-      a0[io * 192 + (jo * 16) + 163] = v14_5_3;
-      a0[io * 192 + (jo * 16) + 164] = v14_5_4;
-      a0[io * 192 + (jo * 16) + 165] = v14_5_5;
-      a0[io * 192 + (jo * 16) + 166] = v14_5_6;
-      a0[io * 192 + (jo * 16) + 167] = v14_5_7;
-      a0[io * 192 + (jo * 16) + 168] = v14_5_8;
-      a0[io * 192 + (jo * 16) + 169] = v14_5_9;
-      a0[io * 192 + (jo * 16) + 170] = v14_5_10;
-      a0[io * 192 + (jo * 16) + 171] = v14_5_11;
-      a0[io * 192 + (jo * 16) + 172] = v14_5_12;
-      a0[io * 192 + (jo * 16) + 173] = v14_5_13;
-      a0[io * 192 + (jo * 16) + 174] = v14_5_14;
-      a0[io * 192 + (jo * 16) + 175] = v14_5_15;
+      { float4 x; x.x = v14_5_0; x.y = v14_5_1; x.z = v14_5_2; x.w = v14_5_3; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 160) = packed_float4(x); }
+      { float4 x; x.x = v14_5_4; x.y = v14_5_5; x.z = v14_5_6; x.w = v14_5_7; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 164) = packed_float4(x); }
+      { float4 x; x.x = v14_5_8; x.y = v14_5_9; x.z = v14_5_10; x.w = v14_5_11; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 168) = packed_float4(x); }
+      { float4 x; x.x = v14_5_12; x.y = v14_5_13; x.z = v14_5_14; x.w = v14_5_15; *(device packed_float4 *)(a0 + io * 192 + (jo * 16) + 172) = packed_float4(x); }
     }
   }
 }

@@ -3,39 +3,19 @@
 __kernel void scatter0(__global float *a0_, long a0_at, __global const float *a1_, long a1_at) {
   __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
   __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
-  for (long io = get_global_id(0); io < 3; io += get_global_size(0)) {
-    float v1_0 = a1[(io * 16 < 24 ? io * 16 : 24)];
-    float v1_1 = a1[(io * 16 < 24 ? io * 16 : 24) + 1];
-    float v1_2 = a1[(io * 16 < 24 ? io * 16 : 24) + 2];
-    float v1_3 = a1[(io * 16 < 24 ? io * 16 : 24) + 3];
-    float v1_4 = a1[(io * 16 < 24 ? io * 16 : 24) + 4];
-    float v1_5 = a1[(io * 16 < 24 ? io * 16 : 24) + 5];
-    float v1_6 = a1[(io * 16 < 24 ? io * 16 : 24) + 6];
-    float v1_7 = a1[(io * 16 < 24 ? io * 16 : 24) + 7];
-    float v1_8 = a1[(io * 16 < 24 ? io * 16 : 24) + 8];
-    float v1_9 = a1[(io * 16 < 24 ? io * 16 : 24) + 9];
-    float v1_10 = a1[(io * 16 < 24 ? io * 16 : 24) + 10];
-    float v1_11 = a1[(io * 16 < 24 ? io * 16 : 24) + 11];
-    float v1_12 = a1[(io * 16 < 24 ? io * 16 : 24) + 12];
-    float v1_13 = a1[(io * 16 < 24 ? io * 16 : 24) + 13];
-    float v1_14 = a1[(io * 16 < 24 ? io * 16 : 24) + 14];
-    float v1_15 = a1[(io * 16 < 24 ? io * 16 : 24) + 15];
-    a0[(io * 16 < 24 ? io * 16 : 24)] = v1_0;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 1] = v1_1;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 2] = v1_2;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 3] = v1_3;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 4] = v1_4;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 5] = v1_5;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 6] = v1_6;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 7] = v1_7;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 8] = v1_8;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 9] = v1_9;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 10] = v1_10;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 11] = v1_11;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 12] = v1_12;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 13] = v1_13;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 14] = v1_14;
-    a0[(io * 16 < 24 ? io * 16 : 24) + 15] = v1_15;
+  for (int io = get_global_id(0); io < 3; io += get_global_size(0)) {
+    float4 w1_0 = vload4(0, a1 + (io * 16 < 24 ? io * 16 : 24));
+    float v1_0 = w1_0.x, v1_1 = w1_0.y, v1_2 = w1_0.z, v1_3 = w1_0.w;
+    float4 w1_4 = vload4(0, a1 + (io * 16 < 24 ? io * 16 : 24) + 4);
+    float v1_4 = w1_4.x, v1_5 = w1_4.y, v1_6 = w1_4.z, v1_7 = w1_4.w;
+    float4 w1_8 = vload4(0, a1 + (io * 16 < 24 ? io * 16 : 24) + 8);
+    float v1_8 = w1_8.x, v1_9 = w1_8.y, v1_10 = w1_8.z, v1_11 = w1_8.w;
+    float4 w1_12 = vload4(0, a1 + (io * 16 < 24 ? io * 16 : 24) + 12);
+    float v1_12 = w1_12.x, v1_13 = w1_12.y, v1_14 = w1_12.z, v1_15 = w1_12.w;
+    { float4 x; x.x = v1_0; x.y = v1_1; x.z = v1_2; x.w = v1_3; vstore4(x, 0, a0 + (io * 16 < 24 ? io * 16 : 24)); }
+    { float4 x; x.x = v1_4; x.y = v1_5; x.z = v1_6; x.w = v1_7; vstore4(x, 0, a0 + (io * 16 < 24 ? io * 16 : 24) + 4); }
+    { float4 x; x.x = v1_8; x.y = v1_9; x.z = v1_10; x.w = v1_11; vstore4(x, 0, a0 + (io * 16 < 24 ? io * 16 : 24) + 8); }
+    { float4 x; x.x = v1_12; x.y = v1_13; x.z = v1_14; x.w = v1_15; vstore4(x, 0, a0 + (io * 16 < 24 ? io * 16 : 24) + 12); }
   }
 }
 

@@ -4,7 +4,7 @@ INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_, long a1_at) {
   __global float *a0 = (__global float *)((__global char *)a0_ + a0_at);
   __global const float *a1 = (__global const float *)((__global const char *)a1_ + a1_at);
-  for (long i = get_global_id(0); i < 6; i += get_global_size(0)) {
+  for (int i = get_global_id(0); i < 6; i += get_global_size(0)) {
     float acc6_0 = -(float)INFINITY;
     float acc6_1 = -(float)INFINITY;
     float acc6_2 = -(float)INFINITY;
@@ -13,15 +13,11 @@ __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_
     float acc6_5 = -(float)INFINITY;
     float acc6_6 = -(float)INFINITY;
     float acc6_7 = -(float)INFINITY;
-    for (long k1o = 0; k1o < 3; k1o++) {
-      float v3_0 = a1[i * 24 + (k1o * 8)];
-      float v3_1 = a1[i * 24 + (k1o * 8) + 1];
-      float v3_2 = a1[i * 24 + (k1o * 8) + 2];
-      float v3_3 = a1[i * 24 + (k1o * 8) + 3];
-      float v3_4 = a1[i * 24 + (k1o * 8) + 4];
-      float v3_5 = a1[i * 24 + (k1o * 8) + 5];
-      float v3_6 = a1[i * 24 + (k1o * 8) + 6];
-      float v3_7 = a1[i * 24 + (k1o * 8) + 7];
+    for (int k1o = 0; k1o < 3; k1o++) {
+      float4 w3_0 = vload4(0, a1 + i * 24 + (k1o * 8));
+      float v3_0 = w3_0.x, v3_1 = w3_0.y, v3_2 = w3_0.z, v3_3 = w3_0.w;
+      float4 w3_4 = vload4(0, a1 + i * 24 + (k1o * 8) + 4);
+      float v3_4 = w3_4.x, v3_5 = w3_4.y, v3_6 = w3_4.z, v3_7 = w3_4.w;
       acc6_0 = max_f32(acc6_0, v3_0);
       acc6_1 = max_f32(acc6_1, v3_1);
       acc6_2 = max_f32(acc6_2, v3_2);
@@ -34,15 +30,11 @@ __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_
     float v6 = max_f32(max_f32(max_f32(acc6_0, acc6_1), max_f32(acc6_2, acc6_3)), max_f32(max_f32(acc6_4, acc6_5), max_f32(acc6_6, acc6_7)));
     float v7 = (v6 * -1.0f);
     float m13[24];
-    for (long so = 0; so < 3; so++) {
-      float v10_0 = a1[i * 24 + (so * 8)];
-      float v10_1 = a1[i * 24 + (so * 8) + 1];
-      float v10_2 = a1[i * 24 + (so * 8) + 2];
-      float v10_3 = a1[i * 24 + (so * 8) + 3];
-      float v10_4 = a1[i * 24 + (so * 8) + 4];
-      float v10_5 = a1[i * 24 + (so * 8) + 5];
-      float v10_6 = a1[i * 24 + (so * 8) + 6];
-      float v10_7 = a1[i * 24 + (so * 8) + 7];
+    for (int so = 0; so < 3; so++) {
+      float4 w10_0 = vload4(0, a1 + i * 24 + (so * 8));
+      float v10_0 = w10_0.x, v10_1 = w10_0.y, v10_2 = w10_0.z, v10_3 = w10_0.w;
+      float4 w10_4 = vload4(0, a1 + i * 24 + (so * 8) + 4);
+      float v10_4 = w10_4.x, v10_5 = w10_4.y, v10_6 = w10_4.z, v10_7 = w10_4.w;
       m13[so * 8] = exp((v10_0 + v7));
       m13[so * 8 + 1] = exp((v10_1 + v7));
       m13[so * 8 + 2] = exp((v10_2 + v7));
@@ -60,7 +52,7 @@ __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_
     float acc20_5 = 0.0f;
     float acc20_6 = 0.0f;
     float acc20_7 = 0.0f;
-    for (long ko = 0; ko < 3; ko++) {
+    for (int ko = 0; ko < 3; ko++) {
       float v17_0 = m13[ko * 8];
       float v17_1 = m13[ko * 8 + 1];
       float v17_2 = m13[ko * 8 + 2];
@@ -79,7 +71,7 @@ __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_
       acc20_7 = (acc20_7 + v17_7);
     }
     float v20 = (((acc20_0 + acc20_1) + (acc20_2 + acc20_3)) + ((acc20_4 + acc20_5) + (acc20_6 + acc20_7)));
-    for (long jo = 0; jo < 3; jo++) {
+    for (int jo = 0; jo < 3; jo++) {
       float v22_0 = m13[jo * 8];
       float v22_1 = m13[jo * 8 + 1];
       float v22_2 = m13[jo * 8 + 2];
@@ -88,14 +80,8 @@ __kernel void softmax(__global float *a0_, long a0_at, __global const float *a1_
       float v22_5 = m13[jo * 8 + 5];
       float v22_6 = m13[jo * 8 + 6];
       float v22_7 = m13[jo * 8 + 7];
-      a0[i * 24 + (jo * 8)] = (v22_0 / v20);
-      a0[i * 24 + (jo * 8) + 1] = (v22_1 / v20);
-      a0[i * 24 + (jo * 8) + 2] = (v22_2 / v20);
-      a0[i * 24 + (jo * 8) + 3] = (v22_3 / v20);
-      a0[i * 24 + (jo * 8) + 4] = (v22_4 / v20);
-      a0[i * 24 + (jo * 8) + 5] = (v22_5 / v20);
-      a0[i * 24 + (jo * 8) + 6] = (v22_6 / v20);
-      a0[i * 24 + (jo * 8) + 7] = (v22_7 / v20);
+      { float4 x; x.x = (v22_0 / v20); x.y = (v22_1 / v20); x.z = (v22_2 / v20); x.w = (v22_3 / v20); vstore4(x, 0, a0 + i * 24 + (jo * 8)); }
+      { float4 x; x.x = (v22_4 / v20); x.y = (v22_5 / v20); x.z = (v22_6 / v20); x.w = (v22_7 / v20); vstore4(x, 0, a0 + i * 24 + (jo * 8) + 4); }
     }
   }
 }

@@ -1,0 +1,43 @@
+#define INLINE static inline __attribute__((always_inline, unused))
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
+#endif
+typedef float f32x8 __attribute__((vector_size(32)));
+INLINE f32x8 load_f16x8(const _Float16 *p) { f32x8 r; for (int i = 0; i < 8; i++) r[i] = p[i]; return r; }
+INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }
+INLINE f32x8 load_bf16x8(const unsigned short *p) { f32x8 r; for (int i = 0; i < 8; i++) r[i] = bf16_to_f32(p[i]); return r; }
+typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
+INLINE void store_f16x8(_Float16 *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = x[i]; }
+INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
+INLINE void store_bf16x8(unsigned short *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = f32_to_bf16(x[i]); }
+typedef float f32x2 __attribute__((vector_size(8)));
+typedef float f32x2u __attribute__((vector_size(8), aligned(4), may_alias));
+INLINE f32x2 splat_f32x2(float x) { return (f32x2){x, x}; }
+
+void half_rows(void **args, long lo, long hi) {
+  float *a0 = args[0];
+  _Float16 *a3 = args[1];
+  unsigned short *a5 = args[2];
+  const float *a1 = args[3];
+  const _Float16 *a2 = args[4];
+  const unsigned short *a4 = args[5];
+  for (long g = lo; g < hi; g++) {
+    f32x8 v1_0 = (f32x8){((1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f)};
+    f32x8 v2_0 = load_f16x8(a2 + g * 8);
+    f32x8 v5_0 = load_bf16x8(a4 + (g % 9) * 8);
+    *(f32x8u*)(a0 + g * 8) = ((v1_0 + __builtin_convertvector(v2_0, f32x8)) + __builtin_convertvector(v5_0, f32x8));
+    store_f16x8(a3 + g * 8, v2_0);
+    store_bf16x8(a5 + g * 8, v5_0);
+  }
+}
+
+void guarded_pairs(void **args, long lo, long hi) {
+  float *a0 = args[0];
+  const float *a1 = args[1];
+  for (long g = lo; g < hi; g++) {
+    f32x2 v1_0 = ((g / 35) < 5) ? (f32x2)*(const f32x2u*)(a1 + (g / 35) * 71 + ((g % 35) * 2) + 1) : splat_f32x2(0.0f);
+    *(f32x2u*)(a0 + g * 2) = v1_0;
+  }
+}

@@ -1,0 +1,288 @@
+"""Threads of a group: digits, barriers, shared memory, sums over threads. What is rendered runs on emulated devices, with
+races and overruns reported, and is compared with the interpreter."""
+
+import re
+
+import golden_sources as golden
+import numpy as np
+import pytest
+from fuzz_graph import program, random_recipe, scheduled
+
+from mini.codegen.recipe import RecipeError, apply
+from mini.codegen.threads import digits, threads
+from mini.engine.launch import interpret
+from mini.ir.kernel import kernel, stores
+from mini.ir.parse import TextError, parse
+from mini.ir.text import text, uops_program
+from mini.ir.uop import closed, rname
+from mini.render import render_for
+from mini.render.cstyle import RenderError
+from runtime.base import DeviceError
+
+GPUS = ("CL", "CUDA", "METAL")
+GROUPS = [path for path in golden.programs() if any(map(threads, golden.kernels_in(path).values()))]
+BARRIER = {
+  "CL": r"barrier\(\w+( \| \w+)?\);",
+  "CUDA": r"__syncthreads\(\);",
+  "METAL": r"threadgroup_barrier\([^)]*\);",
+}
+pytestmark = pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
+
+ROWS = """kernel rows(%a0: out f32[24], %a1: in f32[24, 4096]) {
+  %i = range 24
+  %k = range 4096
+  %0 = load %a1[%i, %k]        : f32
+  %1 = reduce.add %0 over (%k) : f32
+  store %a0[%i], %1
+  end over (%i)
+}"""
+MATMUL = """kernel mm(%c: out f32[64, 64], %a: in f32[64, 64], %b: in f32[64, 64]) {
+  %i = range 64
+  %j = range 64
+  %k = range 64
+  %0 = load %a[%i, %k]         : f32
+  %1 = load %b[%k, %j]         : f32
+  %2 = mul %0, %1              : f32
+  %3 = reduce.add %2 over (%k) : f32
+  store %c[%i, %j], %3
+  end over (%i, %j)
+}"""
+
+
+@pytest.fixture(autouse=True)
+def two_groups(monkeypatch):
+  """Walk all rounds of the parallel loop, so that one follows another in the same memory."""
+  extent = golden.extent
+  monkeypatch.setattr(golden, "extent", lambda k: min(2, extent(k)))
+
+
+def agrees(emulated, k, seeds=2, rtol=1e-5):
+  for seed in range(seeds):
+    data = golden.random_inputs(k, seed, laced=False)
+    got, error = emulated.run(k, data)
+    assert error == 0
+    for name, want in interpret(k, data).items():
+      np.testing.assert_allclose(got[name], want, rtol=rtol, atol=rtol, err_msg=f"{k.arg.what} {name}")
+
+
+# ---------------------------------------------------------------- which thread does what
+
+
+def strides(k):
+  return {rname(r): stride for r, stride in digits(k).items()}
+
+
+def test_a_sum_takes_the_low_digits():
+  k = apply(parse(ROWS), "split i 8 -> io, il\nlocal il\nsplit k 32 -> ko, kl\nlocal kl\npar io")
+  assert strides(k) == {"kl": 1, "il": 32} and threads(k) == 256
+
+
+def test_ranges_that_do_not_meet_share_digits():
+  """What fills shared memory, and what reads it."""
+  k = apply(
+    parse(MATMUL),
+    "local i\nsplit j 16 -> jo, ji\nlocal ji\nstage 1 over (k, ji) shared\nsplit k.1 64 -> ko, kl\nlocal kl",
+  )
+  assert strides(k) == {"ji.1": 1, "kl": 16, "ji": 1, "i": 16} and threads(k) == 1024
+
+
+def test_one_owner_has_disjoint_digits():
+  """A sum counts a value as often as there are threads, also where the value does not depend on them."""
+  k = parse("""kernel k(%y: out f32[2], %x: in f32[2, 4]) {
+  %i = range 2 local
+  %k = range 4 local
+  %n = range 8 local
+  %0 = load %x[%i, %k]              : f32
+  %1 = reduce.add %0 over (%k, %n)  : f32
+  store %y[%i], %1
+  end over (%i)
+}""")
+  assert strides(k) == {"n": 1, "k": 8, "i": 32}
+  for dev in GPUS:
+    agrees(golden.Emulated(render_for(dev, {"k": k}), dev, check=True), k)
+
+
+def test_no_local_range_is_any_number_of_threads():
+  assert threads(parse(ROWS)) == 0
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=lambda p: p.stem)
+def test_text(path):
+  for k in golden.kernels_in(path).values():
+    assert parse(text(k)) is k and parse(text(uops_program(k))).src[0] is k
+  with pytest.raises(RenderError, match="C has no groups of threads"):
+    render_for("CPU", {k.arg.what: k})
+
+
+# ---------------------------------------------------------------- what runs
+
+
+@pytest.mark.parametrize("dev", GPUS)
+@pytest.mark.parametrize("path", GROUPS, ids=lambda p: p.stem)
+def test_without_races(path, dev):
+  kernels = golden.kernels_in(path)
+  emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
+  for k in kernels.values():
+    agrees(emulated, k)
+
+
+@pytest.mark.parametrize("dev", GPUS)
+@pytest.mark.parametrize("path", GROUPS, ids=lambda p: p.stem)
+def test_no_barrier_is_idle(path, dev):
+  """Without any one of them the emulation reports a race."""
+  kernels = golden.kernels_in(path)
+  source = render_for(dev, kernels)
+  barriers = list(re.finditer(BARRIER[dev], source))
+  found = 0
+  for m in barriers:
+    (name,) = (n for n in kernels if f" {n}(" in " " + re.split(r"\bvoid\b", source[: m.start()])[-1])
+    emulated = golden.Emulated(source[: m.start()] + source[m.end() :], dev, check=True)
+    with pytest.raises(DeviceError, match=name):
+      agrees(emulated, kernels[name], seeds=1)
+    found += 1
+  assert found == len(barriers) > 0
+
+
+KINDS = [
+  ("f32", "add"),
+  ("f64", "add"),
+  ("f16", "add"),
+  ("i8", "max"),
+  ("bool", "max"),
+  ("i64", "mul"),
+  ("u16", "add"),
+]
+
+
+@pytest.mark.parametrize("dev", GPUS)
+def test_sums_of_every_type(dev):
+  """Over digits in the middle of the thread's number: exchanged within a warp, and through shared memory."""
+  kernels = {}
+  for kind, how in KINDS:
+    for n in (4, 128):
+      name = f"sum_{kind}_{n}"
+      kernels[name] = parse(f"""kernel {name}(%y: out {kind}[4, 2], %x: in {kind}[4, 2, {n}]) {{
+  %i = range 4 local
+  %u = range 2 unroll
+  %k = range {n} local
+  %0 = load %x[%i, %u, %k]                : {kind}
+  %1 = reduce.{how} %0 over (%k)          : {kind}
+  store %y[%i, %u], %1
+  end over (%i, %u)
+}}""")
+  if dev == "METAL":
+    kernels = {name: k for name, k in kernels.items() if "f64" not in name}
+  emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
+  for k in kernels.values():
+    agrees(emulated, k, rtol=1e-2 if "f16" in k.arg.what else 1e-5)
+
+
+def test_the_order_of_a_sum_is_that_of_its_threads():
+  """With exchanges between threads, and without: to the last bit."""
+  k = apply(parse(ROWS), "split i 2 -> io, il\nlocal il\nsplit k 256 -> ko, kl\nlocal kl\npar io")
+  data = golden.random_inputs(k, 0, laced=False)
+  found = [golden.Emulated(render_for(dev, {"rows": k}), dev).run(k, data)[0]["a0"] for dev in GPUS]
+  assert np.array_equal(found[0], found[1]) and np.array_equal(found[1], found[2])
+
+
+@pytest.mark.parametrize("dev", GPUS[:2])
+def test_random_kernels(dev, request):
+  """Random graphs, with random recipes for groups; in float64, which Metal lacks."""
+  first, kernels = request.config.option.seed, {}
+  for seed in range(first, first + (400 if request.config.option.full else 40)):
+    outs, _, rng = program(seed)
+    for n, k in enumerate(scheduled(outs)[0]):
+      k = random_recipe(rng, k, groups=True)[0]
+      name = f"random_{seed}_{n}"
+      if threads(k):
+        kernels[name] = kernel(name, stores(k), closed(k))
+  assert len(kernels) > 15 and any(" shared " in text(k) for k in kernels.values())
+  emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
+  for name, k in kernels.items():
+    data = golden.random_inputs(k, 0, laced=False)
+    if golden.guarded(k):  # no index is out of bounds
+      data = {n: np.zeros_like(x) if x.dtype.kind == "i" else x for n, x in data.items()}
+    got, error = emulated.run(k, data)
+    assert error == 0
+    for output, want in interpret(k, data).items():
+      np.testing.assert_allclose(
+        got[output], want, rtol=1e-9, atol=1e-9, err_msg=f"{name} {output}\n{text(k)}"
+      )
+
+
+# ---------------------------------------------------------------- what is refused
+
+REFUSED = {
+  "%i has 24 values, no power of two": (ROWS, "local i"),
+  "4096 threads a group; at most 1024": (ROWS, "local k"),
+  "%k is local: its threads share no stack": (MATMUL, "local k\nstage 0 over (k) stack"),
+  "%k.0 fills memory of one thread": (MATMUL, "stage 0 over (k) stack\nlocal k.0"),
+  "in stack or in shared memory, not in heap": (MATMUL, "stage 0 over (k) heap"),
+  "%i carries a scan": (
+    """kernel k(%y: out f32[8], %x: in f32[8]) {
+  %i = range 8
+  %0 = load %x[%i]         : f32
+  %1 = scan.add %0 along %i : f32
+  store %y[%i], %1
+  end over (%i)
+}""",
+    "local i",
+  ),
+  "stores of different %i may meet": (
+    """kernel k(%y: inout f32[8], %n: in i32[8], %x: in f32[8]) {
+  %i = range 8
+  %0 = load %n[%i] : i32
+  %1 = load %x[%i] : f32
+  store.add %y[%0], %1 if %0 >= 0 && %0 < 8
+  end over (%i)
+}""",
+    "local i",
+  ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused_steps(reason):
+  source, recipe = REFUSED[reason]
+  with pytest.raises(RecipeError, match=re.escape(reason)):
+    apply(parse(source), recipe)
+
+
+LINES = """kernel k(%y: out f32[8], %x: in f32[8]) {{
+  %i = range 8 {i}
+  %s = range {n} {s}
+  %0 = load %x[{at}]                           : f32
+  %1 = stage %0 at [{cell}] over (%s) {space} : f32[{n}]
+  %2 = load %1[{cell2}]                            : f32
+  store %y[%i], %2
+  end over (%i)
+}}"""
+WRONG = {
+  "%s is local: 6 is no power of two": {"n": 6, "at": "%s", "cell": "%s"},
+  "a thread sees no other's memory in stack": {"space": "stack"},
+  "no range is local": {"i": "", "s": ""},
+  "2048 threads; at most 1024": {"n": 256, "at": "%i"},
+  "131072 bytes of shared memory; at most 49152": {"n": 32768, "s": "", "at": "%s % 8"},
+  "a stored value has a lane that its index lacks": {"cell": "0"},
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_refused_programs(reason):
+  how = {"i": "local", "s": "local", "n": 8, "at": "%s", "cell": "%s", "cell2": "%i % 6", "space": "shared"}
+  with pytest.raises(TextError, match=re.escape(reason)):
+    parse(LINES.format(**{**how, **WRONG[reason]}))
+
+
+def test_shared_memory_is_bounded_by_the_language():
+  """Sums need some, too."""
+  k = parse("""kernel k(%y: out f32[32], %x: in f32[32, 1024]) {
+  %i = range 32 unroll
+  %k = range 1024 local
+  %0 = load %x[%i, %k]         : f32
+  %1 = reduce.add %0 over (%k) : f32
+  store %y[%i], %1
+  end over (%i)
+}""")
+  with pytest.raises(RenderError, match="262144 bytes of shared memory; OpenCL has 32768"):
+    render_for("CL", {"k": k})
