@@ -20,6 +20,7 @@ from mini.ir.graph import (
   alu,
   cast,
   cat,
+  copy,
   expand,
   expand_to,
   flip,
@@ -36,7 +37,7 @@ from mini.ir.graph import (
   shrink,
 )
 from mini.ir.ops import OPS
-from mini.ir.uop import UOp, const, toposort, uop
+from mini.ir.uop import UOp, const, toposort
 from mini.types import dtypes
 
 Gradients = tuple[UOp | None, ...]
@@ -366,11 +367,12 @@ def _cat(g: UOp, out: UOp, *xs: UOp) -> Gradients:
 
 def _copy(g: UOp, out: UOp, x: UOp) -> Gradients:
   """Back to the device that x is on."""
-  placed = [u for u in toposort(x) if u.op in ("copy", "buffer")]
+  placed = [u for u in toposort(x) if u.op in ("copy", "shard", "buffer")]
   if not placed:
     return (g,)
-  home = placed[-1].arg if placed[-1].op == "copy" else getattr(placed[-1].arg[0], "device", None)
-  return (g if home is None else uop("copy", g.dtype, (g,), home),)
+  u = placed[-1]
+  home = u.arg if u.op == "copy" else u.arg[1] if u.op == "shard" else getattr(u.arg[0], "device", None)
+  return (g if home is None else copy(g, home),)
 
 
 # fmt: off
@@ -388,6 +390,7 @@ STRUCTURE: dict[str, Rule] = {
   "cast":    _cast,
   "cat":     _cat,
   "copy":    _copy,
+  "shard":   _copy,
   "stage":   lambda g, out, x: (g,),
   "tag":     lambda g, out, x: (g,),
 }

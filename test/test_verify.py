@@ -161,6 +161,9 @@ def test_wrong_graphs():
     uop("where", F, (x, x, x)),
     uop("bitcast", dtypes.int8, (x,)),
     uop("cat", F, (x, x), 1),
+    uop("shard", F, (x,), (1, ("CPU", "CPU:1"))),
+    uop("shard", F, (x,), (0, ("CPU", "CPU"))),
+    uop("shard", F, (x,), (0, ("CPU", "CPU:1", "CPU:2", "CPU:3", "CPU:4"))),
     uop("load", F, (x,)),
   ]:
     with pytest.raises(VerifyError):

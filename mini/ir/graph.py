@@ -7,7 +7,7 @@ broadcasting, promotion and Python's operators; nothing here knows of memory or 
   reshape, expand  arg = shape                 permute, flip  arg = axes                   pad, shrink  arg = ((a, b), ...)
   reduce  arg = (kind, axes)                   scan  arg = (kind, axis)                    cat  arg = axis
   gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); kind: set add mul max
-  copy    arg = a device's name               tag   arg = a number
+  copy    arg = a device's name, or several    shard   arg = (axis, names)                 tag   arg = a number
 """
 
 from __future__ import annotations
@@ -242,6 +242,20 @@ def cat(xs: tuple[UOp, ...], axis: int) -> UOp:
   if len(full_ones) > 1:
     return uop("cat", xs[0].dtype, full_ones, axis)
   return full_ones[0] if full_ones else xs[0]
+
+
+def copy(x: UOp, device: str | tuple[str, ...]) -> UOp:
+  """x on another device; with several names, all of it on each."""
+  return uop("copy", x.dtype, (x,), device)
+
+
+def shard(x: UOp, axis: int, devices: tuple[str, ...]) -> UOp:
+  """x in parts along axis, one on each of the devices: of equal sizes, or, where they do not divide, the first ones larger by 1."""
+  if not 0 <= axis < len(shape(x)):
+    raise ShapeError(f"shard: {axis} is no axis of {shape(x)}")
+  if not 1 < len(devices) == len(set(devices)) <= shape(x)[axis]:
+    raise ShapeError(f"shard: axis {axis} of {shape(x)} does not fall into parts for {', '.join(devices)}")
+  return uop("shard", x.dtype, (x,), (axis, tuple(devices)))
 
 
 def stage(x: UOp) -> UOp:

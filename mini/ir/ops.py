@@ -71,7 +71,8 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("buffer",  "leaf",    0, "arg",  None, "memory that exists"),
   Op("iota",    "leaf",    0, "arg",  None, "0, 1, 2, ... along its one axis"),
 
-  Op("copy",    "mark",    1, "same", None, "to another device"),
+  Op("copy",    "mark",    1, "same", None, "to another device; or whole to each of several"),
+  Op("shard",   "mark",    1, "same", None, "to several devices, each of which gets a part along an axis"),
   Op("stage",   "mark",    1, "same", None, "in memory of its own (contiguous)"),
   Op("cat",     "mark",   -1, "same", None, "in one memory, its inputs one after another along an axis"),
   Op("detach",  "mark",    1, "same", None, "no gradient passes"),

@@ -135,6 +135,17 @@ class Reader(Operands):
       self.fail("expected pairs", at)
     return got  # type: ignore[return-value]
 
+  def devices(self) -> str | tuple[str, ...]:
+    return tuple(self.listed(self.string, "[", "]")) if self.next == "[" else self.string()
+
+  def place(self) -> tuple[int, tuple[str, ...]]:
+    self.take("[")
+    axis = self.integer(0)
+    self.take(",")
+    names = tuple(self.listed(self.string, "[", "]"))
+    self.take("]")
+    return axis, names
+
   # -------------------------------------------------------------- schedule
 
   def schedule(self) -> UOp:
@@ -390,7 +401,8 @@ ATTRIBUTE_READERS: dict[str, Callable[[Reader], Any]] = {
   "axis": lambda r: r.integer(0),
   "widths": Reader.pairs,
   "spans": Reader.pairs,
-  "device": Reader.string,
+  "device": Reader.devices,
+  "place": Reader.place,
 }
 STAGES: dict[str, Callable[[Reader], UOp]] = {
   "graph": Reader.graph,

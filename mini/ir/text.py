@@ -204,7 +204,7 @@ def header(stage: str, name: str, inputs: list[str]) -> str:
 # fmt: off
 ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths",
               "shrink": "spans", "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis",
-              "copy": "device"}
+              "copy": "device", "shard": "place"}
 # fmt: on
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
 

@@ -122,6 +122,7 @@ CONSTRUCTORS: dict[str, Callable[[UOp], UOp]] = {
   "gather": lambda u: build.gather(u.src[0], u.src[1], u.arg),
   "scatter": lambda u: build.scatter(u.src[0], u.src[1], u.src[2], *u.arg),
   "cat": lambda u: build.cat(u.src, u.arg),
+  "shard": lambda u: build.shard(u.src[0], *u.arg),
 }
 
 

@@ -43,7 +43,7 @@ COSTLY = 8  # operations that are not worth repeating in a loop
 AGAIN = 8  # times that an operand of a contraction may be computed again
 # a reduction of so many elements is not done inside a kernel with so few results
 SERIAL, NARROW = 1 << 14, 16
-TRANSPARENT = VIEWS | {"detach", "copy"}
+TRANSPARENT = VIEWS | {"detach", "copy", "shard"}
 LEAVES = {"buffer", "const", "iota"}
 WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
 ALWAYS_GLOBAL = {"stage", "cat", "scatter", "scan"}
@@ -175,7 +175,7 @@ class Schedule:
       else:
         self.start(memory, node, base)
     else:
-      self.start(memory, node, node.src[0] if node.op in ("stage", "copy") else node)
+      self.start(memory, node, node.src[0] if node.op in ("stage", "copy", "shard") else node)
 
   def start(self, memory: UOp, node: UOp, value: UOp, offset: int | None = None) -> None:
     """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns."""
@@ -194,7 +194,7 @@ class Schedule:
       at = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(at))
     root = Root(memory, node, value, index, at)
     self.roots.append(root)
-    if value is node and node.op not in ("cat", "scatter", "stage", "copy"):
+    if value is node and node.op not in ("cat", "scatter", "stage", "copy", "shard"):
       self.demands.setdefault(node, {})
       self.descend(node, root, index, self.context_of(node, index))
     else:
@@ -337,7 +337,7 @@ class Schedule:
   # ---------------------------------------------------------------- second pass: the scalar DAG
 
   def build(self, root: Root) -> UOp | None:
-    own = root.value is root.node and root.node.op not in ("cat", "scatter", "stage", "copy")
+    own = root.value is root.node and root.node.op not in ("cat", "scatter", "stage", "copy", "shard")
     # sources first, so that the recursion below stays shallow
     for node, index in reversed(self.wanted.get(root, {})):
       if all(inside(i, n) for i, n in zip(index, shape(node))):
