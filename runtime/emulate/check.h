@@ -36,8 +36,6 @@ static struct {
   Region regions[MOST_REGIONS];
   unsigned nregions;
   Region *last;  // that was found
-  const Parameter *parameters;
-  unsigned nparameters;
   char *pointers[MOST_REGIONS];  // of each parameter; nullptr: it is none
   char *error;
   struct {
@@ -47,10 +45,8 @@ static struct {
   unsigned nextents;
 } watched;
 
-CORE unsigned my_number() {
-  Dim g = place.group;
-  return (g.x + place.groups.x * (g.y + place.groups.y * g.z)) * now.size + now.current;
-}
+CORE unsigned group_number();
+CORE unsigned my_number() { return group_number() * now.size + now.current; }
 
 // ---------------------------------------------------------------- regions
 
@@ -69,19 +65,19 @@ CORE Region *find(const char *p) {
   return nullptr;
 }
 
-CORE void watch_begin(const Parameter *parameters, unsigned n, void **args) {
+CORE void watch_begin() {
+  const Parameter *parameters = now.kernel->parameters;
+  unsigned n = now.kernel->nparameters;
   watched.nregions = 0;
   watched.last = nullptr;
   watched.error = nullptr;
-  watched.parameters = parameters;
-  watched.nparameters = n;
   for (unsigned i = 0; i < n; i++) {
-    watched.pointers[i] = parameters[i].element ? *(char **)args[i] : nullptr;
+    watched.pointers[i] = parameters[i].element ? *(char **)now.args[i] : nullptr;
     if (__builtin_strcmp(parameters[i].name, "err") == 0) {
       watched.error = watched.pointers[i];
       watched.pointers[i] = nullptr;
     } else if (watched.pointers[i] && i + 1 < n && !parameters[i + 1].element) {  // OpenCL's offset
-      watched.pointers[i] += *(long *)args[i + 1];
+      watched.pointers[i] += *(long *)now.args[i + 1];
     }
   }
   for (unsigned e = 0; e < watched.nextents; e++) {
@@ -129,12 +125,12 @@ CORE Named named(const char *p) {
   const char *name = nearest->name ? nearest->name : "memory", *start = nearest->start;
   long element = nearest->element;
   const char *base = nullptr;
-  for (unsigned i = 0; i < watched.nparameters; i++) {  // the pointer that is nearest below, or the first there is
+  for (unsigned i = 0; i < now.kernel->nparameters; i++) {  // the pointer that is nearest below, or the first there is
     const char *q = watched.pointers[i];
     if (!q || !holds(nearest, q) || (base && (q > p || q <= base))) continue;
     base = start = q;
-    name = watched.parameters[i].name;
-    element = watched.parameters[i].element;
+    name = now.kernel->parameters[i].name;
+    element = now.kernel->parameters[i].element;
   }
   long at = p - start;
   at = at >= 0 ? at / element : -((-at + element - 1) / element);
@@ -147,12 +143,12 @@ CORE Named named(const char *p) {
 CORE void report_outside(const char *p, long nbytes, bool write) {
   Named n = named(p);
   fail("thread %u of group %u %s %ld bytes at %s, outside of all memory that it was given: %s", now.current,
-       my_number() / now.size, write ? "writes" : "reads", nbytes, n.text, n.memory);
+       group_number(), write ? "writes" : "reads", nbytes, n.text, n.memory);
 }
 
 CORE void report_race(const char *p, bool write, Access other, bool wrote) {
   fail("a race: thread %u of group %u %s %s, and thread %u of group %u %s it, with no barrier between", now.current,
-       my_number() / now.size, write ? "writes" : "reads", named(p).text, other.thread % now.size,
+       group_number(), write ? "writes" : "reads", named(p).text, other.thread % now.size,
        other.thread / now.size, wrote ? "writes" : "reads");
 }
 
@@ -161,7 +157,7 @@ CORE void report_race(const char *p, bool write, Access other, bool wrote) {
 // May this access and mine happen at once? It is of this launch: cells are new in each.
 CORE bool meets(Access other, bool shared) {
   if (other.moment == now.moment) return other.thread != my_number();
-  return other.moment && other.moment < group_began && !shared;  // shared memory is another in each group
+  return other.moment && other.moment < now.group_began && !shared;  // shared memory is another in each group
 }
 
 CORE void record(const Region *r, long element, bool write) {
@@ -176,7 +172,7 @@ CORE void record(const Region *r, long element, bool write) {
       if (meets(a, shared)) return report_race(p, write, a, false);
     c->write = mine;
   } else if (c->read[0].moment != now.moment) {
-    if (c->read[0].moment && c->read[0].moment < group_began) c->before = c->read[0];
+    if (c->read[0].moment && c->read[0].moment < now.group_began) c->before = c->read[0];
     c->read[0] = mine;
     c->read[1] = {};
   } else if (c->read[0].thread != mine.thread) {
@@ -249,12 +245,12 @@ struct Mismatch {
 };
 
 HOOK void __ubsan_handle_out_of_bounds(const OutOfBounds *found, unsigned long index) {
-  fail("thread %u of group %u, line %u: index %ld of an array %s", now.current, my_number() / now.size,
+  fail("thread %u of group %u, line %u: index %ld of an array %s", now.current, group_number(),
        found->location.line, (long)index, found->array->name);
 }
 HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch *found, unsigned long address) {
   fail("thread %u of group %u, line %u: %s is no multiple of %u bytes, the alignment of %s", now.current,
-       my_number() / now.size, found->location.line, named((const char *)address).text, 1u << found->log_alignment,
+       group_number(), found->location.line, named((const char *)address).text, 1u << found->log_alignment,
        found->type->name);
 }
 

@@ -73,6 +73,14 @@ struct Parameter {
   unsigned element;  // bytes of what a pointer points to; 0: no pointer
 };
 
+struct Kernel {
+  const char *name;
+  void (*call)(void **args);
+  unsigned least, most;  // threads of a group
+  unsigned nparameters;
+  const Parameter *parameters;
+};
+
 struct Fiber {
   Context context;
   char *stack;
@@ -83,23 +91,25 @@ struct Thread {
   unsigned turns;  // exchanges that it has taken part in
 };
 
+// Constant when the library is loaded: an initialiser that runs would be watched before there is anything to watch.
 static struct {
-  const char *kernel;
-  void (*call)(void **);
+  const Kernel *kernel;
   void **args;
   unsigned size;     // threads of a group
   unsigned current;  // the thread that runs
-  unsigned ended;
+  unsigned ended;    // threads of this group
   unsigned free[MOST_THREADS], nfree;  // threads that may go on
   Thread threads[MOST_THREADS];
-  unsigned at_barrier, line;            // threads that wait at the barrier of this line
+  unsigned at_barrier, line;              // threads that wait at the barrier of this line
   unsigned in_warp[MOST_THREADS / WARP];  // threads of each warp that wait for the others
-  Fiber main, fibers[MOST_THREADS], *running;
-  Fiber *idle[MOST_THREADS];
-  unsigned nidle, nfibers;
-  bool clean;  // the last launch came to its end, and left all fibers idle
-  unsigned moment;  // counts barriers and groups of a launch
+  unsigned moment;                        // counts barriers, and groups that began
+  unsigned group_began;                   // the moment
+  unsigned shared_bytes;                  // that this group has taken
   unsigned random;
+  Fiber main, *running;
+  Fiber fibers[MOST_THREADS], *idle[MOST_THREADS];
+  unsigned nfibers, nidle;
+  bool clean;  // the last launch came to its end, and left all fibers idle
   char failure[1024];
   alignas(64) char slots[MOST_THREADS / WARP][2][SLOT_BYTES];  // what the lanes of a warp show one another
 } now;
@@ -118,7 +128,7 @@ CORE unsigned lanes() {  // of this warp: the last one may be smaller
 
 // Ends the launch. It does not return: what the kernel would do next might well end the process.
 template <class... Args> CORE void fail(const char *text, Args... args) {
-  int n = __builtin_snprintf(now.failure, sizeof now.failure, "%s: ", now.kernel);
+  int n = __builtin_snprintf(now.failure, sizeof now.failure, "%s: ", now.kernel->name);
   __builtin_snprintf(now.failure + n, sizeof now.failure - n, text, args...);
   if (now.running != &now.main) swap(&now.running->context, &now.main.context);
 }
@@ -161,7 +171,7 @@ CORE void go_on(Fiber *to) {
 // Of a fiber: one thread after another.
 CORE void life() {
   for (;;) {
-    now.call(now.args);
+    now.kernel->call(now.args);
     now.ended++;
     Fiber *mine = now.running, *then = next(mine);
     if (then == mine) continue;
@@ -208,74 +218,88 @@ template <class T> CORE const T *gather(T x) {
 
 template <class T> CORE T from_lane(T x, unsigned other) { return gather(x)[other < lanes() ? other : lane()]; }
 
-// ---------------------------------------------------------------- shared memory
-
-struct Shared {
-  unsigned since;  // of which moment it is: of the beginning of this group, if it is this group's
-};
-
-static unsigned group_began;  // the moment
-
 #ifdef EMULATE_CHECK
 }  // namespace emulate
 #include "check.h"
 namespace emulate {
 #else
-CORE void watch_begin(const Parameter *, unsigned, void **) {}
+CORE void watch_begin() {}
 CORE void watch_shared(const char *, void *, long, unsigned) {}
 CORE void watch_end() {}
 #endif
 
+// ---------------------------------------------------------------- shared memory
+
+struct Shared {  // an array of it
+  unsigned since;  // the moment at which the group began whose it is
+};
+
 // The first thread of a group that comes to a declaration fills the memory with NaNs.
 CORE void share(Shared *s, const char *name, void *array, long nbytes, unsigned element) {
-  if (s->since == group_began) return;
-  s->since = group_began;
+  if (s->since == now.group_began) return;
+  s->since = now.group_began;
+  now.shared_bytes += nbytes;
+  if (now.shared_bytes > EMULATE_SHARED_BYTES)
+    fail("takes %u bytes of shared memory; there are %u", now.shared_bytes, EMULATE_SHARED_BYTES);
   __builtin_memset(array, 0xff, nbytes);
   watch_shared(name, array, nbytes, element);
 }
 
 // ---------------------------------------------------------------- launches
 
+CORE unsigned group_number() {
+  Dim g = place.group;
+  return g.x + place.groups.x * (g.y + place.groups.y * g.z);
+}
+
+// Runs all threads of a group; false: it failed.
 CORE bool run_group() {
-  now.ended = now.at_barrier = now.nfree = 0;
-  group_began = ++now.moment;
+  now.group_began = ++now.moment;
+  now.ended = now.at_barrier = now.nfree = now.shared_bytes = 0;
   for (unsigned w = 0; w * WARP < now.size; w++) now.in_warp[w] = 0;
   for (unsigned t = 0; t < now.size; t++) {
     now.threads[t] = {nullptr, 0};
     now.free[now.nfree++] = t;
   }
-  go_on(next(nullptr));
+  go_on(next(nullptr));  // returns when no thread may go on
   if (!now.failure[0] && now.ended < now.size) {
-    unsigned g = place.group.x + place.groups.x * (place.group.y + place.groups.y * place.group.z), n = 0;
+    unsigned n = 0;
     for (unsigned w = 0; w * WARP < now.size; w++) n += now.in_warp[w];
     fail("divergent barrier: of the %u threads of group %u, %u wait at a barrier, %u for the other lanes of their warp, "
-         "and %u have ended", now.size, g, now.at_barrier, n, now.ended);
+         "and %u have ended", now.size, group_number(), now.at_barrier, n, now.ended);
   }
   return !now.failure[0];
 }
 
-CORE void launch(const char *kernel, void (*call)(void **), const Parameter *parameters, unsigned nparameters,
-                 const unsigned *grid, const unsigned *block, void **args) {
+// A step with which start, start + step, ... (mod n) are all numbers below n: it has no factor in common with n.
+CORE unsigned long long stride(unsigned long long n) {
+  for (int tries = 0; tries < 16 && n > 1; tries++) {
+    unsigned long long step = 1 + below(n - 1), a = step, b = n;
+    while (b) {
+      unsigned long long rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) return step;
+  }
+  return 1;
+}
+
+CORE void launch(const Kernel *kernel, const unsigned *grid, const unsigned *block, void **args) {
   unsigned long long groups = 1ull * grid[0] * grid[1] * grid[2], threads = 1ull * block[0] * block[1] * block[2];
   now.kernel = kernel;
+  now.args = args;
   now.failure[0] = 0;
   now.running = &now.main;
-  if (threads < 1 || threads > MOST_THREADS) return fail("%llu threads in a group: 1 to 1024 are possible", threads);
-  if (!now.clean) now.nfibers = now.nidle = 0;
+  if (threads < kernel->least || threads > kernel->most)
+    return fail("%llu threads in a group: it takes %u to %u", threads, kernel->least, kernel->most);
+  if (!now.clean) now.nfibers = now.nidle = 0;  // what is left of them is thrown away
   now.clean = false;
-  now.call = call;
-  now.args = args;
   now.size = threads;
   place.threads = {block[0], block[1], block[2]};
   place.groups = {grid[0], grid[1], grid[2]};
-  watch_begin(parameters, nparameters, args);
-  // The groups in the order of start, start + step, ...: all of them, if step and groups have no common factor.
-  unsigned long long g = groups ? below(groups) : 0, step = 1;
-  for (int tries = 0; tries < 16 && groups > 1; tries++) {
-    unsigned long long a = 1 + below(groups - 1), m = a, n = groups;
-    while (n) { unsigned long long r = m % n; m = n, n = r; }
-    if (m == 1) step = a;
-  }
+  watch_begin();
+  unsigned long long g = groups ? below(groups) : 0, step = stride(groups);
   bool well = true;
   for (unsigned long long n = 0; n < groups && well; n++, g = (g + step) % groups) {
     place.group = {unsigned(g % grid[0]), unsigned(g / grid[0] % grid[1]), unsigned(g / grid[0] / grid[1])};
@@ -286,13 +310,13 @@ CORE void launch(const char *kernel, void (*call)(void **), const Parameter *par
 }
 
 // Where each argument lies in a buffer that holds them one after another, each aligned as its type.
-CORE void unpack(const Parameter *parameters, unsigned nparameters, char *buffer, void **args) {
+CORE void unpack(const Kernel *kernel, char *buffer, void **args) {
   unsigned long at = 0;
-  for (unsigned n = 0; n < nparameters; n++) {
-    unsigned long a = parameters[n].alignment;
+  for (unsigned n = 0; n < kernel->nparameters; n++) {
+    unsigned long a = kernel->parameters[n].alignment;
     at = (at + a - 1) / a * a;
     args[n] = buffer + at;
-    at += parameters[n].nbytes;
+    at += kernel->parameters[n].nbytes;
   }
 }
 
@@ -313,19 +337,19 @@ EXPORT void emulate_seed(unsigned seed) { emulate::now.random = seed * 265443576
 EXPORT void emulate_extents(long, void **, const long *) {}
 #endif
 
-#define EMULATE_KERNEL(name, call, nparameters, ...)                                                       \
-  static const emulate::Parameter name##__parameters[] = {__VA_ARGS__};                                    \
-  CORE void name##__call(void **args) { call; }                                                            \
-  EXPORT void name##__launch(const unsigned *grid, const unsigned *block, void **args) {                   \
-    emulate::launch(#name, name##__call, name##__parameters, nparameters, grid, block, args);              \
-  }                                                                                                        \
-  EXPORT void name##__unpack(char *buffer, void **args) {                                                  \
-    emulate::unpack(name##__parameters, nparameters, buffer, args);                                        \
-  }
+#define EMULATE_KERNEL(name, call, least, most, nparameters, ...)                                         \
+  static const emulate::Parameter name##__parameters[] = {__VA_ARGS__};                                   \
+  CORE void name##__call(void **args) { call; }                                                           \
+  static const emulate::Kernel name##__kernel = {#name, name##__call, least, most, nparameters,           \
+                                                 name##__parameters};                                     \
+  EXPORT void name##__launch(const unsigned *grid, const unsigned *block, void **args) {                  \
+    emulate::launch(&name##__kernel, grid, block, args);                                                  \
+  }                                                                                                       \
+  EXPORT void name##__unpack(char *buffer, void **args) { emulate::unpack(&name##__kernel, buffer, args); }
 
 // Behind the declaration of an array of shared memory.
-#define EMULATE_SHARED(array)                                                                          \
-  {                                                                                                    \
-    static emulate::Shared shared;                                                                     \
-    emulate::share(&shared, #array, array, sizeof array, emulate::element_bytes(array));               \
+#define EMULATE_SHARED(array)                                                            \
+  {                                                                                      \
+    static emulate::Shared shared;                                                       \
+    emulate::share(&shared, #array, array, sizeof array, emulate::element_bytes(array)); \
   }

@@ -1,7 +1,8 @@
 // The part of CUDA C++ (as NVRTC knows it, without headers) that rendered kernels use.
 #pragma once
-#include "types.h"
+#define EMULATE_SHARED_BYTES (48 << 10)
 #include "core.h"
+#include "types.h"
 
 #define __global__
 #define __device__

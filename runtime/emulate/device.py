@@ -29,7 +29,7 @@ from runtime import compiler as compilers
 from runtime import cpu, host
 from runtime.base import Cache, Call, DeviceError, Info, geometry
 from runtime.emulate import source as sources
-from runtime.emulate.source import Parameter
+from runtime.emulate.source import Kernel
 
 DEVICES = 4  # of each language
 MEMORY_BYTES = 4 << 30
@@ -39,7 +39,8 @@ POISON = 0xA5
 GUARD = bytes([POISON]) * GUARD_BYTES
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
-# By language: threads of a warp, and matrix instructions.
+# By language: bytes of shared memory (as the headers have it), threads of a warp, and matrix instructions.
+SHARED = {"CUDA": 48 << 10, "METAL": 32 << 10, "CL": 32 << 10}
 WARPS = {"CUDA": 32, "METAL": 32, "CL": 1}
 MATRICES = {
   "CUDA": frozenset({"m16n8k16 f16", "m16n8k16 bf16", "m16n8k8 tf32"}),
@@ -81,7 +82,7 @@ class Emulation:
       language, f"{sources.NAMES[language]}, emulated on {os.uname().machine} ({self.compiler.name})", lanes=4,
       registers=64, threads=host.available_threads(), l1_bytes=128 << 10, l2_bytes=4 << 20, stack_bytes=16 << 10,
       memory_bytes=min(MEMORY_BYTES, host.available_memory()), dtypes=dtypes, kind="gpu", group=1024,
-      warp=WARPS[language], shared_bytes=48 << 10, units=4, matrices=MATRICES[language], queues=4)  # fmt: skip
+      warp=WARPS[language], shared_bytes=SHARED[language], units=4, matrices=MATRICES[language], queues=4)  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.live = 0  # bytes in use
 
@@ -203,9 +204,9 @@ class Memory:
 class Function:
   """A kernel: how it is launched, and what it takes."""
 
-  def __init__(self, library: Library, name: str, parameters: list[Parameter]):
+  def __init__(self, library: Library, name: str, kernel: Kernel):
     self.library, self.name = library, name
-    self.parameters = [p for p in parameters if p.is_argument]
+    self.parameters = [p for p in kernel.parameters if p.is_argument]
     self.pointers = sum(p.is_pointer for p in self.parameters)
     self.launch = getattr(library.code, name + "__launch")
     self.launch.restype, self.launch.argtypes = None, [c_void_p] * 3
@@ -219,7 +220,7 @@ class Library:
     self.code.emulate_failure.restype = c_char_p
     self.code.emulate_extents.argtypes = [c_long, c_void_p, c_void_p]
     self.code.emulate_seed(c_uint(device.seed))
-    self.kernels = sources.parameters(source, device.language)
+    self.kernels = sources.kernels(source, device.language)
     self.functions: dict[str, Function] = {}
 
   def __getitem__(self, name: str) -> Function:

@@ -1,7 +1,8 @@
 // The part of the Metal Shading Language that rendered kernels use, as C++.
 #pragma once
-#include "types.h"
+#define EMULATE_SHARED_BYTES (32 << 10)
 #include "core.h"
+#include "types.h"
 
 typedef emulate::half half;
 

@@ -1,7 +1,8 @@
 // The part of OpenCL C 1.2 that rendered kernels use, as C++.
 #pragma once
-#include "types.h"
+#define EMULATE_SHARED_BYTES (32 << 10)
 #include "core.h"
+#include "types.h"
 
 #define __kernel static
 #define __global

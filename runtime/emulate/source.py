@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import cache
 from typing import NamedTuple
 
 from runtime import host
@@ -21,6 +22,7 @@ from runtime.compiler import NATIVE, Build, Compiler, find
 
 NAMES = {"CUDA": "CUDA", "METAL": "Metal", "CL": "OpenCL"}
 HEADERS = {"CUDA": "cuda.h", "METAL": "metal.h", "CL": "opencl.h"}
+MOST_THREADS = 1024  # of a group
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Sums of products may round once, as on devices. No runtime of C++ is needed: the C compiler's command links.
 FLAGS = ["-O1", "-std=gnu++17", "-w", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
@@ -32,13 +34,14 @@ CHECK_FLAGS = ["-DEMULATE_CHECK", "-fsanitize=thread,bounds,alignment", "-nodefa
 LIBRARIES = ["-lm"]
 CHECK_LIBRARIES = ["-lm", "-lc", "-lgcc"]
 
+# name, parameters, and the threads that it is declared for
 KERNEL = {
-  "CUDA": re.compile(
-    r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\((.*?)\)\s*\{", re.DOTALL
-  ),
-  "CL": re.compile(r"__kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)\s*\((.*?)\)\s*\{", re.DOTALL),
-  "METAL": re.compile(r"kernel\s+void\s+(\w+)\s*\((.*?)\)\s*\{", re.DOTALL),
+  "CUDA": r"__global__\s+void\s+(?:__launch_bounds__\((?P<threads>\d+)[^)]*\)\s*)?(?P<name>\w+)",
+  "METAL": r"\bkernel\s+void\s+(?P<name>\w+)(?P<threads>)",
+  "CL": r"__kernel\s+(?:__attribute__\s*\(\(\s*reqd_work_group_size\s*\(\s*(?P<threads>\d+).*?\)\s*\)\)\s*)?"
+  r"void\s+(?P<name>\w+)",
 }
+PARAMETERS = r"\s*\((?P<parameters>.*?)\)\s*\{"
 ATTRIBUTE = re.compile(r"\[\[\s*(\w+)\s*(?:\(\s*\d+\s*\))?\s*\]\]")
 ALIGNED = r"__attribute__\s*\(\(.*?\)\)|__align__\s*\(\d+\)"
 SHARED = re.compile(
@@ -67,11 +70,23 @@ class Parameter(NamedTuple):
     return "*" in self.type
 
 
-def parameters(source: str, language: str) -> dict[str, list[Parameter]]:
-  """Of each kernel, by name."""
-  return {
-    m[1]: [_parameter(p) for p in m[2].split(",") if p.strip()] for m in KERNEL[language].finditer(source)
-  }
+class Kernel(NamedTuple):
+  """What the head of a kernel says."""
+
+  parameters: list[Parameter]
+  least: int  # threads of a group
+  most: int
+
+
+def kernels(source: str, language: str) -> dict[str, Kernel]:
+  """Those of a source, by name."""
+  found = {}
+  for m in re.finditer(KERNEL[language] + PARAMETERS, source, re.DOTALL):
+    parameters = [_parameter(p) for p in m["parameters"].split(",") if p.strip()]
+    most = int(m["threads"] or MOST_THREADS)
+    # OpenCL's is the number of threads, CUDA's the largest
+    found[m["name"]] = Kernel(parameters, most if language == "CL" and m["threads"] else 1, most)
+  return found
 
 
 def _parameter(text: str) -> Parameter:
@@ -92,7 +107,7 @@ def rewrite(source: str, language: str) -> str:
     text = INCLUDE.sub("", text)
   if language == "CL":
     text = VECTOR.sub(r"\1(", text)
-  return "\n".join([text, *(_launcher(name, ps) for name, ps in parameters(source, language).items()), ""])
+  return "\n".join([text, *(_launcher(name, k) for name, k in kernels(source, language).items()), ""])
 
 
 def _call(m: re.Match[str]) -> str:
@@ -101,10 +116,11 @@ def _call(m: re.Match[str]) -> str:
   return call + "\n" * (m[0].count("\n") - call.count("\n"))
 
 
-def _launcher(name: str, params: list[Parameter]) -> str:
+def _launcher(name: str, kernel: Kernel) -> str:
+  """The line that makes a kernel known (core.h)."""
   values: list[str] = []
   records: list[str] = []
-  for p in params:
+  for p in kernel.parameters:
     if p.is_argument:
       element = f"sizeof(*({p.type})0)" if p.is_pointer else "0"
       values.append(f"*({p.type} *)args[{len(records)}]")
@@ -113,23 +129,27 @@ def _launcher(name: str, params: list[Parameter]) -> str:
     else:
       values.append(f"emulate::position_{p.attribute}()")
   table = ", ".join(records) or "{}"
-  return f"EMULATE_KERNEL({name}, {name}({', '.join(values)}), {len(records)}, {table})"
+  call = f"{name}({', '.join(values)})"
+  return f"EMULATE_KERNEL({name}, {call}, {kernel.least}, {kernel.most}, {len(records)}, {table})"
 
 
 # ---------------------------------------------------------------- compiling
 
 
-def compiler(cc: str = "", cache: Cache | None = None) -> Compiler:
+def compiler(cc: str = "", kept: Cache | None = None) -> Compiler:
   """A C++ compiler: that of the command `cc`, or the first of c++, g++, clang++ and the ziglang wheel that works."""
-  return find(cc, cache, language="c++")
+  return find(cc, kept, language="c++")
 
 
 def key(compiler: Compiler, source: str, language: str, check: bool) -> str:
   """What decides the bytes of the library."""
-  headers = [
-    host.read(os.path.join(FOLDER, name)) for name in ("core.h", "types.h", "check.h", HEADERS[language])
-  ]
-  return "\n".join(["emulated", compiler.key(source), language, *_flags(check), *headers])
+  return "\n".join(["emulated", compiler.key(source), *_flags(check), _headers(language)])
+
+
+@cache
+def _headers(language: str) -> str:
+  names = ("core.h", "types.h", "check.h", HEADERS[language])
+  return "".join(host.read(os.path.join(FOLDER, name)) for name in names)
 
 
 def start(compiler: Compiler, source: str, language: str, check: bool) -> Build:
