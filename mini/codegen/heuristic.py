@@ -190,7 +190,7 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   order = [rname(x) for x in closed(owner) if x is not r]
   mode = "peel" if owner.op == "reduce" else "overlap"
   for n in widths:
-    if size < n or (size % n and size < 2 * n and n > lanes):
+    if n == 1 or size < n or (size % n and size < 2 * n and n > lanes):
       continue
     if size == n:
       w.attempt(f"vec {name}")
