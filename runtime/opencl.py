@@ -373,7 +373,7 @@ class OpenCL:
       self.forget()
 
   def close(self) -> None:
-    """Waits, as a driver may crash when its process ends under it. Everything else ends with the process."""
+    """Waits: a driver may crash when its process ends under it. All else ends with the process."""
     if os.getpid() == self.pid:
       self.cl["clFinish"](self.queues[0])
 
@@ -613,10 +613,16 @@ def load(pyopencl: Any) -> dict[str, Any]:
 _opened: WeakSet[OpenCL] = WeakSet()
 
 
+def _before_fork() -> None:
+  """A driver with work that is not done would wait for it when the child ends, and for ever."""
+  for device in _opened:
+    device.close()
+
+
 def _in_child() -> None:
-  """After a fork: a context must not be closed here, where the threads of its driver are not."""
+  """A context must not be closed where the threads of its driver are not."""
   for device in _opened:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(device.owner))
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_in_child)
