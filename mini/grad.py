@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import mini.ir.composites  # noqa: F401 - its rows join OPS
+from mini.engine.place import device_of, place
 from mini.ir.graph import (
   alu,
   cast,
@@ -367,12 +368,7 @@ def _cat(g: UOp, out: UOp, *xs: UOp) -> Gradients:
 
 def _copy(g: UOp, out: UOp, x: UOp) -> Gradients:
   """Back to the device that x is on."""
-  placed = [u for u in toposort(x) if u.op in ("copy", "shard", "buffer")]
-  if not placed:
-    return (g,)
-  u = placed[-1]
-  home = u.arg if u.op == "copy" else u.arg[1] if u.op == "shard" else getattr(u.arg[0], "device", None)
-  return (g if home is None else copy(g, home),)
+  return (g if place(g) == device_of(x) else copy(g, device_of(x)),)
 
 
 # fmt: off

@@ -12,7 +12,7 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.handle import Handle, default_device, fail, scalar_dtype, sizes_of
+from mini.tensor.handle import Handle, device_named, fail, on_device, scalar_dtype, sizes_of
 from mini.tensor.reduce import Reduce
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def placed(u: UOp, device: str | None, requires_grad: bool) -> Tensor:
   """A new tensor on a device."""
-  if device is not None and device != default_device():
-    u = graph.uop("copy", u.dtype, (u,), device)
+  if device is not None:
+    u = on_device(u, device_named(device))
   t = Handle._new(u)
   return t.requires_grad_() if requires_grad else t
 

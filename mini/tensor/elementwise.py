@@ -343,7 +343,7 @@ class Elementwise(Handle):
     self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
   ) -> Tensor:
     """Where |a - b| <= atol + rtol * |b|, or both are equal."""
-    other = other if isinstance(other, Elementwise) else Handle._final(other)
+    other = other if isinstance(other, Elementwise) else Handle._final(other, device=self.device)
     close = (self == other) | (((self - other).abs() <= atol + rtol * other.abs()) & other.isfinite())
     return close | (self.isnan() & other.isnan()) if equal_nan else close
 

@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from math import prod
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
+from mini.engine.place import Mixed, device_of, place, shown
 from mini.engine.realize import realize
 from mini.ir import graph
 from mini.ir.interp import evaluate
@@ -28,6 +30,7 @@ from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const, unknown
 from mini.tensor.trace import Tracer, local
 from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
+from runtime.base import DeviceError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -69,6 +72,55 @@ def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) ->
   """Raise `error`: the message, one line for each input, and what would fit."""
   lines = [message, *(described(name, x) for name, x in inputs.items())]
   raise error("\n".join(lines + ([f"  {hint}"] if hint else [])))
+
+
+# fmt: off
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+         "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+# fmt: on
+
+
+def mixed(e: Mixed) -> NoReturn:
+  """Raise the DeviceError of tensors on several devices that met in one operation: what was called, with which tensors."""
+  frame: FrameType | None = sys._getframe(1)
+  found: tuple[str, dict[str, Handle]] = ("an operation", {})  # the outermost call that was given two of them
+  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    given = arguments(frame)
+    if len({p for x in given.values() if (p := place(x._uop))}) > 1:
+      found = frame.f_code.co_name, given
+    frame = frame.f_back
+  name, tensors = found
+  bare = name.strip("_")
+  sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
+  if sign:
+    bare, tensors = f"a {sign} b", named(list(tensors.values()))
+  homes = {n: p for n, x in tensors.items() if (p := place(x._uop))}
+  home = next(iter(homes.values()), e.places[0])
+  lines = [
+    f"{bare}: its inputs are on {' and on '.join(dict.fromkeys(map(shown, (home, *homes.values(), *e.places))))}"
+  ]
+  for n, x in tensors.items():
+    lines.append(f"  {n}: {spelled(x)} on {shown(homes.get(n, 'any device'))}   made at {x.made}")
+  moved = [f'{n}.to("{home}")' for n, p in homes.items() if p != home]
+  if moved and isinstance(home, str):
+    lines.append(f"  {' and '.join(moved)} would fit")
+  raise DeviceError("\n".join(lines)) from None
+
+
+def arguments(frame: FrameType) -> dict[str, Handle]:
+  """The tensors that a function was called with, by name; those of a list by its name and a number."""
+  code = frame.f_code
+  count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+  found: dict[str, Handle] = {}
+  for name in code.co_varnames[:count]:
+    x = frame.f_locals.get(name)
+    name = "x" if name == "self" else name
+    several = dict(enumerate(x)) if isinstance(x, (list, tuple)) else x if isinstance(x, dict) else {}
+    found.update({f"{name}[{n}]": t for n, t in several.items() if hasattr(t, "_uop")})
+    if hasattr(x, "_uop"):
+      found[name] = x
+  return found
 
 
 # ---------------------------------------------------------------- types and shapes of operands
@@ -200,17 +252,19 @@ def default_device() -> str:
   return Device.DEFAULT
 
 
-def device_of(u: UOp) -> str:
-  """The device of a node: that of its memory or of its copy; of a node without memory, the default."""
-  got = u.memo.get("device")
-  if got is None:
-    for n in unknown(u, "device"):
-      own = n.arg if n.op == "copy" else ""
-      if n.op == "buffer" and isinstance(n.arg[0], Buffer):
-        own = n.arg[0].device
-      n.memo["device"] = own or next((d for s in n.src if (d := s.memo["device"])), "")
-    got = u.memo["device"]
-  return got or default_device()
+def device_named(name: Any) -> Any:
+  """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of several
+  names: each of them."""
+  if isinstance(name, (tuple, list)):
+    return tuple(map(device_named, name))
+  if not isinstance(name, str):
+    raise DTypeError(f'a device is named, as in "CPU" or "CUDA:1", not {name!r}')
+  return Device[name].name
+
+
+def on_device(u: UOp, device: str) -> UOp:
+  """u, or a copy of it, on the device."""
+  return u if device_of(u) == device else graph.copy(u, device)
 
 
 class Handle:
@@ -227,6 +281,7 @@ class Handle:
 
   def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
     kind = as_dtype(dtype) if dtype is not None else None
+    device = None if device is None else device_named(device)
     if isinstance(data, Handle):
       node = graph.cast(data.uop, kind or data.dtype)
     elif isinstance(data, UOp):
@@ -234,13 +289,15 @@ class Handle:
     else:
       array, kind = _array(data, kind)
       node = graph.buffer(Buffer.of(array, kind, device or default_device()), array.shape, kind)
-    if device is not None and device_of(node) != device:
-      node = graph.uop("copy", node.dtype, (node,), device)
+    if device is not None:
+      node = on_device(node, device)
     self._settle(node, user_line())
     if requires_grad:
       self.requires_grad_()
 
   def _settle(self, node: UOp, where: tuple[str, int]) -> None:
+    if "place" not in node.memo:
+      checked(node)
     self._uop, self._where, self._grad, self._losses, self._spent = node, where, None, (), False
     self._trace = local.current
 
@@ -266,6 +323,7 @@ class Handle:
 
   @uop.setter
   def uop(self, node: UOp) -> None:
+    checked(node)
     if local.current is not None:
       local.current.rebind(self)
     self._uop = node
@@ -308,7 +366,7 @@ class Handle:
 
   @property
   def device(self) -> str:
-    """The name of the device that it is on."""
+    """The name of the device that it is on, or, if nothing of it is in memory yet, on which it would be computed."""
     return device_of(self._uop)
 
   @property
@@ -472,7 +530,8 @@ class Handle:
     return array if dtype is None else array.astype(dtype)
 
   def __reduce__(self) -> tuple:  # of pickle and copy: the values
-    return _rebuilt, (self.numpy(), self.dtype, self._is_own_tag())
+    device = self.device if isinstance(self.device, str) else None
+    return _rebuilt, (self.numpy(), self.dtype, self._is_own_tag(), device)
 
   def __repr__(self) -> str:
     about = (
@@ -524,7 +583,7 @@ class Handle:
   # ---------------------------------------------------------------- rebinding
 
   def assign(self, x: Any) -> Tensor:
-    """Give this handle the value of x, which has the same shape; x is cast to this type.
+    """Give this handle the value of x, which has the same shape; x is cast to this type and copied to this device.
 
     A leaf that requires a gradient stays one: no gradient passes to x.
 
@@ -535,7 +594,7 @@ class Handle:
     value = x if isinstance(x, Handle) else Handle._final(x, dtype=self.dtype, device=self.device)
     if value.shape != self.shape:
       fail(ShapeError, f"a.assign(b): a has shape {self.shape}, b has {value.shape}", a=self, b=value)
-    node = graph.cast(value.uop, self.dtype)
+    node = on_device(graph.cast(value.uop, self.dtype), self.device)
     if self._is_own_tag():
       self._tag(graph.detach(node) if needs(node) else node)
     else:
@@ -543,7 +602,7 @@ class Handle:
     return self  # type: ignore[return-value]
 
   def replace(self, x: Tensor) -> Tensor:
-    """Give this handle the value of x, whatever its shape and type."""
+    """Give this handle the value of x, whatever its shape, type and device."""
     self.uop = x.uop
     return self  # type: ignore[return-value]
 
@@ -641,8 +700,16 @@ class Handle:
     return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented
 
 
-def _rebuilt(array: np.ndarray, dtype: DType, requires_grad: bool) -> Tensor:
-  return Handle._final(array, dtype=dtype, requires_grad=requires_grad)
+def checked(node: UOp) -> None:
+  """Every operation's result comes here: DeviceError, if its inputs are on several devices."""
+  try:
+    place(node)
+  except Mixed as e:
+    mixed(e)
+
+
+def _rebuilt(array: np.ndarray, dtype: DType, requires_grad: bool, device: str | None = None) -> Tensor:
+  return Handle._final(array, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **names: Any) -> list[UOp]:

@@ -200,7 +200,7 @@ class Indexing(Random):
         if x.dtype.kind in "iub"
         else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
       )
-      return [Handle._final(x)] if x.dtype.kind == "b" else [x.astype(np.int64)]
+      return [Handle._final(x, device=self.device)] if x.dtype.kind == "b" else [x.astype(np.int64)]
     if isinstance(x, Handle):
       if x.dtype.kind == "f":
         fail(IndexError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
@@ -487,8 +487,9 @@ class Indexing(Random):
     """
     places = [p.astype(np.int64) for p in np.nonzero(self.numpy())]
     if as_tuple:
-      return tuple(Handle._final(p) for p in places)
-    return Handle._final(np.stack(places, 1) if places else np.zeros((int(self.numpy() != 0), 0), np.int64))
+      return tuple(Handle._final(p, device=self.device) for p in places)
+    rows = np.stack(places, 1) if places else np.zeros((int(self.numpy() != 0), 0), np.int64)
+    return Handle._final(rows, device=self.device)
 
   def masked_select(self, mask: Tensor) -> Tensor:
     """The elements where mask is true, as a vector. Computed at once.

@@ -5,15 +5,15 @@ Axes may count from the end; `dim=` may be written `axis=` by position. Sizes ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.handle import Handle, fail, named, result_type, sizes_of, spelled
-from mini.types import DTypeError, ShapeError, as_dtype, dtypes
+from mini.tensor.handle import Handle, device_named, fail, named, on_device, result_type, sizes_of, spelled
+from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -556,23 +556,40 @@ class Movement(Activations):
     return self._new(self.uop)
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
-    """On another device, of another type, or both: `x.to("CPU")`, `x.to(dtypes.float16)`, `x.to("CPU", dtypes.float16)`."""
+    """On another device, of another type, or both: `x.to("CPU:1")`, `x.to(dtypes.float16)`, `x.to("CPU", dtypes.float16)`;
+    `x.to(y)` is y's device and type. A gradient goes back the same way. DeviceError where there is no such device.
+
+    >>> Tensor([1.0, 2.0]).to("cpu:1", dtypes.float64).device
+    'CPU:1'
+    """
     u = self.uop
-    for x in (*args, *kwargs.values()):
-      if isinstance(x, Handle):
-        u = _moved(graph.cast(u, x.dtype), x.device, self.device)
-      elif isinstance(x, str) and not hasattr(dtypes, x):
-        u = _moved(u, x, self.device)
-      elif x is not None and not isinstance(x, bool):
-        u = graph.cast(u, as_dtype(x))
-    return self._new(u)
+    device, kind = wanted_of(args, kwargs)
+    u = u if kind is None else graph.cast(u, kind)
+    return self._new(u if device is None else on_device(u, device))
+
+  def cpu(self) -> Tensor:
+    """On the CPU."""
+    return self.to("CPU")
+
+  def cuda(self, index: int = 0) -> Tensor:
+    """On a CUDA device, by its number."""
+    return self.to(f"CUDA:{index}")
 
 
 # ---------------------------------------------------------------- on nodes
 
 
-def _moved(u: UOp, device: str, now: str) -> UOp:
-  return u if device == now else graph.uop("copy", u.dtype, (u,), device)
+def wanted_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, DType | None]:
+  """(device, type) that `to` is asked for, each None if it is not: in any order, or those of a tensor."""
+  device, kind = None, None
+  for x in (*args, *kwargs.values()):
+    if isinstance(x, Handle):
+      device, kind = x.device, x.dtype
+    elif isinstance(x, str) and not hasattr(dtypes, x):
+      device = device_named(x)
+    elif x is not None and not isinstance(x, bool):
+      kind = as_dtype(x)
+  return device, kind
 
 
 def _several(first: Any, others: tuple[Any, ...], dim: int) -> tuple[list[Any], int]:

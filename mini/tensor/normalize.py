@@ -82,7 +82,7 @@ class Normalize(Multiply):
       fail(ValueError, f"dropout: {p} is no probability", x=self)
     if not (type(self).training if training is None else training) or p == 0:
       return self._new(self.uop)
-    kept = Multiply.rand(*self.shape) >= p
+    kept = Multiply.rand(*self.shape, device=self.device) >= p
     return kept.where(self * (1 / (1 - p)) if p < 1 else self * 0, 0)
 
   def embedding(self, index: Tensor) -> Tensor:

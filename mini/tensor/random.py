@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.handle import Handle, default_device, fail
+from mini.tensor.handle import Handle, default_device, device_named, fail, on_device
 from mini.tensor.trace import local, outside
 from mini.types import DTypeError, as_dtype, dtypes, prod
 
@@ -49,19 +49,20 @@ class Generator:
     """Begin anew; the low 64 bits of `seed` count."""
     self.set_state((seed & (2**64 - 1), 0))
 
-  def blocks(self, shape: tuple[int, ...]) -> UOp:
-    """A uint64 with 64 random bits for each element; advances the count."""
+  def blocks(self, shape: tuple[int, ...], device: str | None = None) -> UOp:
+    """A uint64 with 64 random bits for each element, made on the device from a copy of the state; advances the count."""
     if not self.seeded:  # not when mini is imported: that would open the device
       with outside():  # or a jitted function would begin anew at each call
         self.seed(int.from_bytes(os.urandom(8), "little"))
     elif self.calls.device != default_device():  # another DEV holds for a block: the state goes along
       with outside():
         self.set_state(self.get_state())
-    calls = self.advance()
+    device = default_device() if device is None else device_named(device)
+    calls, key = on_device(self.advance(), device), on_device(self.key.uop, device)
     counter = graph.alu(
       "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))
     )
-    return graph.reshape(graph.alu("threefry", counter, self.key.uop), shape)
+    return graph.reshape(graph.alu("threefry", counter, key), shape)
 
   def advance(self) -> UOp:
     """The number of calls so far. It is one more afterwards: memory of its own, so that the same graph comes again."""
@@ -72,7 +73,7 @@ class Generator:
     serial, count = self.known
     if before.serial != serial:
       count = self.calls.item()
-    self.calls.assign(Handle._final(count + 1, dtype=dtypes.uint64))
+    self.calls.replace(Handle._final(count + 1, dtype=dtypes.uint64))
     self.known = self.calls._uop.serial, count + 1
     return before
 
@@ -83,7 +84,7 @@ class Generator:
   def set_state(self, state: tuple[int, int]) -> None:
     """Go on from where `get_state` was called."""
     for t, value in zip((self.key, self.calls), state):
-      t.assign(Handle._final(value, dtype=dtypes.uint64))
+      t.replace(Handle._final(value, dtype=dtypes.uint64))
     self.seeded = True
 
 
@@ -132,7 +133,7 @@ class Random(Creation):
     True
     """
     s, kind = checked_sizes("rand", size), _float_dtype("rand", dtype)
-    blocks = Random.generator.blocks(s)
+    blocks = Random.generator.blocks(s, device)
     if kind.itemsize == 2:  # rounded down to its own 11 or 8 bits, or 1.0 would be among them
       bits = 11 if kind is dtypes.float16 else 8
       word = graph.alu("div", _low(blocks), const(1 << (32 - bits), dtypes.uint32))
@@ -152,7 +153,7 @@ class Random(Creation):
     (2, 3)
     """
     kind = _float_dtype("randn", dtype)
-    blocks = Random.generator.blocks(checked_sizes("randn", size))
+    blocks = Random.generator.blocks(checked_sizes("randn", size), device)
     flipped = graph.alu("mul", unit(blocks), const(-1.0, dtypes.float32))
     u = Handle._new(graph.alu("add", flipped, const(1.0, dtypes.float32)))
     v = Handle._new(unit(_joined(_high(blocks), _high(blocks))))
@@ -179,7 +180,7 @@ class Random(Creation):
     span = int(high) - int(low)
     if span < 1 or span > 2**64:
       fail(ValueError, f"randint: there are no integers from {low} up to, but without, {high}")
-    blocks = Random.generator.blocks(s)
+    blocks = Random.generator.blocks(s, device)
     if span <= 2**32:  # the upper word of the product: no bias beyond 2**-32
       product = graph.alu("mul", graph.cast(_low(blocks), dtypes.uint64), const(span, dtypes.uint64))
       value = graph.alu("div", product, const(1 << 32, dtypes.uint64))
@@ -247,7 +248,7 @@ class Random(Creation):
     >>> sorted(Tensor.randperm(5).tolist())
     [0, 1, 2, 3, 4]
     """
-    keys = Handle._new(Random.generator.blocks((n,)))
+    keys = Handle._new(Random.generator.blocks((n,), device))
     a, b = keys.unsqueeze(1), keys.unsqueeze(0)
     first = Handle._new(graph.iota(n)).unsqueeze(0) < Handle._new(graph.iota(n)).unsqueeze(1)
     rank = ((b < a) | ((b == a) & first)).sum(1)
@@ -255,7 +256,7 @@ class Random(Creation):
 
   def bernoulli(self) -> Tensor:
     """1 with the probability that the element is, else 0; in self's type."""
-    return (Random.rand(*self.shape) < self).to(self.dtype)
+    return (Random.rand(*self.shape, device=self.device) < self).to(self.dtype)
 
   def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
     """Places drawn with probabilities proportional to the last axis's elements, as int64.   T[.., n] -> int64[.., num_samples]
@@ -266,7 +267,7 @@ class Random(Creation):
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
     weights, drawn = self.log(), []
     for _ in range(num_samples):
-      noise = -(-(1 - Random.rand(*self.shape)).log()).log()
+      noise = -(-(1 - Random.rand(*self.shape, device=self.device)).log()).log()
       at = (weights + noise).argmax(-1, True)
       drawn.append(at)
       if not replacement:
