@@ -19,7 +19,7 @@ setup(
   author="the mini authors",
   python_requires=">=3.10",
   packages=find_packages(include=["mini", "mini.*", "runtime", "runtime.*"]),
-  package_data={"": ["*.c", "*.h", "py.typed"]},
+  package_data={"": ["*.c", "*.h", "*.txt", "py.typed"]},
   install_requires=["numpy>=1.24"],
   extras_require={
     "opencl": ["pyopencl"],

@@ -9,6 +9,7 @@
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
     --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
+  python -m mini new-device NAME      writes NAME_device.py, which works, and its test: a device of one's own to begin with
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
 """
@@ -310,7 +311,8 @@ def main(argv: list[str]) -> int:
 
   args = arguments(argv)
   tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
-            "cache": lambda: cache("clear" in args.rest), "config": _config}  # fmt: skip
+            "cache": lambda: cache("clear" in args.rest), "config": _config,
+            "new-device": lambda: new_device(args.rest)}  # fmt: skip
   if args.help or args.what is None:
     print((__doc__ or "").strip())
     return 0 if args.help else 2
@@ -322,6 +324,15 @@ def main(argv: list[str]) -> int:
   except DeviceError as e:
     raise BadCommand(str(e)) from None
   return program_command(args)
+
+
+def new_device(names: list[str]) -> str:
+  from mini.engine import template
+
+  if len(names) != 1:
+    raise BadCommand("python -m mini new-device NAME: what is it to be called?")
+  device, test = template.new_device(names[0])
+  return f"{device} is a device: edit it. `python {device}` tests every operation on it, `pytest {test}` the first one."
 
 
 def _config() -> str:
