@@ -253,7 +253,7 @@ def _bounds(u: UOp) -> tuple[int, int]:
     d = u.src[0].dtype
     if d is dtypes.bool:
       return 0, 1
-    info = np.iinfo(d.np)
+    info = np.iinfo(dtypes.int64.np if d.itemsize == 8 else d.np)  # of a uint64: its bits, as an int64
     return int(info.min), int(info.max)
   a = bounds(u.src[0])
   if u.op == "add":
