@@ -90,7 +90,7 @@ class Parts:
     copied = {t.source for t in transfers.values()}  # nobody knows when
 
     self.inplace: dict[int, int] = {}
-    self.same = list(range(len(roots)))
+    self.same = [self.roots.index(v) for v in self.roots]
     for (device, level), outputs, sources, numbers in sorted(built, key=lambda b: b[0][1]):
       self.steps += [t for u, t in transfers.items() if self.place[u] == (device, level)]
       mine = {
