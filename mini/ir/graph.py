@@ -208,7 +208,7 @@ def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
     raise ShapeError(
       f"scatter: value {value.dtype.short}{list(shape(value))} must be {base.dtype.short}{list(shape(index))}"
     )
-  return uop("scatter", base.dtype, (base, index, value), (kind, axis))
+  return uop("scatter", base.dtype, (base, index, value), (kind, axis)) if numel(index) else base
 
 
 def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
