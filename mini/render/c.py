@@ -41,7 +41,7 @@ SCALARS: tuple[Row, ...] = (
 # {S}: the mask of the operands' own size, which their comparison gives; {M}: that of int, which a bool is
 VECTORS: tuple[Row, ...] = (
   ("add or max", "bool",      "({0} | {1})"),
-  ("mul and",  "bool",        "({0} & {1})"),
+  ("mul and min", "bool",     "({0} & {1})"),
   ("ne xor",   "bool",        "({0} ^ {1})"),
   ("lt",       "bool",        "(~{0} & {1})"),
   ("lt",       "4-byte",      "({0} < {1})"),

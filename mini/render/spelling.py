@@ -76,7 +76,7 @@ BASE: tuple[Row, ...] = (
   ("bitcast",  "bool int>int", "({T}){0}"),
 
   ("add or max", "bool",      "({0} | {1})"),
-  ("mul and",  "bool",        "({0} & {1})"),
+  ("mul and min", "bool",     "({0} & {1})"),
   ("ne xor",   "bool",        "({0} ^ {1})"),
   ("add",      "small",       "({T})({0} + {1})"),            # C adds them as int
   ("mul",      "small",       "({T})(({W}){0} * {1})"),       # 65535 * 65535 overflows an int
