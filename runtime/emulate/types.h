@@ -46,6 +46,8 @@ struct half {
   half() = default;
   half(float f) : bits(half_bits(f)) {}
   operator float() const { return half_value(bits); }
+  half &operator+=(float x) { return *this = *this + x; }
+  half &operator*=(float x) { return *this = *this * x; }
 };
 
 // ---------------------------------------------------------------- vectors
