@@ -184,7 +184,10 @@ def test_groups_and_threads_come_in_any_order(plain):
 
 
 def test_equal_seeds_give_equal_orders():
-  orders = [Emulated("CUDA", {"order": COMMON["order"]}, seed=seed)("order", np.zeros(65, np.int32)) for seed in (1, 1, 2)]
+  orders = [
+    Emulated("CUDA", {"order": COMMON["order"]}, seed=seed)("order", np.zeros(65, np.int32))
+    for seed in (1, 1, 2)
+  ]
   assert (orders[0] == orders[1]).all() and (orders[0] != orders[2]).any()
 
 
