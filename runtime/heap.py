@@ -24,8 +24,9 @@ class Memory:
 
   def close(self) -> None:
     """Gives the block back; to use it afterwards is an AttributeError."""
-    self.heap.give(self.address, self.nbytes)
-    del self.address
+    address = self.address
+    del self.address  # first: a Ctrl-C may lose the block, and never give it twice
+    self.heap.give(address, self.nbytes)
 
   def __del__(self) -> None:
     if hasattr(self, "address"):
@@ -50,7 +51,10 @@ class Heap:
     memory: type[Memory] = Memory,
   ):
     """name: of the device, for errors. limit: bytes that may be in use. fresh: a new block of so many bytes, by what the
-    device knows it; where there is none 0, or a MemoryError with the device's words. free: gives such a block back."""
+    device knows it; where there is none 0, or a MemoryError with the device's words. free: gives such a block back.
+
+    What a block is known by must not free it when it dies: in a cycle of garbage, Python finalizes it together with the
+    Memory that gives it back for others to use."""
     self.name, self.limit, self.counters, self.memory = name, limit, counters, memory
     self.system_fresh, self.system_free = fresh, free
     # bytes: in use, the most that ever were, what we have from the system

@@ -70,7 +70,7 @@ MESSAGES = {  # result, arguments
   "maxBufferLength":                                 (c_ulong,),
   "maxThreadgroupMemoryLength":                      (c_ulong,),
   "newCommandQueue":                                 (OWNED,),
-  "newBufferWithLength:options:":                    (OWNED, c_ulong, c_ulong),
+  "newBufferWithLength:options:":                    (c_void_p, c_ulong, c_ulong),  # ours too: the heap releases it
   "newBufferWithBytes:length:options:":              (OWNED, c_void_p, c_ulong, c_ulong),
   "contents":                                        (c_void_p,),
   "setFastMathEnabled:":                             (None, c_bool),
@@ -144,7 +144,7 @@ class Metal:
     self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
     self.info = self.describe()
     self.queue = self.send(device, "newCommandQueue")
-    self.heap = Heap("METAL device", self.info.memory_bytes, self.buffer, dropped, self.counters)
+    self.heap = Heap("METAL device", self.info.memory_bytes, self.buffer, self.release, self.counters)
     self.libraries: dict[str, Library] = {}
     # Command buffers that were committed, and not yet seen to have ended; what they run.
     self.flight: deque[tuple[Owned, str]] = deque()
@@ -176,7 +176,7 @@ class Metal:
     with self.mine():
       return self.heap.take(nbytes)
 
-  def buffer(self, nbytes: int) -> Owned | None:
+  def buffer(self, nbytes: int) -> int | None:
     """A new MTLBuffer, or None."""
     most = self.send(self.device, "maxBufferLength")
     if nbytes > most:
@@ -186,6 +186,13 @@ class Metal:
       self.wait()
       found = self.send(self.device, "newBufferWithLength:options:", nbytes, SHARED)
     return found
+
+  def release(self, buffer: int) -> None:
+    self.send(buffer, "release")
+
+  def __del__(self) -> None:
+    if hasattr(self, "heap") and os.getpid() == self.objc.process:
+      self.heap.trim()
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
     """Copies a contiguous bytes-like object or array to the block, from byte `offset` on."""
@@ -209,7 +216,7 @@ class Metal:
     else:
       self.upload(target, self.download(source, nbytes))
 
-  def blit(self, source: Owned, target: Owned, nbytes: int, offset: int = 0) -> None:
+  def blit(self, source: Owned | int, target: int, nbytes: int, offset: int = 0) -> None:
     """A copy that the GPU makes in its turn. Of whole words: macOS has it so."""
     message = "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:"
     args = (source, 0, target, offset, nbytes)
@@ -410,7 +417,7 @@ class Sequence:
   ) -> Owned:
     """Commits some of the calls as one command buffer."""
     send = self.send
-    buffers = [h.address._as_parameter_ for h in (*handles, *([self.word] if self.word else []))]
+    buffers = [h.address for h in (*handles, *([self.word] if self.word else []))]
     table = array("Q", [buffers[slot] for slot in self.slots])  # slot -1 is the last
     first_buffer, first_offset = table.buffer_info()[0], self.offsets.buffer_info()[0]
 
@@ -453,10 +460,6 @@ class Sequence:
       self.device.wait()
       seconds.append(self.send(buffer, "GPUEndTime") - self.send(buffer, "GPUStartTime"))
     return self.error(), seconds
-
-
-def dropped(buffer: Owned) -> None:
-  """A buffer goes back to the system when nobody has it any more: nothing is left to do."""
 
 
 def grid(call: Call, info: Info) -> tuple[int, int]:

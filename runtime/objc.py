@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from ctypes import c_char_p, c_void_p
 from typing import Any
 
@@ -49,6 +48,23 @@ class Owned:
       os.getpid() == self.objc.process
     ):  # what the parent of a forked process made is not the child's to release
       self.objc.send(self, "release")
+
+
+class Pool:
+  """Inside, what is borrowed stays; at the end it goes. To be ended by the thread that began it.
+
+  A pool that a Ctrl-C leaves open ends with the one around it; it is not ended later, in the midst of others, as that of a
+  generator would be.
+  """
+
+  def __init__(self, objc: Objc):
+    self.objc = objc
+
+  def __enter__(self) -> None:
+    self.pool = self.objc.push()
+
+  def __exit__(self, *exception: object) -> None:
+    self.objc.pop(self.pool)
 
 
 class Objc:
@@ -92,14 +108,9 @@ class Objc:
   def class_(self, name: str) -> int | None:
     return self.find(name.encode())
 
-  @contextmanager
-  def pool(self) -> Iterator[None]:
-    """Inside, what is borrowed stays; at the end it goes. To be ended by the thread that began it."""
-    pool = self.push()
-    try:
-      yield
-    finally:
-      self.pop(pool)
+  def pool(self) -> Pool:
+    """For a `with`."""
+    return Pool(self)
 
   def string(self, text: str) -> Any:
     """An NSString, borrowed."""

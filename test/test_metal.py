@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import gc
 import os
 import shutil
 import subprocess
@@ -149,6 +150,16 @@ def test_a_steady_loop_takes_nothing_from_the_system(device, fake):
     step()
   assert fake.live("Buffer") == buffers
   assert device.counters == before and before["bytes_live"] == 0 and before["bytes_allocated"] > 2 << 20
+
+
+def test_memory_in_a_cycle_of_garbage_goes_back_once(device):
+  cycle = [filled(device, np.arange(100, dtype=np.int32))]
+  cycle.append(cycle)
+  address = cycle[0].address
+  del cycle
+  gc.collect()
+  block = filled(device, np.arange(100, dtype=np.int32))
+  assert block.address == address and (read(device, block) == np.arange(100)).all()
 
 
 def test_freed_memory_cannot_be_used(device, lib):
@@ -548,7 +559,7 @@ except IndexError as e:
 
 
 @pytest.mark.parametrize(("code", "words"), [
-  ("o = device.alloc(4).address; device.send(o, 'release'); device.send(o, 'contents')", "contents was sent to a Buffer that was freed"),
+  ("b = device.alloc(4); device.send(b.address, 'release'); read(device, b)", "contents was sent to a Buffer that was freed"),
   ("o = device.queue; device.send(o, 'release'); device.send(o, 'release')", "release was sent to a Queue that was freed"),
   ("device.send(device.queue, 'commandBuffer')", "a CommandBuffer was autoreleased without a pool"),
   ("with device.objc.pool(): device.send(device.send(device.queue, 'commandBuffer'), 'blitCommandEncoder')", "before endEncoding"),

@@ -106,19 +106,23 @@ static void release(id o) {  // what is freed stays as a corpse, so that a messa
 }
 
 static __thread id autoreleases[1 << 14];
-static __thread long nautoreleases, pools;
+static __thread long nautoreleases, npools, pools[1 << 12], serial;  // a pool: its serial number << 16 | where it begins
 
 static id autoreleased(id o) {
-  if (!pools) die("a %s was autoreleased without a pool: it leaks", o->class);
+  if (!npools) die("a %s was autoreleased without a pool: it leaks", o->class);
   if (nautoreleases == 1 << 14) die("the autorelease pool has %ld objects", nautoreleases);
   return autoreleases[nautoreleases++] = o;
 }
 
-void *objc_autoreleasePoolPush(void) { return pools++, (void *)(nautoreleases + 1); }
+void *objc_autoreleasePoolPush(void) {
+  if (npools == 1 << 12) die("%ld autorelease pools are open", npools);
+  return (void *)(pools[npools++] = ++serial << 16 | nautoreleases);
+}
 
-void objc_autoreleasePoolPop(void *pool) {
-  if (!pools--) die("an autorelease pool was ended twice, or by another thread");
-  while (nautoreleases + 1 > (long)pool) release(autoreleases[--nautoreleases]);
+void objc_autoreleasePoolPop(void *pool) {  // and those that were begun inside it
+  while (npools && pools[npools - 1] != (long)pool) npools--;
+  if (!npools--) die("an autorelease pool was ended twice, or by another thread");
+  while (nautoreleases > ((long)pool & 0xffff)) release(autoreleases[--nautoreleases]);
 }
 
 static id new_options(id class) { return make("CompileOptions"); }
