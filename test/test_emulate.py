@@ -720,6 +720,31 @@ def test_queues_keep_the_order_that_is_promised_and_no_other(options):
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 0.001}])
+def test_the_check_finds_calls_that_nothing_orders(options):
+  device = emulate.open("CUDA", check=True, **options)
+  lib = device.compile(STEPS)
+  blocks = [device.alloc(512) for _ in range(3)]
+
+  def run(*rows):
+    device.sequence(
+      [c._replace(args=[(s // 2, s % 2 * 256) for s, _ in c.args]) for c in calls_of(lib, *rows)]
+    ).run(blocks)
+
+  for first, second in (
+    (("bump", [0]), ("copy", [0, 2])),
+    (("copy", [2, 0]), ("bump", [0])),
+    (("bump", [0]), ("bump", [0])),
+  ):
+    words = r"\w+ \(call 0\) and \w+ \(call 2\) touch byte 0 of one block, one of them writes, and nothing orders them"
+    with pytest.raises(DeviceError, match=words):
+      run((*first, 0, ()), ("bump", [4], 1, ()), (*second, 1, ()))
+    run((*first, 0, ()), ("bump", [4], 1, (0,)), (*second, 1, ()))
+  run(
+    ("copy", [2, 0], 0, ()), ("copy", [4, 0], 1, ()), ("bump", [1], 2, ()), ("bump", [3], 3, ())
+  )  # other bytes
+
+
+@pytest.mark.parametrize("options", [{}, {"delay": 0.001}])
 def test_a_failure_ends_a_sequence(options):
   device = emulate.open("CUDA", **options)
   lib = device.compile(STEPS + written("CUDA", "diverges", *COMMON["diverges"]))

@@ -3,7 +3,7 @@
 This proves what a source means: its barriers, its shared memory, its exchanges between threads, on real numbers. It says
 nothing of a device's compiler, nor of its speed.
 
-  open    a shim, as those of real devices are (device.py)
+  open    a shim, as those of real devices are (device.py, sequence.py)
   build   the compile step alone (source.py), for what stands in for a driver: the bytes of a shared library
 
 A library exports, for each kernel NAME,
@@ -24,6 +24,9 @@ and, once,
   void emulate_extents(long count, void **starts, const long *nbytes)
       With check=True: all memory that the next launches may touch, until it is called again. Without it, or with a count
       of 0, addresses are not checked.
+  void emulate_touched(long extent, unsigned char *flags)
+      With check=True, after a launch: of each byte of extent number `extent` 2 if it was written, 1 if it was only read,
+      and 0 (as far as its smallest elements tell).
   void emulate_seed(unsigned seed)
       Of the order in which groups and threads run. It is drawn by chance; equal seeds give equal orders.
 

@@ -65,10 +65,15 @@ CORE Region *find(const char *p) {
   return nullptr;
 }
 
+CORE void forget() {
+  for (unsigned n = 0; n < watched.nregions; n++) __builtin_free(watched.regions[n].cells);
+  watched.nregions = 0;
+}
+
 CORE void watch_begin() {
   const Parameter *parameters = now.kernel->parameters;
   unsigned n = now.kernel->nparameters;
-  watched.nregions = 0;
+  forget();
   watched.last = nullptr;
   watched.error = nullptr;
   for (unsigned i = 0; i < n; i++) {
@@ -94,11 +99,6 @@ CORE void watch_shared(const char *name, void *array, long nbytes, unsigned elem
   for (unsigned n = 0; n < watched.nregions; n++)
     if (watched.regions[n].start == array) return;
   add_region((char *)array, nbytes, element, name);
-}
-
-CORE void watch_end() {
-  for (unsigned n = 0; n < watched.nregions; n++) __builtin_free(watched.regions[n].cells);
-  watched.nregions = 0;
 }
 
 // ---------------------------------------------------------------- reports
@@ -257,7 +257,17 @@ HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch *found, unsigned long a
 }  // namespace emulate
 
 EXPORT void emulate_extents(long count, void **starts, const long *nbytes) {
+  emulate::forget();
   emulate::watched.nextents = 0;
   for (long n = 0; n < count && n < emulate::MOST_REGIONS; n++)
     emulate::watched.extents[emulate::watched.nextents++] = {(char *)starts[n], nbytes[n]};
+}
+
+EXPORT void emulate_touched(long extent, unsigned char *flags) {
+  if (extent < 0 || extent >= (long)emulate::watched.nregions) return;
+  const emulate::Region r = emulate::watched.regions[extent];  // extents come first
+  for (long n = 0; r.cells && n < r.nbytes; n++) {
+    const emulate::Cell *c = &r.cells[n / r.element];
+    flags[n] = c->write.moment ? 2 : c->read[0].moment ? 1 : 0;
+  }
 }

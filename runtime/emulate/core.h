@@ -225,7 +225,6 @@ namespace emulate {
 #else
 CORE void watch_begin() {}
 CORE void watch_shared(const char *, void *, long, unsigned) {}
-CORE void watch_end() {}
 #endif
 
 // ---------------------------------------------------------------- shared memory
@@ -305,7 +304,6 @@ CORE void launch(const Kernel *kernel, const unsigned *grid, const unsigned *blo
     place.group = {unsigned(g % grid[0]), unsigned(g / grid[0] % grid[1]), unsigned(g / grid[0] / grid[1])};
     well = run_group();
   }
-  watch_end();
   now.clean = well;
 }
 
@@ -335,6 +333,7 @@ EXPORT void emulate_seed(unsigned seed) { emulate::now.random = seed * 265443576
 
 #ifndef EMULATE_CHECK
 EXPORT void emulate_extents(long, void **, const long *) {}
+EXPORT void emulate_touched(long, unsigned char *) {}
 #endif
 
 #define EMULATE_KERNEL(name, call, least, most, nparameters, ...)                                         \

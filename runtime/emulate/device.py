@@ -1,12 +1,7 @@
 """An emulated GPU: a shim like the others, in the order of its use.
 
-Everything has run when `run` returns. Only what is promised of the order of calls holds: those of one queue run one after
-another, and a call runs after those that it waits for; which of the calls that may run comes next is drawn by chance. With
-`delay`, every queue is a thread, which sleeps for a random while before each call.
-
 Each block of memory stands alone, full of 0xA5, between guards: a copy past its end, a block that was freed twice or is
-another device's, and a kernel that wrote into a guard are DeviceErrors. So is what a launch itself reports (core.h,
-check.h): the text names the kernel.
+another device's, and a kernel that wrote into a guard are DeviceErrors. Sequences are in sequence.py.
 """
 
 from __future__ import annotations
@@ -14,21 +9,17 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator
 from collections.abc import Sequence as Many
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import c_char_p, c_long, c_longlong, c_uint, c_void_p
+from ctypes import c_char_p, c_long, c_uint, c_void_p
 from typing import Any
 
 import numpy as np
 
 from runtime import compiler as compilers
 from runtime import cpu, host
-from runtime.base import Cache, Call, DeviceError, Info, geometry
+from runtime.base import Cache, Call, DeviceError, Info
 from runtime.emulate import source as sources
+from runtime.emulate.sequence import Sequence
 from runtime.emulate.source import Kernel
 
 DEVICES = 4  # of each language
@@ -55,9 +46,10 @@ def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None
 
   language: "CUDA", "METAL" or "CL". index: there are four of each. cc: the C++ compiler's command; "" for the first of c++,
   g++, clang++ and the ziglang wheel. cache: keeps compiled code between processes. counters: a dict to count up, with the
-  keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, and races between its
-  threads; it is some 20 times slower. seed: of the order of threads, groups and queues. delay: seconds that a call may
-  wait at most, for queues that are threads; 0: one thread does all, in an order that is drawn by chance.
+  keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, races between its threads,
+  and calls of different queues that touch the same memory in no order; it is some 10 times slower. seed: of the order of
+  threads, groups and queues. delay: seconds that a call may wait at most, for queues that are threads; 0: one thread does
+  all, in an order that is drawn by chance.
   """
   if language not in sources.HEADERS:
     raise DeviceError(f"no emulation of {language}: there is one of {', '.join(sources.HEADERS)}")
@@ -165,7 +157,7 @@ class Emulation:
   # ---------------------------------------------------------------- running
 
   def sequence(self, calls: Many[Call]) -> Sequence:
-    """Calls that `Sequence.run` launches; their queues and waits say which order they need."""
+    """Calls that `run` launches; their queues and waits say which order they need."""
     return Sequence(self, calls)
 
   def wait(self) -> None:
@@ -219,6 +211,7 @@ class Library:
     self.code = loaded.code
     self.code.emulate_failure.restype = c_char_p
     self.code.emulate_extents.argtypes = [c_long, c_void_p, c_void_p]
+    self.code.emulate_touched.argtypes = [c_long, c_void_p]
     self.code.emulate_seed(c_uint(device.seed))
     self.kernels = sources.kernels(source, device.language)
     self.functions: dict[str, Function] = {}
@@ -227,139 +220,3 @@ class Library:
     if name not in self.functions:
       self.functions[name] = Function(self, name, self.kernels[name])
     return self.functions[name]
-
-
-class Sequence:
-  """Calls, bound to memory anew on each run."""
-
-  def __init__(self, device: Emulation, calls: Many[Call]):
-    self.device, self.calls = device, list(calls)
-    self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
-    self.word = np.zeros(1, np.int64)
-    self.queues: dict[int, list[int]] = {}  # the numbers of the calls of each
-    for n, call in enumerate(self.calls):
-      self.queues.setdefault(call.queue, []).append(n)
-      name, takes = call.name or call.function.name, call.function.pointers
-      if len(call.args) != takes:
-        raise DeviceError(f"{name} takes {takes} buffers, and is called with {len(call.args)}")
-      if not all(0 <= w < n for w in call.waits):
-        raise DeviceError(
-          f"{name} is call {n}: it cannot wait for {', '.join(map(str, call.waits))}, but for earlier ones"
-        )
-
-  def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
-    """Launches everything with `handles[i]` in slot i and returns 0; `error` tells the error word.
-
-    DeviceError, which names the kernel, where a launch failed. done: gets a 0, too, once everything has run.
-    """
-    blocks = [self.device.own(h) for h in handles[: self.nslots]]
-    if self.device.delay:
-      self._run_queues(blocks)
-    else:
-      for n in self._order():
-        self._launch(self.calls[n], blocks)
-    if done is not None:
-      done.append(0)
-    return 0
-
-  def error(self) -> int:
-    """The error word of the runs since it was asked for last: 0 when all went well."""
-    word = int(self.word[0])
-    self.word[0] = 0
-    return word
-
-  def profile(self, handles: Many[Memory]) -> list[float]:
-    """Like `run`, one call after another; the seconds that each took."""
-    return self.timed(handles)[1]
-
-  def timed(self, handles: Many[Memory]) -> tuple[int, list[float]]:
-    """Both: (error word, seconds)."""
-    blocks, seconds = [self.device.own(h) for h in handles[: self.nslots]], []
-    for call in self.calls:
-      begun = time.perf_counter()
-      self._launch(call, blocks)
-      seconds.append(time.perf_counter() - begun)
-    return self.error(), seconds
-
-  def _order(self) -> Iterator[int]:
-    """The numbers of the calls: each after those before it in its queue and those that it waits for, otherwise by chance."""
-    left = {queue: deque(numbers) for queue, numbers in self.queues.items()}
-    ended: set[int] = set()
-    while left:
-      ready = [q for q, numbers in left.items() if ended.issuperset(self.calls[numbers[0]].waits)]
-      queue = self.device.random.choice(ready)
-      n = left[queue].popleft()
-      if not left[queue]:
-        del left[queue]
-      yield n
-      ended.add(n)
-
-  def _run_queues(self, blocks: list[Memory]) -> None:
-    """Every queue on a thread, which sleeps before each call."""
-    ended = [threading.Event() for _ in self.calls]
-
-    def work(numbers: list[int], chance: random.Random) -> None:
-      try:
-        for n in numbers:
-          for w in self.calls[n].waits:
-            ended[w].wait()
-          time.sleep(chance.uniform(0, self.device.delay))
-          self._launch(self.calls[n], blocks)
-          ended[n].set()
-      finally:  # where a launch failed, others wait no more
-        for n in numbers:
-          ended[n].set()
-
-    chances = [random.Random(self.device.random.random()) for _ in self.queues]
-    with ThreadPoolExecutor(max(len(self.queues), 1)) as pool:
-      for done in [pool.submit(work, *of) for of in zip(self.queues.values(), chances)]:
-        done.result()
-
-  def _launch(self, call: Call, blocks: list[Memory]) -> None:
-    function, pointers, values = call.function, iter(call.args), []
-    used: dict[int, Memory] = {}
-    slot = offset = 0
-    for p in function.parameters:
-      if not p.is_pointer:  # OpenCL: the offset of the pointer before it
-        values.append(offset)
-        continue
-      slot, offset = next(pointers)
-      if slot < 0:
-        values.append(self.word.ctypes.data)
-        continue
-      used[slot] = blocks[slot]
-      separate = self.device.language == "CL" and p.name.endswith("_")
-      values.append(blocks[slot].address + (0 if separate else offset))
-    groups, threads = geometry(call, self.device.info)
-    held = (c_longlong * len(values))(*values)
-    where = (c_void_p * len(values))(
-      *range(ctypes.addressof(held), ctypes.addressof(held) + 8 * len(values), 8)
-    )
-    code = function.library.code
-    with _lock:
-      if self.device.check:
-        starts = (c_void_p * len(used))(*(b.address for b in used.values()))
-        sizes = (c_long * len(used))(*(b.nbytes for b in used.values()))
-        code.emulate_extents(len(used), starts, sizes)
-      function.launch((c_uint * 3)(groups, 1, 1), (c_uint * 3)(threads, 1, 1), where)
-      failure = code.emulate_failure().decode(errors="replace")
-    if failure:
-      raise DeviceError(f"{call.name + ', ' if call.name else ''}emulated {self.device.language}: {failure}")
-    for block in used.values():
-      if not block.is_whole():
-        raise DeviceError(
-          f"{call.name or function.name} wrote outside of its memory, a block of {block.nbytes:,} bytes"
-        )
-
-
-# One launch at a time in a process: a library's fibers and shared memory are its own, and devices may share a library.
-_lock = threading.Lock()
-
-
-def _in_child() -> None:
-  """After a fork: whoever held the lock in the parent does not exist here."""
-  global _lock
-  _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_in_child)

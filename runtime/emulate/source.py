@@ -69,6 +69,11 @@ class Parameter(NamedTuple):
   def is_pointer(self) -> bool:
     return "*" in self.type
 
+  @property
+  def has_offset(self) -> bool:
+    """Is it OpenCL's X_, whose offset in bytes is the next parameter, X_at?"""
+    return self.is_pointer and self.name.endswith("_")
+
 
 class Kernel(NamedTuple):
   """What the head of a kernel says."""
@@ -124,7 +129,7 @@ def _launcher(name: str, kernel: Kernel) -> str:
     if p.is_argument:
       element = f"sizeof(*({p.type})0)" if p.is_pointer else "0"
       values.append(f"*({p.type} *)args[{len(records)}]")
-      called = p.name.removesuffix("_") if p.is_pointer else p.name  # OpenCL: a0 is a0_ and the offset a0_at
+      called = p.name[:-1] if p.has_offset else p.name
       records.append(f'{{"{called}", sizeof({p.type}), alignof({p.type}), {element}}}')
     else:
       values.append(f"emulate::position_{p.attribute}()")
