@@ -36,7 +36,7 @@ from runtime.objc import OWNED, Objc, Owned
 FRAMEWORKS = "/System/Library/Frameworks/{0}.framework/{0}"
 STAGED_BYTES = (
   1 << 20
-)  # an upload of at most so many does not wait for the GPU: the data is copied in its turn
+)  # an upload of at most so many does not wait for the GPU, which copies the data in its turn
 SHARED = 0  # MTLResourceStorageModeShared
 SERIAL, CONCURRENT = 0, 1  # MTLDispatchType
 BUFFERS = 1  # MTLBarrierScopeBuffers

@@ -19,6 +19,12 @@ from runtime import metal
 from runtime.base import DeviceError
 
 
+pytestmark = pytest.mark.skipif(
+  sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"),
+  reason="the fake library is for Linux, on x86-64 and aarch64",
+)
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
   """The path of the fake library."""

@@ -51,7 +51,7 @@ def make(folder) -> str:
   kept.mkdir()
   path = str(folder / "metal.so")
   command = [
-    "gcc",
+    "cc",
     "-O1",
     "-Wall",
     "-shared",
