@@ -18,7 +18,6 @@ from fake.metal import IDS, SOURCE, Fake, call, filled, make, read
 from runtime import metal
 from runtime.base import DeviceError
 
-
 pytestmark = pytest.mark.skipif(
   sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"),
   reason="the fake library is for Linux, on x86-64 and aarch64",
