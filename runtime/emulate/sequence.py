@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.base import Call, DeviceError, geometry
+from runtime.base import Call, DeviceError, Info, geometry
 
 if TYPE_CHECKING:
   from runtime.emulate.device import Emulation, Memory
@@ -34,6 +34,38 @@ WRITTEN = 2  # what `emulate_touched` says; 1: only read
 
 
 Touched = dict[int, np.ndarray]  # {address of a block: a flag for each byte}
+
+
+class Launch:
+  """What a kernel's launcher is called with: `passed`. All but the addresses of blocks is known beforehand."""
+
+  def __init__(self, call: Call, info: Info, error_word: int):
+    parameters = call.function.parameters
+    groups, threads = geometry(call, info)
+    self.values = (c_longlong * len(parameters))()  # of the arguments
+    first = ctypes.addressof(self.values)
+    where = (c_void_p * len(parameters))(*range(first, first + ctypes.sizeof(self.values), 8))
+    self.passed = (c_uint * 3)(groups, 1, 1), (c_uint * 3)(threads, 1, 1), where
+    self.pointers: list[tuple[int, int, int]] = []  # (argument, slot, offset in bytes)
+    args, offset = iter(call.args), 0
+    for n, p in enumerate(parameters):
+      if not p.is_pointer:  # OpenCL: the offset of the pointer before it
+        self.values[n] = offset
+        continue
+      slot, offset = next(args)
+      if slot < 0:
+        self.values[n] = error_word
+      else:
+        self.pointers.append((n, slot, 0 if p.has_offset else offset))
+
+  def bind(self, blocks: Many[Memory]) -> dict[int, Memory]:
+    """Fills in the addresses; the blocks that they point into, by address."""
+    used = {}
+    for n, slot, offset in self.pointers:
+      address = blocks[slot].address
+      used[address] = blocks[slot]
+      self.values[n] = address + offset
+    return used
 
 
 class Sequence:
@@ -45,8 +77,10 @@ class Sequence:
     self.word = np.zeros(1, np.int64)
     self.queues: dict[int, list[int]] = {}  # the numbers of the calls of each
     self.before: list[set[int]] = []  # of each call: those that have run when it runs
+    self.launches: list[Launch] = []
     for n, call in enumerate(self.calls):
       self._verify(n, call)
+      self.launches.append(Launch(call, device.info, self.word.ctypes.data))
       queue = self.queues.setdefault(call.queue, [])
       after = {*call.waits, *queue[-1:]}
       self.before.append(after.union(*(self.before[m] for m in after)))
@@ -135,49 +169,22 @@ class Sequence:
 
   def _launch(self, n: int, blocks: list[Memory], ran: dict[int, Touched] | None = None) -> None:
     """Runs a call. ran: what those that ran before it have touched; this one is added."""
-    call = self.calls[n]
-    function, code = call.function, call.function.library.code
-    values, used = self._bind(call, blocks)
-    groups, threads = geometry(call, self.device.info)
-    held = (c_longlong * len(values))(*values)
-    where = range(ctypes.addressof(held), ctypes.addressof(held) + 8 * len(values), 8)
+    call, code = self.calls[n], self.calls[n].function.library.code
     with _lock:
+      used = self.launches[n].bind(blocks)
       if self.device.check:
-        starts, sizes = (
-          (c_void_p * len(used))(*used),
-          (c_long * len(used))(*(b.nbytes for b in used.values())),
-        )
-        code.emulate_extents(len(used), starts, sizes)
-      function.launch(
-        (c_uint * 3)(groups, 1, 1), (c_uint * 3)(threads, 1, 1), (c_void_p * len(values))(*where)
-      )
-      failure = code.emulate_failure().decode(errors="replace")
+        sizes = (c_long * len(used))(*(b.nbytes for b in used.values()))
+        code.emulate_extents(len(used), (c_void_p * len(used))(*used), sizes)
+      call.function.launch(*self.launches[n].passed)
+      failure = code.emulate_failure()
       if failure:
-        raise DeviceError(
-          f"{call.name + ', ' if call.name else ''}emulated {self.device.language}: {failure}"
-        )
+        where = f"{call.name}, " if call.name else ""
+        raise DeviceError(f"{where}emulated {self.device.language}: {failure.decode(errors='replace')}")
       if self.device.check and ran is not None and len(self.queues) > 1:
-        self._compare(n, {b.address: touched(code, k, b) for k, b in enumerate(used.values())}, ran)
+        self._compare(n, {a: touched(code, k, b) for k, (a, b) in enumerate(used.items())}, ran)
     for block in used.values():
       if not block.is_whole():
         raise DeviceError(f"{name(call)} wrote outside of its memory, a block of {block.nbytes:,} bytes")
-
-  def _bind(self, call: Call, blocks: list[Memory]) -> tuple[list[int], dict[int, Memory]]:
-    """The values of a kernel's arguments, and the blocks that they point into, by address."""
-    values, used = [], {}
-    passed, offset = iter(call.args), 0
-    for p in call.function.parameters:
-      if not p.is_pointer:  # OpenCL: the offset of the pointer before it
-        values.append(offset)
-        continue
-      slot, offset = next(passed)
-      if slot < 0:
-        values.append(self.word.ctypes.data)
-        continue
-      block = blocks[slot]
-      used[block.address] = block
-      values.append(block.address + (0 if p.has_offset else offset))
-    return values, used
 
   def _compare(self, n: int, mine: Touched, ran: dict[int, Touched]) -> None:
     """DeviceError if a call that has run in no order with this one has touched the same."""
