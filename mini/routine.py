@@ -25,6 +25,7 @@ import numpy as np
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
+from mini.engine.place import device_of
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
@@ -92,8 +93,8 @@ def viewed(u: UOp, steps: Steps) -> UOp:
 
 
 def kind(t: Tensor) -> tuple:
-  """What a routine relies on of a tensor that it gives another value: shape, type, and what gradients do."""
-  return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else ""
+  """What a routine relies on of a tensor that it gives another value: shape, type, what gradients do, and the device."""
+  return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else "", t.device
 
 
 def layout(t: Tensor) -> tuple:
@@ -112,7 +113,7 @@ def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
 
 
 class StandIn(Buffer):
-  """The memory of an argument while the function is traced: none."""
+  """The memory of an argument while the function is traced: none. A number's device is "": it goes along with any."""
 
   __slots__ = ()
 
@@ -145,7 +146,7 @@ class Trace:
       t._grad = grad
 
   def stand_in(self, t: Tensor, device: str) -> Tensor:
-    """What the function gets in the place of an argument."""
+    """What the function gets in the place of an argument that is on the device."""
     s = Tensor(buffer(StandIn(device, t.dtype, t.numel()), t.shape, t.dtype), requires_grad=t.requires_grad)
     s._grad = t._grad
     self.enter(s)
@@ -273,10 +274,11 @@ class Routine:
   data (`fixed`), then what is computed.
   """
 
-  def __init__(self, fn: Callable, tree: Any, args: Sequence[Tensor], device: str):
+  def __init__(self, fn: Callable, tree: Any, args: Sequence[Tensor], numbers: set[Tensor], device: str):
+    """numbers: the arguments that were Python numbers. device: theirs."""
     self.device = device
     trace = Trace()
-    stand_ins = {t: trace.stand_in(t, device) for t in args}
+    stand_ins = {t: trace.stand_in(t, "" if t in numbers else t.device) for t in args}
     with trace:
       inside, named = mapped(stand_ins.__getitem__, tree)
       result = fn(*inside, **named)
@@ -334,7 +336,7 @@ class Routine:
     sources = [leaf_of(root) or root for root in roots]
     computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
     live = [u for u in computed if numel(u)]
-    graph = Numbered(live, lift=False, default=self.device)
+    graph = Numbered(live, lift=False, home=self.device)
 
     fixed = list(dict.fromkeys(u for u in (*graph.leaves, *sources) if leaf_of(u) and u not in leaves))
     number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
@@ -352,10 +354,10 @@ class Routine:
       old = self.home[i]
       if old is None or u not in live or self.kinds[old] != self.kinds[number[u]]:
         continue
-      if old in self.inputs and old not in old_values:
+      if self.inputs.count(old) == 1 and old not in old_values:
         inout.setdefault(live.index(u), self.inputs.index(old))
     self.program = graph.program(graph.roots, inout) if live else None
-    self.devices = dict(zip(self.outputs, self.program.devices)) if self.program else {}
+    self.devices = {number[u]: device_of(u) for u in computed}
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
@@ -418,7 +420,7 @@ class Routine:
       for n in range(self.made, len(memory)):
         if memory[n] is None and n not in self.same:
           dtype, s = self.kinds[n]
-          memory[n] = Buffer(self.devices.get(n, self.device), dtype, prod(s))
+          memory[n] = Buffer(self.devices[n], dtype, prod(s))
     for n, equal in self.same.items():
       memory[n] = memory[equal]
     if self.program is None:
@@ -450,7 +452,7 @@ class Routine:
     taken = self.taken.values()
     home = self.home[i]
     if home is not None:
-      _, _, passes, steps, _ = self.known[i]
+      _, _, passes, _, steps, _ = self.known[i]
       return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in taken else t._uop
     root = base(t._uop)
     leaf = leaf_of(root)
@@ -540,17 +542,19 @@ def jit(fn: Callable | None = None) -> Callable:
     if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
       return fn(*args, **kwargs)
     device = next((t.device for t in found), Device.DEFAULT)
+    given = len(found)
     tree = with_numbers((args, kwargs), found, device)
     tensors = list(found)
     with _lock:
       if tensors:
         tensors[0].realize(*tensors[1:])
-      kinds = tuple((t.shape, t.dtype, t.requires_grad) for t in tensors)
+      kinds = tuple((t.shape, t.dtype, t.requires_grad, t.device) for t in tensors)
       modes = (device, local.gradients, Tensor.training, config.NOOPT, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors)), None)
       if routine is None:
-        routine = Routine(fn, tree, tensors, device)
+        numbers = {t for t in tensors[given:] if not t.shape}
+        routine = Routine(fn, tree, tensors, numbers, device)
         routines.insert(0, routine)
         del routines[CAPTURES:]
       return routine(tensors)

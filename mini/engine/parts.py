@@ -1,51 +1,43 @@
-"""A program over several devices: one program for each device and level, and copies between them.
+"""A program over several devices: one program for each device, in segments, and copies between them.
 
-A value's level is how often it has come from another device: what stands on one device at one level is one program, which
-needs the copies of lower levels. Where a value of a lower level is used again, it is an output of its program; views of
-it are not. What has no memory beneath it (constants, random bits) is computed wherever it is used.
+A value's level is how often what it is made of has come from another device. What a device does is one program, with all
+that is copied to it as inputs; a segment of it is what can run once the copies of one level have arrived. So no kernel is
+there because of the devices, only copies. What has no memory beneath it (constants, random bits) is computed wherever it
+is used.
 """
 
 from __future__ import annotations
 
 import contextvars
 import threading
+import time
+from _thread import start_new_thread
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.program import Program
-from mini.ir.graph import buffer, numel, shape
-from mini.ir.ops import VIEWS
-from mini.ir.uop import UOp, toposort, uop
+from mini.engine.place import place
+from mini.engine.program import Bound, Program
+from mini.ir.graph import buffer, full, numel, reshape, shape
+from mini.ir.text import graph_program
+from mini.ir.uop import UOp, substitute, toposort, uop
 from mini.stats import stats
-from runtime.base import DeviceError
-
-Place = tuple[str, int]  # (device, "" for any; level)
+from mini.types import DType
 
 
-def places(roots: Sequence[UOp], devices: Sequence[str]) -> dict[UOp, Place]:
-  """Where each node is computed. devices: of the inputs in0, in1, ... DeviceError where two devices meet."""
-  found: dict[UOp, Place] = {}
-  for u in toposort(*roots):
-    if u.op == "buffer":
-      name = u.arg[0]
-      found[u] = (devices[int(name[2:])] if name[0] == "i" else "", 0)
-      continue
-    device = ""
-    for s in u.src:
-      other = found[s][0]
-      if other and device and other != device:
-        raise DeviceError(f"{u.op} of memory on {device} and on {other}: copy one with .to()")
-      device = device or other
-    level = max((found[s][1] for s in u.src), default=0)
-    found[u] = (u.arg, level + bool(device)) if u.op == "copy" and u.arg != device else (device, level)
-  return found
+class Value(NamedTuple):
+  """What is handed on: an input, a result, or what is copied from one device to another."""
+
+  device: str
+  dtype: DType
+  size: int
 
 
 class Part(NamedTuple):
-  """What runs on one device. Its inputs and outputs are numbers of values."""
+  """What one device does. Its inputs and outputs are numbers of values."""
 
   program: Program
   inputs: list[int]
@@ -53,106 +45,175 @@ class Part(NamedTuple):
 
 
 class Transfer(NamedTuple):
-  """A value that is copied to another device."""
+  """A value that is copied to another device, as another value."""
 
   source: int
   target: int
+  level: int  # of the target
+
+
+class Step(NamedTuple):
+  """What is done at once."""
+
+  level: int
+  device: str
+  what: Transfer | tuple[int, int]  # (number of the part, its segment)
+  after: tuple[int, ...] = ()  # the numbers of steps of other devices
+
+
+def is_input(u: UOp) -> bool:
+  return u.op == "buffer" and u.arg[0][0] == "i"
+
+
+def crosses(u: UOp) -> bool:
+  """Does u bring memory to another device?"""
+  return u.op == "copy" and place(u.src[0]) not in ("", u.arg)
 
 
 class Parts:
-  """Runs like a Program. A value is an input, an output of a part, or a copy; the inputs are the first values."""
+  """Runs like a Program. The first values are its inputs."""
 
   def __init__(
-    self, roots: Sequence[UOp], devices: Sequence[str], default: str, inout: dict[int, int] | None = None
+    self,
+    roots: Sequence[UOp],
+    devices: Sequence[str],
+    homes: Sequence[str],
+    inout: dict[int, int] | None = None,
+    free: Sequence[bool] = (),
   ):
-    """roots: over leaves in0, in1, ..., which are on `devices`. default: where what has no memory is computed."""
-    self.place = {u: (d or default, level) for u, (d, level) in places(roots, devices).items()}
-    self.anywhere = {u for u, (d, _) in places(roots, devices).items() if not d}
-    self.kinds: list[tuple[str, Any, int]] = [
-      (d, None, 0) for d in devices
-    ]  # of values: device, type, elements
-    self.number: dict[UOp, int] = {}  # of the values that are computed or copied
-    self.wanted: dict[Place, dict[UOp, int]] = {}  # what each part has to compute
-    self.steps: list[Part | Transfer] = []
-    transfers: dict[UOp, Transfer] = {}
+    """roots: over leaves in0, in1, ..., which are on `devices`; those that are `free` are copied wherever they are read.
+    homes: where each root is to be."""
+    self.device, self.inout = homes[0], inout or {}
+    self.inputs = len(devices)
+    self.free = [n for n, is_free in enumerate(free) if is_free]
+    self.graph = self.with_devices(graph_program("g", tuple(roots)), devices)
+    order = toposort(*self.graph.src)
+    level: dict[UOp, int] = {}
+    for u in order:
+      level[u] = max((level[s] for s in u.src), default=0) + crosses(u)
+    elements = {int(u.arg[0][2:]): (u.dtype, numel(u)) for u in order if is_input(u)}
+    self.values = [Value(d, *elements.get(n, (None, 0))) for n, d in enumerate(devices)]  # type: ignore[arg-type]
+    self.made: dict[UOp, int] = {}  # the values of nodes
+    self.wanted: dict[str, dict[UOp, int]] = {}  # what each device has to compute
+    self.transfers: list[Transfer] = []
+    for u in order:
+      if crosses(u) and numel(u):
+        source = self.value(u.src[0])
+        self.made[u] = self.new(u.arg, u)
+        self.transfers.append(Transfer(source, self.made[u], level[u]))
+    self.roots = [self.result(u, home) for u, home in zip(self.graph.src, homes)]
+    arrives = {t.target: t.level for t in self.transfers}
+    copied = {t.source for t in self.transfers}
+    self.parts = [self.part(d, wanted, arrives, copied) for d, wanted in self.wanted.items()]
+    self.settle()
+    self.steps = self.ordered({self.made[u]: level[u] for u in self.made})
 
-    self.roots = [self.value(u, transfers) for u in roots]
-    built: list[tuple[Place, list[UOp], list[int], list[int]]] = []
-    top = max((level for _, level in self.place.values()), default=0)
-    for level in range(top, -1, -1):
-      for place in [p for p in self.wanted if p[1] == level]:
-        inputs: dict[int, UOp] = {}
-        outputs = self.built(place, inputs, transfers)
-        built.append((place, outputs, list(inputs), list(self.wanted[place].values())))
-    last = {
-      v: place for place, _, inputs, _ in reversed(built) for v in inputs
-    }  # the last part to read a value
-    copied = {t.source for t in transfers.values()}  # nobody knows when
+  def with_devices(self, graph: UOp, devices: Sequence[str]) -> UOp:
+    table = {}
+    for u in toposort(graph):
+      if is_input(u) and int(u.arg[0][2:]) not in self.free:
+        table[u] = buffer(u.arg[0], u.arg[1], u.dtype, devices[int(u.arg[0][2:])])
+    return substitute(graph, table)
 
-    self.inplace: dict[int, int] = {}
-    self.same = [self.roots.index(v) for v in self.roots]
-    for (device, level), outputs, sources, numbers in sorted(built, key=lambda b: b[0][1]):
-      self.steps += [t for u, t in transfers.items() if self.place[u] == (device, level)]
-      mine = {
-        numbers.index(self.roots[n]): sources.index(i)
-        for n, i in (inout or {}).items()
-        if self.roots[n] in numbers and i in sources and last[i] == (device, level) and i not in copied
-      }
-      program = Program(outputs, len(sources), device, mine)
-      self.steps.append(Part(program, sources, numbers))
-      for k, j in program.inplace.items():
-        self.inplace.update({n: sources[j] for n, v in enumerate(self.roots) if v == numbers[k]})
-      for k, m in enumerate(program.same):
-        if k != m and numbers[k] in self.roots and numbers[m] in self.roots:
-          self.same[self.roots.index(numbers[k])] = self.roots.index(numbers[m])
-    self.steps += [t for t in transfers.values() if t not in self.steps]
-    self.devices = [self.kinds[v][0] for v in self.roots]
+  # ---------------------------------------------------------------- values
 
-  # ---------------------------------------------------------------- what each part computes
+  def new(self, device: str, u: UOp) -> int:
+    self.values.append(Value(device, u.dtype, numel(u)))
+    return len(self.values) - 1
 
-  def value(self, u: UOp, transfers: dict[UOp, Transfer]) -> int:
-    """The number of the value of u, which some step is to make."""
-    while u.op == "reshape" or (u.op == "copy" and not self.crosses(u)):
+  def value(self, u: UOp, home: str = "") -> int:
+    """The number of the value of u, which is an input, or which some device is to compute: at home, if anywhere."""
+    while u.op == "reshape" or (u.op == "copy" and place(u.src[0]) == u.arg):
       u = u.src[0]
-    if u.op == "buffer" and u.arg[0][0] == "i":
+    if is_input(u):
       return int(u.arg[0][2:])
-    got = self.number.get(u)
-    if got is None:
-      got = self.number[u] = len(self.kinds)
-      self.kinds.append((self.place[u][0], u.dtype, numel(u)))
-      if self.crosses(u):
-        transfers[u] = Transfer(self.value(u.src[0], transfers), got)
-      else:
-        self.wanted.setdefault(self.place[u], {})[u] = got
-    return got
+    if u not in self.made:
+      device = place(u) or home
+      self.made[u] = self.wanted.setdefault(device, {})[u] = self.new(device, u)
+    return self.made[u]
 
-  def crosses(self, u: UOp) -> bool:
-    return u.op == "copy" and u.src[0] not in self.anywhere and self.place[u.src[0]][0] != u.arg
+  def result(self, u: UOp, home: str) -> int:
+    """The value of a root; of what is an input, a copy."""
+    v = self.value(u, home)
+    if v >= self.inputs:
+      return v
+    target = self.new(home, u)
+    self.transfers.append(Transfer(v, target, 0))
+    return target
 
-  def built(self, place: Place, inputs: dict[int, UOp], transfers: dict[UOp, Transfer]) -> list[UOp]:
-    """What a part computes, over leaves in0, in1, ... of its own."""
+  def part(self, device: str, wanted: dict[UOp, int], arrives: dict[int, int], copied: set[int]) -> Part:
+    inputs: dict[int, UOp] = {}
+    outputs = self.local(list(wanted), inputs)
+    values, read = list(wanted.values()), list(inputs)
+    mine = {
+      values.index(v): read.index(i)
+      for n, i in self.inout.items()
+      if (v := self.roots[n]) in values and i in inputs and not {v, i} & copied and i not in self.free
+    }
+    program = Program(outputs, len(read), device, mine, [arrives.get(v, 0) for v in read])
+    program.is_part = True
+    return Part(program, read, values)
+
+  def local(self, roots: Sequence[UOp], inputs: dict[int, UOp]) -> list[UOp]:
+    """What a device computes, over leaves in0, in1, ... of its own."""
     memo: dict[UOp, UOp] = {}
-    wanted = self.wanted[place]
-    stack = [(u, False) for u in reversed(wanted)]
+    stack = [(u, False) for u in reversed(roots)]
     while stack:
       u, done = stack.pop()
       if u in memo:
         continue
-      lower = self.place[u][1] < place[1] and u not in self.anywhere and u.op not in VIEWS
-      if (u.op == "buffer" and u.arg[0][0] == "i") or self.crosses(u) or (lower and u.op != "copy"):
-        n = self.value(u, transfers)
-        name = f"in{list(inputs).index(n) if n in inputs else len(inputs)}"
-        memo[u] = buffer(name, shape(u), u.dtype)
-        inputs.setdefault(n, memo[u])
+      if crosses(u) and not numel(u):
+        memo[u] = full(shape(u), 0, u.dtype)
+      elif is_input(u) or crosses(u):
+        n = int(u.arg[0][2:]) if is_input(u) else self.made[u]
+        leaf = inputs.setdefault(n, buffer(f"in{len(inputs)}", shape(u), u.dtype))
+        memo[u] = reshape(leaf, shape(u))
       elif done:
         src = tuple(memo[s] for s in u.src)
         memo[u] = src[0] if u.op == "copy" else uop(u.op, u.dtype, src, u.arg)
       else:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src))
-    return [memo[u] for u in wanted]
+    return [memo[u] for u in roots]
 
-  # ---------------------------------------------------------------- running
+  def settle(self) -> None:
+    """Which values share memory, and with it the roots."""
+    self.owner = list(range(len(self.values)))
+    for part in self.parts:
+      for k, v in enumerate(part.outputs):
+        k = part.program.same[k]
+        self.owner[v] = part.inputs[part.program.inplace[k]] if k in part.program.inplace else part.outputs[k]
+    owners = [self.owner[v] for v in self.roots]
+    self.same = [owners.index(v) for v in owners]
+    self.inplace = {n: v for n, v in enumerate(owners) if v in self.inout.values() and self.same[n] == n}
+    self.devices = [self.values[v].device for v in self.roots]
+
+  # ---------------------------------------------------------------- steps
+
+  def ordered(self, level: dict[int, int]) -> list[Step]:
+    """By levels: first what arrives, then what is computed, on devices that are asynchronous before the others."""
+    steps = [Step(t.level, self.values[t.target].device, t) for t in self.transfers]
+    for n, part in enumerate(self.parts):
+      steps += [Step(s.level, part.program.device, (n, k)) for k, s in enumerate(part.program.segments)]
+    steps.sort(key=lambda s: (s.level, not isinstance(s.what, Transfer), Device[s.device].is_host))
+    number = {s.what: n for n, s in enumerate(steps)}
+    maker = {v: n for n, part in enumerate(self.parts) for v in part.outputs}
+    arrival = {t.target: t for t in self.transfers}
+
+    def after(s: Step) -> tuple[int, ...]:
+      if not isinstance(s.what, Transfer):
+        part = self.parts[s.what[0]]
+        return tuple(number[t] for v in part.inputs if (t := arrival.get(v)) and t.level <= s.level)
+      source = s.what.source
+      if source in arrival:
+        return (number[arrival[source]],)
+      if source not in maker:
+        return ()
+      segments = self.parts[maker[source]].program.segments
+      last = max(k for k, segment in enumerate(segments) if segment.level <= level[source])
+      return (number[maker[source], last],)
+
+    return [s._replace(after=after(s)) for s in steps]
 
   def run(
     self,
@@ -161,103 +222,136 @@ class Parts:
     numbers: bytes = b"",
     ran: list[int] | None = None,
   ) -> None:
-    """As Program.run. Devices that are asynchronous get their work first; several CPUs work in a thread each."""
-    run = Run(self, inputs, outputs, numbers)
-    hosts = list(dict.fromkeys(d for d in map(self.device_of, self.steps) if Device[d].is_host))
-    if len(hosts) > 1:
-      run.in_threads(hosts)
-    else:
-      run.in_order(self.steps)
-    if ran is not None:
-      ran.append(0)
+    """As Program.run."""
+    if config.SHOW or config.DEBUG:
+      from mini.engine import watch
 
-  def device_of(self, step: Part | Transfer) -> str:
-    return step.program.device if isinstance(step, Part) else self.kinds[step.target][0]
+      watch.show(self)
+    Run(self, inputs, outputs, numbers).all([] if ran is None else ran)
 
   @contextmanager
   def named(self) -> Iterator[None]:
     with ExitStack() as stack:
-      for step in self.steps:
-        if isinstance(step, Part):
-          stack.enter_context(step.program.named())
-          break
+      for part in self.parts[:1]:
+        stack.enter_context(part.program.named())
       yield
 
 
 class Run:
-  """One run of a program over several devices: its values as they come to be."""
+  """One run of a program over several devices.
+
+  All memory is there before anything runs. Each CPU works in a thread of its own, and one thread works for all devices
+  that are asynchronous. A Ctrl-C waits until everything has run.
+  """
 
   def __init__(self, parts: Parts, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes):
-    self.parts, self.numbers = parts, numbers
-    self.buffers: list[Buffer | None] = [*inputs, *[None] * (len(parts.kinds) - len(inputs))]
-    self.targets = dict(zip(parts.roots, outputs))
-    self.failed: list[BaseException] = []
-    self.ready: list[threading.Event] = []  # of the values, where threads wait for them
+    self.parts = parts
+    found: list[Any] = [*inputs, *[None] * (len(parts.values) - len(inputs))]
+    for v, b in zip(reversed(parts.roots), reversed(outputs)):
+      if parts.owner[v] >= len(inputs):
+        found[parts.owner[v]] = b
+    for v, (device, dtype, size) in enumerate(parts.values):
+      if found[parts.owner[v]] is None:
+        found[parts.owner[v]] = Buffer(device, dtype, size)
+    self.buffers: list[Buffer] = [found[v] for v in parts.owner]
+    self.bound = [self.bind(part, numbers) for part in parts.parts]
+    self.done = [threading.Event() for _ in parts.steps]
+    self.failed: list[BaseException] = []  # what kept something from running
+    self.late: list[BaseException] = []  # what was found wrong once it had run
 
-  def target(self, value: int) -> Buffer:
-    """Memory for a value: an output of the program, or new."""
-    device, dtype, size = self.parts.kinds[value]
-    found = self.targets.get(value)
-    return Buffer(device, dtype, size) if found is None else found
+  def bind(self, part: Part, numbers: bytes) -> Bound:
+    d, free = part.program.device, self.parts.free
+    inputs = [self.buffers[v].on(d) if v in free else self.buffers[v] for v in part.inputs]
+    return part.program.bind(inputs, [self.buffers[v] for v in part.outputs], numbers)
 
-  def step(self, step: Part | Transfer) -> None:
-    if isinstance(step, Transfer):
-      source, b = self.buffers[step.source], self.target(step.target)
-      Device[b.device].upload(b.memory, source.bytes())  # type: ignore[union-attr]
-      self.buffers[step.target] = b
-      stats["copies"] += 1
-      return
-    program = step.program
-    made = [
-      self.buffers[step.inputs[program.inplace[k]]] if k in program.inplace
-      else self.target(value) if program.same[k] == k else None
-      for k, value in enumerate(step.outputs)
-    ]  # fmt: skip
-    made = [made[m] for m in program.same]
-    program.run([self.buffers[v] for v in step.inputs], made, self.numbers)  # type: ignore[misc,arg-type]
-    for value, made_of in zip(step.outputs, made):
-      self.buffers[value] = made_of
+  # ---------------------------------------------------------------- threads
 
-  def in_order(self, steps: Sequence[Part | Transfer]) -> None:
-    for step in steps:
-      self.step(step)
-
-  # ---------------------------------------------------------------- several CPUs at once
-
-  def in_threads(self, hosts: list[str]) -> None:
-    """A thread for each host device but the first, which this thread works for, as for all that is asynchronous."""
-    self.ready = [threading.Event() for _ in self.buffers]
-    mine: dict[str, list[Part | Transfer]] = {h: [] for h in hosts}
-    for step in self.parts.steps:
-      d = self.parts.device_of(step)
-      mine[d if d in mine else hosts[0]].append(step)
-    context = contextvars.copy_context()
-    threads = [threading.Thread(target=context.copy().run, args=(self.work, mine[h])) for h in hosts[1:]]
-    for t in threads:
-      t.start()
+  def all(self, ran: list[int]) -> None:
+    """Every step. ran: gets an entry if they all have run."""
+    finished = threading.Event()
+    started: list[int] = []
+    interrupts: list[BaseException] = []
+    args = (contextvars.copy_context(), finished, ran)
     try:
-      self.work(mine[hosts[0]])
+      started.extend(map(start_new_thread, [self.supervise], [args]))  # one call into C: no signal in between
+      finished.wait()
+    except KeyboardInterrupt as e:
+      interrupts.append(e)
+    while started and not finished.is_set():
+      try:
+        finished.wait()
+      except KeyboardInterrupt as e:
+        interrupts.append(e)
+    for wrong in (*self.failed, *self.late, *interrupts):
+      raise wrong
+
+  def supervise(self, context: contextvars.Context, finished: threading.Event, ran: list[int]) -> None:
+    """A thread that signals do not reach starts the others, and waits for them."""
+    threads: list[threading.Thread] = []
+    try:
+      groups: dict[str, list[int]] = {}
+      for n, step in enumerate(self.parts.steps):
+        groups.setdefault(step.device if Device[step.device].is_host else "", []).append(n)
+      mine, *others = groups.values()
+      for steps in others:
+        t = threading.Thread(target=context.copy().run, args=(self.work, steps))
+        t.start()
+        threads.append(t)
+      context.run(self.work, mine)
+    except BaseException as e:  # noqa: BLE001 (raised by who waits)
+      self.fail(e)
     finally:
       for t in threads:
         t.join()
-    if self.failed:
-      raise self.failed[0]
+      if not self.failed:
+        ran.append(0)
+      finished.set()
 
-  def work(self, steps: list[Part | Transfer]) -> None:
-    inputs = len(self.buffers) - sum(b is None for b in self.buffers)
+  def fail(self, e: BaseException) -> None:
+    self.failed.append(e)
+    for event in self.done:
+      event.set()
+
+  def work(self, steps: list[int]) -> None:
     try:
-      for step in steps:
-        for v in step.inputs if isinstance(step, Part) else [step.source]:
-          if self.buffers[v] is None:
-            self.ready[v].wait()
+      for n in steps:
+        for other in self.parts.steps[n].after:
+          self.done[other].wait()
         if self.failed:
           return
-        self.step(step)
-        for v in step.outputs if isinstance(step, Part) else [step.target]:
-          self.ready[v].set()
-    except BaseException as e:  # noqa: BLE001 (raised by who waits for this thread)
-      self.failed.append(e)
-    finally:
-      if self.failed:
-        for event in self.ready[inputs:]:
-          event.set()
+        self.step(self.parts.steps[n].what)
+        self.done[n].set()
+    except BaseException as e:  # noqa: BLE001 (raised by who waits)
+      self.fail(e)
+
+  # ---------------------------------------------------------------- steps
+
+  def step(self, what: Transfer | tuple[int, int]) -> None:
+    if isinstance(what, Transfer):
+      return self.transfer(self.buffers[what.source], self.buffers[what.target])
+    part, segment = what
+    ran: list[int] = []
+    try:
+      self.parts.parts[part].program.launch(self.bound[part], segment, ran)
+    except IndexError as e:
+      if not ran:
+        raise
+      self.late.append(e)
+
+  def transfer(self, source: Buffer, target: Buffer) -> None:
+    start = time.perf_counter()
+    if source.device == target.device:
+      Device[target.device].copy(target.memory, source.memory, target.nbytes)
+      return
+    try:
+      data = source.bytes()
+    except IndexError as e:  # of a program that was launched before
+      self.late.append(e)
+      data = source.bytes()
+    Device[target.device].upload(target.memory, data)
+    stats["copies"] += 1
+    if config.DEBUG >= 2 or config.PROFILE:
+      from mini.engine import watch
+
+      name = f"copy {source.device} -> {target.device}"
+      watch.note([(name, time.perf_counter() - start, 0, target.nbytes)])

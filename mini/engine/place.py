@@ -46,7 +46,7 @@ def _own(u: UOp) -> Place:
   if u.op == "shard":
     return u.arg[1]
   if u.op == "buffer":
-    return getattr(u.arg[0], "device", "")
+    return u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", "")
   if u.op == "tag":  # a leaf that gradients are taken of has a home: that is where its gradient goes
     return device_of(u.src[0])
   return ""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
+from mini.schedule.merge import levels_of
 from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
@@ -193,11 +194,11 @@ def binary(nbytes: float) -> str:
 
 
 def scheduled(
-  graph: UOp, inout: dict[int, int], gpu: bool = False
+  graph: UOp, inout: dict[int, int], gpu: bool = False, levels: Sequence[int] = ()
 ) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
   kernels, aliases = schedule(
-    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))}
+    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))}, late(levels)
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
@@ -209,12 +210,56 @@ def scheduled(
   return kernels, same, inplace
 
 
-class Program:
-  """outputs: graph nodes over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers, 8 bytes apart)."""
+def late(levels: Sequence[int]) -> dict[str, int]:
+  """The inputs that are not there at once."""
+  return {f"in{n}": level for n, level in enumerate(levels) if level}
 
-  def __init__(self, outputs: Sequence[UOp], inputs: int, device: str, inout: dict[int, int] | None = None):
-    """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory."""
-    self.device, self.inout = device, inout or {}
+
+class Segment(NamedTuple):
+  """Launches start..stop-1 of a program, which need inputs up to this level."""
+
+  level: int
+  start: int
+  stop: int
+
+
+def segments_of(kernels: list[UOp], levels: Sequence[int]) -> list[Segment]:
+  found = [Segment(0, 0, 0)]
+  for n, level in enumerate(levels_of(kernels, late(levels))):
+    if level > found[-1].level:
+      found.append(Segment(level, n, n))
+    found[-1] = found[-1]._replace(stop=n + 1)
+  return found[1:] if found[0].stop == 0 < len(found) - 1 else found
+
+
+class Bound(NamedTuple):
+  """A program's memory in one run."""
+
+  handles: list[Any]  # of each slot
+  inputs: Sequence[Buffer]
+  outputs: Sequence[Buffer]
+  numbers: bytes
+
+
+class Program:
+  """outputs: graph nodes over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers, 8 bytes apart).
+
+  It is launched in segments, one for each level of its inputs; where all are there at once, which is the rule, in one.
+  """
+
+  is_part = False  # of a program over several devices, which shows itself
+
+  def __init__(
+    self,
+    outputs: Sequence[UOp],
+    inputs: int,
+    device: str,
+    inout: dict[int, int] | None = None,
+    levels: Sequence[int] = (),
+  ):
+    """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory.
+    levels: of inputs that come later than at once, such as copies from other devices."""
+    self.device, self.inout, self.levels = device, inout or {}, levels
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
     self.graph = graph_program("g", tuple(outputs if device == "INTERP" else simplify(list(outputs))))
@@ -226,15 +271,19 @@ class Program:
     self.compiled: list[Compiled] = []
     self.temporaries: dict[str, tuple[int, int]] = {}  # -> (byte offset in the arena, bytes)
     self.arena_bytes = 0
+    self.segments = [Segment(0, 0, 0)]
     stats["schedules"] += 1
     if device == "INTERP":
+      self.output_levels = self.levels_of_outputs()
+      self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
       return
     self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
     opened = Device[device]
     self.gpu = opened.shim.info.kind == "gpu"
-    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu)
+    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, levels)
     check("schedule", kernels)
+    self.segments = segments_of(kernels, levels)
     self.launches = [nameless(k, split=True) for k in kernels]
     for n in range(len(outputs)):
       self.slots[f"out{n}"] = (inputs + n, 0)
@@ -242,10 +291,18 @@ class Program:
     self.place(kernels)
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
-    self.sequence = opened.shim.sequence(self.calls(opened))
+    calls = self.calls(opened)
+    self.sequences = [opened.shim.sequence(calls[s.start : s.stop]) for s in self.segments]
+
+  def levels_of_outputs(self) -> list[int]:
+    level: dict[UOp, int] = {}
+    for u in toposort(self.graph):
+      named = late(self.levels).get(u.arg[0], 0) if u.op == "buffer" else 0
+      level[u] = max([named, *(level[s] for s in u.src)])
+    return [level[o] for o in self.graph.src]
 
   def calls(self, opened: Opened) -> list[Call]:
-    """The launches as the shim wants them."""
+    """The launches as the shim wants them; each segment is numbered from 0."""
     calls: list[Call] = []
     touched: list[list[Span]] = []
     for launch, c in zip(self.launches, self.compiled):
@@ -261,9 +318,10 @@ class Program:
       )
       args += [(-1, 0)] * c.guarded
       calls.append(Call(opened.functions[c.name], args, c.extent, c.nanoseconds, c.group, name=c.name))
-    if opened.shim.info.queues > 1:
-      placed = assign(touched, opened.shim.info.queues)
-      calls = [c._replace(queue=queue, waits=waits) for c, (queue, waits) in zip(calls, placed)]
+    queues = opened.shim.info.queues
+    for s in self.segments if queues > 1 else ():
+      for n, (queue, waits) in enumerate(assign(touched[s.start : s.stop], queues), s.start):
+        calls[n] = calls[n]._replace(queue=queue, waits=waits)
     return calls
 
   def place(self, kernels: list[UOp]) -> None:
@@ -297,12 +355,14 @@ class Program:
   ) -> None:
     """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. outputs[n] is left alone where `same[n]` is
     another: its value is there. ran: gets an entry when all has run, even if Ctrl-C comes then. IndexError if a guard fired."""
-    watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
-    ran = [] if ran is None else ran
+    bound = self.bind(inputs, outputs, numbers)
+    for n in range(len(self.segments)):
+      self.launch(bound, n, ran)
+
+  def bind(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes) -> Bound:
+    """All the memory that a run needs. MemoryError, with nothing launched yet."""
     if self.device == "INTERP":
-      self.interpret(inputs, outputs, numbers, watched)
-      ran.append(0)
-      return
+      return Bound([], inputs, outputs, numbers)
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
     with self.named():
@@ -312,20 +372,32 @@ class Program:
           opened.shim.upload(handles[-1], numbers)
       if self.arena_bytes:
         handles.append(opened.alloc(self.arena_bytes))
+    return Bound(handles, inputs, outputs, numbers)
+
+  def launch(self, bound: Bound, segment: int, ran: list[int] | None = None) -> None:
+    """Launch a segment; those before it were launched. The rest is as in `run`."""
+    watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
+    ran = [] if ran is None else ran
+    if self.device == "INTERP":
+      self.interpret(bound, segment, watched)
+      ran.append(0)
+      return
     if watched:
       from mini.engine import watch
 
-      ran.append(watch.run(self, handles))
+      ran.append(watch.run(self, bound.handles, segment))
     else:
-      self.sequence.run(handles, ran)
+      self.sequences[segment].run(bound.handles, ran)
+      opened = Device[self.device]
       if not opened.is_host and any(c.guarded for c in self.compiled):
         opened.unchecked[self] = None
-    stats["kernels"] += len(self.launches)
+    stats["kernels"] += self.segments[segment].stop - self.segments[segment].start
     self.check(ran[-1])
 
   def check(self, error: int | None = None) -> None:
     """IndexError for an error word that is not 0; without one, for that which an asynchronous device kept."""
-    error = self.sequence.error() if error is None else error
+    if error is None:
+      error = max((s.error() for s in self.sequences), key=bool)
     if error:
       index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
       raise IndexError(f"{self.guarded(size)}: index {index} is out of bounds for an axis of size {size}")
@@ -363,11 +435,12 @@ class Program:
     head = f"the program of {', '.join(kernels[:4])}{more} needs {binary(total)} at once: {why}"
     return "\n".join([head, *(f"  {what}   {binary(nbytes)}" for nbytes, what in largest)])
 
-  def interpret(
-    self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes, watched: bool
-  ) -> None:
-    """The graph itself, in NumPy. Counted as one kernel."""
-    memory = {f"in{n}": b.numpy() for n, b in enumerate(inputs)}
+  def interpret(self, bound: Bound, segment: int, watched: bool) -> None:
+    """The graph itself, in NumPy: the outputs of this segment's level. Counted as one kernel."""
+    mine = [n for n, level in enumerate(self.output_levels) if level == self.segments[segment].level]
+    graph, numbers = graph_program("g", tuple(self.graph.src[n] for n in mine)), bound.numbers
+    read = {u.arg[0] for u in toposort(graph) if u.op == "buffer"}
+    memory = {f"in{n}": b.numpy() for n, b in enumerate(bound.inputs) if f"in{n}" in read}
     cells = {f"c{n}": numbers[8 * n : 8 * n + 8] for n in range(len(numbers) // 8)}
 
     def value(u: UOp) -> np.ndarray:
@@ -379,9 +452,9 @@ class Program:
     if watched:
       from mini.engine import watch
 
-      values = watch.evaluate(self, value)
+      values = watch.evaluate(self, graph, value)
     else:
-      values = evaluate(list(self.graph.src), value)
+      values = evaluate(list(graph.src), value)
     stats["kernels"] += 1
-    for b, x in zip(outputs, values):
-      b.write(x)
+    for n, x in zip(mine, values):
+      bound.outputs[n].write(x)

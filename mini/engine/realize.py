@@ -16,7 +16,7 @@ import numpy as np
 
 from mini.config import config
 from mini.engine.buffer import Buffer
-from mini.engine.device import Device
+from mini.engine.place import device_of, place
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
@@ -60,9 +60,9 @@ def compute(todo: list[UOp]) -> None:
   bring(todo)
   graph = Numbered(todo)
   live = [n for n, u in enumerate(todo) if numel(u)]
-  outputs: list[Any] = [None if numel(u) else Buffer(graph.device_of(u), u.dtype, 0) for u in todo]
+  outputs: list[Any] = [None if numel(u) else Buffer(device_of(u), u.dtype, 0) for u in todo]
   if live:
-    key = (*graph.devices, graph.default, config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
+    key = (*graph.devices, *graph.homes.values(), config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
     program = _programs.pop(key, None)
     if program is None:
       program = graph.program([graph.roots[n] for n in live])
@@ -104,13 +104,16 @@ def bring(roots: list[UOp]) -> None:
 class Numbered:
   """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
 
-  def __init__(self, roots: list[UOp], lift: bool = True, default: str = ""):
-    """default: the device of what no memory is read for; that of the first leaf, or DEV's."""
+  def __init__(self, roots: list[UOp], lift: bool = True, home: str = ""):
+    """home: the device of leaves that are of none: the numbers that a routine is called with."""
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
     self.devices: list[str] = []  # of the leaves
+    self.free: list[bool] = []  # of the leaves: is it read on any device? (It holds what has no memory beneath it.)
     self.copied: dict[str, None] = {}  # devices that something is copied to
+    self.home = home
     memo: dict[UOp, UOp] = {}
+    free: dict[UOp, UOp] = {}
     stack = [(u, False) for u in reversed(roots)]
     while stack:
       u, done = stack.pop()
@@ -118,9 +121,10 @@ class Numbered:
         continue
       leaf = leaf_of(u)
       if leaf is not None:
-        if leaf not in memo:
-          memo[leaf] = self.leaf(leaf)
-        memo[u] = memo[leaf]
+        known = memo if place(u) else free
+        if leaf not in known:
+          known[leaf] = self.leaf(leaf, not place(u))
+        memo[u] = known[leaf]
       elif u.op == "const":
         memo[u] = self.number(u) if lift and varies(u) else u
       elif done:
@@ -132,26 +136,24 @@ class Numbered:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
     self.roots = [memo[u] for u in roots]
-    self.default = default or next(iter((*self.devices, *self.copied)), "") or Device.DEFAULT
+    self.homes = {memo[u]: device_of(u) for u in roots}  # where each root is to be
 
-  def leaf(self, u: UOp) -> UOp:
-    self.devices.append(u.arg[0].device)
+  def leaf(self, u: UOp, free: bool) -> UOp:
+    self.devices.append(u.arg[0].device or self.home)
+    self.free.append(free)
     self.leaves.append(u)
     return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
-
-  def device_of(self, u: UOp) -> str:
-    """Where a node of no size is."""
-    return u.arg if u.op == "copy" else self.default
 
   def program(self, roots: list[UOp], inout: dict[int, int] | None = None) -> Any:
     """What computes some of the roots. inout: see Program."""
     from mini.engine.program import Program  # all of the compiler, which `import mini` does without
 
-    if {*self.devices, *self.copied} <= {self.default}:
-      return Program(roots, len(self.leaves), self.default, inout)
+    homes = [self.homes[u] for u in roots]
+    if {*self.devices, *self.copied, *homes} == {homes[0]}:
+      return Program(roots, len(self.leaves), homes[0], inout)
     from mini.engine.parts import Parts
 
-    return Parts(roots, self.devices, self.default, inout)
+    return Parts(roots, self.devices, homes, inout, self.free)
 
   def number(self, u: UOp) -> UOp:
     self.numbers.append(u)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,23 +42,24 @@ class CheckError(MiniError):
   """CHECK=1 found a NaN that no input had."""
 
 
-def run(program: Program, handles: Sequence[Any]) -> int:
-  """Run a compiled program as the settings ask; the error word."""
+def run(program: Program, handles: Sequence[Any], segment: int) -> int:
+  """Run a segment of a compiled program as the settings ask; the error word."""
   show(program)
   if config.CHECK:
-    return run_checked(program, handles)
+    return run_checked(program, handles, segment)
+  sequence, (_, start, stop) = program.sequences[segment], program.segments[segment]
   if config.DEBUG < 2 and not config.PROFILE:
-    return program.sequence.run(handles)
-  error, seconds = program.sequence.timed(handles)
-  note([(c.name, s, c.flops, c.nbytes) for c, s in zip(program.compiled, seconds)])
+    return sequence.run(handles)
+  error, seconds = sequence.timed(handles)
+  note([(c.name, s, c.flops, c.nbytes) for c, s in zip(program.compiled[start:stop], seconds)])
   return error
 
 
-def evaluate(program: Program, memory: Callable[[UOp], np.ndarray]) -> list[np.ndarray]:
-  """The same on INTERP: the values of the outputs."""
+def evaluate(program: Program, graph: UOp, memory: Callable[[UOp], np.ndarray]) -> list[np.ndarray]:
+  """The same on INTERP: the values of the outputs of a graph, which are some of the program's."""
   show(program)
   start = time.perf_counter()
-  values = interp.evaluate(list(program.graph.src), memory, check_node if config.CHECK else None)
+  values = interp.evaluate(list(graph.src), memory, check_node if config.CHECK else None)
   note([("graph", time.perf_counter() - start, 0, 0)])
   return values
 
@@ -205,32 +206,45 @@ def check_node(u: UOp, s: list[np.ndarray], value: np.ndarray) -> None:
     raise CheckError(f"CHECK: {u.op} made NaNs of inputs that have none: {u.dtype.short}{list(value.shape)}")
 
 
-def run_checked(program: Program, handles: Sequence[Any]) -> int:
+def run_checked(program: Program, handles: Sequence[Any], segment: int) -> int:
   """Kernel by kernel; memory that is written later begins as zeros, so that what is not written yet has no NaN."""
-  opened = Device[program.device]
-  for n in range(len(program.outputs)):
-    if n not in program.inplace and program.same[n] == n:
-      np.asarray(handles[program.slots[f"out{n}"][0]])[:] = 0
-  begun: set[str] = set()
-  for launch, c, call in zip(program.launches, program.compiled, program.calls(opened)):
+  shim, (_, start, stop) = Device[program.device].shim, program.segments[segment]
+  for n, (dtype, s) in enumerate(program.outputs):
+    if segment == 0 and n not in program.inplace and program.same[n] == n:
+      shim.upload(handles[program.slots[f"out{n}"][0]], bytes(dtype.itemsize * prod(s)))
+  begun = {name for launch in program.launches[:start] for name in launch.names}
+  calls = program.calls(Device[program.device])
+  for launch, c, call in list(zip(program.launches, program.compiled, calls))[start:stop]:
     for name in launch.names:
       if name in program.temporaries and name not in begun:
         at, nbytes = program.temporaries[name]
-        np.asarray(handles[program.arena])[at : at + nbytes] = 0
+        shim.upload(handles[program.arena], bytes(nbytes), at)
         begun.add(name)
-    kinds = list(directions(launch.kernel).items())
-    where = [program.slots[name] for name in launch.names]
-    views = []
-    for (p, _), (slot, at), start in zip(kinds, where, launch.starts):
-      nbytes = prod(p.arg[1]) * p.dtype.itemsize
-      views.append(np.asarray(handles[slot])[at + start : at + start + nbytes].view(p.dtype.storage))
-    clean = not any(nans(x, p.dtype) for (p, d), x in zip(kinds, views) if d != "out")
-    error = opened.shim.sequence([call]).run(handles)
+    found = [Region(p.dtype, d, handles[slot], at + first, name) for (p, d), name, first, (slot, at) in zip(
+      directions(launch.kernel).items(), launch.names, launch.starts, map(program.slots.__getitem__, launch.names))]  # fmt: skip
+    sizes = [prod(p.arg[1]) for p in directions(launch.kernel)]
+    clean = not any(nans(r.read(shim, n), r.dtype) for r, n in zip(found, sizes) if r.direction != "out")
+    sequence = shim.sequence([call._replace(queue=0, waits=())])
+    error = sequence.run(handles) or sequence.error()
     if error:
       return error
-    for (p, d), x, name in zip(kinds, views, launch.names):
-      if d != "in" and clean and nans(x, p.dtype):
+    for r, n in zip(found, sizes):
+      x = r.read(shim, n) if r.direction != "in" and clean else np.empty(0, r.dtype.storage)
+      if nans(x, r.dtype):
         raise CheckError(
-          f"CHECK: kernel {c.name} wrote {nans(x, p.dtype)} NaNs to {name}, and read none; the first is element "
-          f"{int(np.isnan(from_storage(x, p.dtype)).argmax())}\n{text(renamed(launch.kernel, c.name))}")  # fmt: skip
+          f"CHECK: kernel {c.name} wrote {nans(x, r.dtype)} NaNs to {r.name}, and read none; the first is element "
+          f"{int(np.isnan(from_storage(x, r.dtype)).argmax())}\n{text(renamed(launch.kernel, c.name))}")  # fmt: skip
   return 0
+
+
+class Region(NamedTuple):
+  """A part of a device's memory that a kernel reads or writes."""
+
+  dtype: DType
+  direction: str
+  handle: Any
+  at: int  # bytes
+  name: str
+
+  def read(self, shim: Any, size: int) -> np.ndarray:
+    return shim.download(self.handle, size * self.dtype.itemsize, self.at).view(self.dtype.storage)

@@ -64,9 +64,10 @@ def _infer(u: UOp) -> tuple[int, ...]:
 # ---------------------------------------------------------------- leaves
 
 
-def buffer(key: Any, s: tuple[int, ...], dtype: DType) -> UOp:
-  """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one."""
-  return uop("buffer", dtype, (), (key, tuple(s)))
+def buffer(key: Any, s: tuple[int, ...], dtype: DType, device: str = "") -> UOp:
+  """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one. The latter says on
+  which device it is where a program has several."""
+  return uop("buffer", dtype, (), (key, tuple(s), device) if device else (key, tuple(s)))
 
 
 def iota(n: int, dtype: DType = dtypes.int32) -> UOp:

@@ -5,16 +5,29 @@ fuse.py decides where every value lives, merge.py joins kernels that walk the sa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from mini.ir.uop import UOp
 from mini.schedule.fuse import Schedule
-from mini.schedule.merge import merge_kernels
+from mini.schedule.merge import levels_of, merge_kernels
+
+NONE: Mapping[str, int] = MappingProxyType({})
 
 
-def schedule(outputs: dict[str, UOp]) -> tuple[list[UOp], dict[str, str]]:
+def schedule(outputs: dict[str, UOp], late: Mapping[str, int] = NONE) -> tuple[list[UOp], dict[str, str]]:
   """(kernels in the order in which they run, {output: the equal output whose memory it is}).
 
-  outputs: {name: graph node}. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
+  outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one is
+  not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
   by a name of its own (t0, t1, ...).
   """
   s = Schedule(outputs)
-  return merge_kernels(s.kernels), s.aliases
+  kernels = merge_kernels(s.kernels, late)
+  return by_level(kernels, late) if late else kernels, s.aliases
+
+
+def by_level(kernels: list[UOp], late: Mapping[str, int]) -> list[UOp]:
+  """The kernels in order of what they wait for, and else as they are."""
+  levels = levels_of(kernels, late)
+  return [kernels[n] for n in sorted(range(len(kernels)), key=levels.__getitem__)]

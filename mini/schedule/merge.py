@@ -5,7 +5,7 @@ in one pass."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
@@ -17,7 +17,7 @@ class Group:
   def __init__(self, k: UOp):
     self.kernel = k
     order = toposort(k)
-    self.loaded = {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
+    self.loaded = loaded(order)
     self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
     self.contracts = bool(contractions(k))
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
@@ -61,8 +61,29 @@ def members(bits: int) -> Iterator[int]:
     bits ^= low
 
 
-def merge_kernels(kernels: list[UOp]) -> list[UOp]:
-  """The same program in fewer kernels, in an order in which it runs."""
+def loaded(order: Iterable[UOp]) -> set[UOp]:
+  return {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
+
+
+def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
+  """How late each kernel can run: as late as the latest of what it reads. late: of inputs, where it is not 0."""
+  if not late:
+    return [0] * len(kernels)
+  level = dict(late)
+  found: list[int] = []
+  for k in kernels:
+    names = {
+      p.arg[0] for p in (*loaded(toposort(k)), *written(k))
+    }  # of several writers none is before an earlier one
+    found.append(max((level.get(name, 0) for name in names), default=0))
+    level.update({p.arg[0]: found[-1] for p in written(k)})
+  return found
+
+
+def merge_kernels(kernels: list[UOp], late: Mapping[str, int]) -> list[UOp]:
+  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart."""
+  levels = levels_of(kernels, late)
+  level: list[int] = []  # of each group
   groups: list[Group | None] = []
   order = Order()
   writers: dict[UOp, list[int]] = {}  # param -> groups that write it
@@ -85,9 +106,10 @@ def merge_kernels(kernels: list[UOp]) -> list[UOp]:
     n = order.add(producers)
     groups.append(me)
     home.append(n)
+    level.append(levels[n])
     for g in near:
       other = groups[g]
-      if other is None or g == n:
+      if other is None or g == n or level[g] != level[n]:
         continue
       reads_me = order.before[g] >> n & 1  # me has become part of what other reads
       first, second = (n, g) if reads_me else (g, n)

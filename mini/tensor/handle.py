@@ -114,7 +114,7 @@ def arguments(frame: FrameType) -> dict[str, Handle]:
   count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
   found: dict[str, Handle] = {}
   for name in code.co_varnames[:count]:
-    x = frame.f_locals.get(name)
+    x: Any = frame.f_locals.get(name)
     name = "x" if name == "self" else name
     several = dict(enumerate(x)) if isinstance(x, (list, tuple)) else x if isinstance(x, dict) else {}
     found.update({f"{name}[{n}]": t for n, t in several.items() if hasattr(t, "_uop")})
