@@ -14,13 +14,20 @@ from mini.engine.launch import interpret
 from mini.ir.kernel import kernel, stores
 from mini.ir.parse import TextError, parse
 from mini.ir.text import text, uops_program
-from mini.ir.uop import closed, rname
+from mini.ir.uop import closed, rname, toposort
 from mini.render import render_for
 from mini.render.cstyle import RenderError
+from mini.types import dtypes
 from runtime.base import DeviceError
 
 GPUS = ("CL", "CUDA", "METAL")
 GROUPS = [path for path in golden.programs() if any(map(threads, golden.kernels_in(path).values()))]
+SOURCES = [
+  pytest.param(path, dev, id=f"{path.stem}-{dev}")
+  for path in GROUPS
+  for dev in GPUS
+  if not golden.source(path, dev).startswith(golden.COMMENT)
+]
 BARRIER = {
   "CL": r"barrier\(\w+( \| \w+)?\);",
   "CUDA": r"__syncthreads\(\);",
@@ -57,6 +64,7 @@ def two_groups(monkeypatch):
 
 
 def agrees(emulated, k, seeds=2, rtol=1e-5):
+  rtol = 1e-3 if any(p.op == "param" and p.dtype is dtypes.float16 for p in toposort(k)) else rtol
   for seed in range(seeds):
     data = golden.random_inputs(k, seed, laced=False)
     got, error = emulated.run(k, data)
@@ -110,15 +118,14 @@ def test_no_local_range_is_any_number_of_threads():
 def test_text(path):
   for k in golden.kernels_in(path).values():
     assert parse(text(k)) is k and parse(text(uops_program(k))).src[0] is k
-  with pytest.raises(RenderError, match="C has no groups of threads"):
+  with pytest.raises(RenderError, match="C has no (groups of threads|matrix instruction)"):
     render_for("CPU", {k.arg.what: k})
 
 
 # ---------------------------------------------------------------- what runs
 
 
-@pytest.mark.parametrize("dev", GPUS)
-@pytest.mark.parametrize("path", GROUPS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path, dev", SOURCES)
 def test_without_races(path, dev):
   kernels = golden.kernels_in(path)
   emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
@@ -126,21 +133,15 @@ def test_without_races(path, dev):
     agrees(emulated, k)
 
 
-@pytest.mark.parametrize("dev", GPUS)
-@pytest.mark.parametrize("path", GROUPS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path, dev", SOURCES)
 def test_no_barrier_is_idle(path, dev):
   """Without any one of them the emulation reports a race."""
-  kernels = golden.kernels_in(path)
-  source = render_for(dev, kernels)
-  barriers = list(re.finditer(BARRIER[dev], source))
-  found = 0
-  for m in barriers:
-    (name,) = (n for n in kernels if f" {n}(" in " " + re.split(r"\bvoid\b", source[: m.start()])[-1])
-    emulated = golden.Emulated(source[: m.start()] + source[m.end() :], dev, check=True)
-    with pytest.raises(DeviceError, match=name):
-      agrees(emulated, kernels[name], seeds=1)
-    found += 1
-  assert found == len(barriers) > 0
+  for name, k in golden.kernels_in(path).items():
+    source = render_for(dev, {name: k})
+    for m in re.finditer(BARRIER[dev], source):
+      emulated = golden.Emulated(source[: m.start()] + source[m.end() :], dev, check=True)
+      with pytest.raises(DeviceError, match="a race"):
+        agrees(emulated, k, seeds=1)
 
 
 KINDS = [
@@ -215,6 +216,58 @@ def test_random_kernels(dev, request):
       np.testing.assert_allclose(
         got[output], want, rtol=1e-9, atol=1e-9, err_msg=f"{name} {output}\n{text(k)}"
       )
+
+
+# ---------------------------------------------------------------- matrix instructions
+
+
+def test_a_product_of_tf32():
+  """Of 10 bits of mantissa; a warp for each 16 rows, whose partial sums over two warps are added."""
+  recipe = """split i 16 -> io, i
+split j 8 -> jo, j
+split k 8 -> ko, k
+split ko 4 -> ko, kw
+local kw
+order io jo i j
+split io 2 -> io, iw
+local iw
+order io jo iw i j
+collapse io jo -> g
+par g
+matrix m16n8k8 tf32 i j k"""
+  k = apply(parse(MATMUL), recipe)
+  assert strides(k) == {"i1": 4, "j0": 1, "kw": 32, "iw": 128} and threads(k) == 256
+  assert parse(text(k)) is k and parse(text(uops_program(k))).src[0] is k
+  agrees(golden.Emulated(render_for("CUDA", {"mm": k}), "CUDA", check=True), k, rtol=3e-2)
+  with pytest.raises(RenderError, match="OpenCL has no matrix instruction m16n8k8 tf32; it has none"):
+    render_for("CL", {"mm": k})
+  with pytest.raises(RenderError, match="it has 8x8 f32, 8x8 f16"):
+    render_for("METAL", {"mm": k})
+
+
+TILE = "split i 16 -> io, i\nsplit j 8 -> jo, j\nsplit k 8 -> ko, k\n"
+MATRIX = "matrix m16n8k8 tf32 i j k"
+NO_MATRIX = {
+  "there is no matrix instruction m8n8k4 f64": (MATMUL, "matrix m8n8k4 f64 i j k"),
+  "%i has 64 values, and m16n8k8 tf32 takes 16: split it": (MATMUL, MATRIX),
+  "m16n8k16 f16 multiplies f16, cast to float32": (
+    MATMUL,
+    "split i 16 -> io, i\nsplit j 8 -> jo, j\nsplit k 16 -> ko, k\nmatrix m16n8k16 f16 i j k",
+  ),
+  "%k is no range of what is stored": (MATMUL, TILE + "matrix m16n8k8 tf32 i k j"),
+  "a matrix instruction adds products": (MATMUL.replace("mul %0", "add %0"), TILE + MATRIX),
+  "both factors depend on the rows": (MATMUL.replace("%b[%k, %j]", "%b[%i, %j]"), TILE + MATRIX),
+  "does not depend on all of the tile": (MATMUL.replace("%b[%k, %j]", "%b[%k, 0]"), TILE + MATRIX),
+  "%i1 is part of a matrix instruction": (MATMUL, TILE + MATRIX + "\nunroll i1"),
+  "%i0 exists already": (MATMUL, TILE + "split io 4 -> io, i0\n" + MATRIX),
+}
+
+
+@pytest.mark.parametrize("reason", NO_MATRIX)
+def test_refused_matrices(reason):
+  source, recipe = NO_MATRIX[reason]
+  with pytest.raises(RecipeError, match=re.escape(reason)):
+    apply(parse(source), recipe)
 
 
 # ---------------------------------------------------------------- what is refused

@@ -13,6 +13,9 @@
                                it. The memory has one axis per range, in the order given
   stage X over (R, ...) shared   the same in memory of the group, which its threads fill together
   stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
+  matrix NAME i j k            a contraction's tile of rows i, columns j and inner range k is made by a matrix instruction,
+                               such as m16n8k16 f16, whose size they have. Of i come the ranges i0, i1, ... and of j
+                               j0, j1, ...: the 32 threads of a warp, and lanes
 
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
 """
@@ -21,7 +24,18 @@ from __future__ import annotations
 
 import re
 
-from mini.codegen.threads import MOST_THREADS, is_shared, threads
+from mini.codegen.matrix import (
+  INSTRUCTIONS,
+  check,
+  factors,
+  instruction_of,
+  marked,
+  number_of,
+  ranges_for,
+  tile,
+  tile_size,
+)
+from mini.codegen.threads import MOST_THREADS, digits, is_shared, threads
 from mini.ir.kernel import all_ranges, carries_value, is_inline, load, stage_at, stores, written
 from mini.ir.uop import (
   UOp,
@@ -70,6 +84,14 @@ class Tuning:
       f"no range %{name} in this kernel; there are {', '.join(map(rname, all_ranges(self.kernel)))}"
     )
 
+  def free_range(self, name: str) -> UOp:
+    """A range that no matrix instruction has made its own."""
+    r = self.range(name)
+    for u in toposort(self.kernel):
+      if instruction_of(u) and r in tile(u):
+        raise RecipeError(f"%{name} is part of a matrix instruction, {instruction_of(u)}")
+    return r
+
   def owner(self, r: UOp) -> UOp:
     return next(u for u in toposort(self.kernel) if r in closed(u))
 
@@ -104,7 +126,7 @@ class Tuning:
     )
 
   def split(self, name: str, n: int, outer: str, inner: str, mode: str = "") -> None:
-    r = self.range(name)
+    r = self.free_range(name)
     owner, size = self.owner(r), rsize(r)
     if n < 1:
       raise RecipeError(f"{n} is no size")
@@ -131,7 +153,7 @@ class Tuning:
     )
 
   def collapse(self, first: str, second: str, made: str) -> None:
-    a, b = self.range(first), self.range(second)
+    a, b = self.free_range(first), self.free_range(second)
     owner = self.owner(a)
     rs = list(closed(owner))
     if b not in rs or rs.index(b) != rs.index(a) + 1:
@@ -144,7 +166,7 @@ class Tuning:
     self.rewrite({a: div(c, rsize(b)), b: mod(c, rsize(b))})
 
   def kind(self, name: str, kind: str) -> None:
-    r = self.range(name)
+    r = self.free_range(name)
     if kind == "par" and self.owner(r).op != "kernel":
       raise RecipeError(f"%{name} is no output range: only those run in parallel")
     if kind == "par" and any(rkind(x) == "par" and x is not r for x in all_ranges(self.kernel)):
@@ -158,10 +180,39 @@ class Tuning:
     if kind == "local" and self.owner(r).op == "stage" and not is_shared(self.owner(r)):
       raise RecipeError(f"%{name} fills memory of one thread: stage it in shared memory")
     self.rewrite({r: range_(name, rsize(r), kind)})
-    if kind == "local" and any(may_race(s, self.range(name)) for s in stores(self.kernel)):
-      raise RecipeError(f"threads that differ in %{name} may store to one address")
+    self.check_threads()
+
+  def check_threads(self) -> None:
+    for r in digits(self.kernel):
+      if any(may_race(s, r) for s in stores(self.kernel)):
+        raise RecipeError(f"threads that differ in %{rname(r)} may store to one address")
     if threads(self.kernel) > MOST_THREADS:
       raise RecipeError(f"that makes {threads(self.kernel)} threads a group; at most {MOST_THREADS}")
+
+  def matrix(self, name: str, *names: str) -> None:
+    if name not in INSTRUCTIONS:
+      raise RecipeError(f"there is no matrix instruction {name}; there are {', '.join(INSTRUCTIONS)}")
+    row = INSTRUCTIONS[name]
+    i, j, k = (self.free_range(n) for n in names)
+    for r, n in zip((i, j, k), map(tile_size, (row.rows, row.columns, row.a_inner))):
+      if rsize(r) != n:
+        raise RecipeError(f"%{rname(r)} has {rsize(r)} values, and {name} takes {n}: split it")
+      if r is not k and any(meets(s, r) for s in stores(self.kernel)):
+        raise RecipeError(f"stores of different %{rname(r)} may meet at one address: it stays a loop")
+      if r is not k and self.owner(r).op != "kernel" and not is_shared(self.owner(r)):
+        raise RecipeError(f"%{rname(r)} is no range of what is stored")
+    factors(self.owner(k), name, [i], [j])
+    for n in range(max(len(row.rows), len(row.columns))):
+      self.new_range(f"{rname(i)}{n}", 1)
+      self.new_range(f"{rname(j)}{n}", 1)
+    rows, columns = ranges_for(rname(i), row.rows), ranges_for(rname(j), row.columns)
+    inner = range_(rname(k), rsize(k), "unroll")
+    self.rewrite({i: number_of(rows), j: number_of(columns), k: inner})
+    u = self.owner(inner)
+    made = marked(u, name, (*rows, *columns, inner))
+    check(made)
+    self.rewrite({u: made})
+    self.check_threads()
 
   def order(self, *names: str) -> None:
     pos = {n: i for i, n in enumerate(names)}
@@ -230,6 +281,8 @@ class Tuning:
       elif w[0] in ("vec", "unroll", "par", "local"):
         for n in w[1:]:
           self.kind(n, w[0])
+      elif w[0] == "matrix":
+        self.matrix(f"{w[1]} {w[2]}", *w[3:])
       elif w[0] == "order":
         self.order(*w[1:])
       elif w[0] == "stage":

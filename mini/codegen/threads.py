@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mini.codegen.linearize import Line
+from mini.codegen.matrix import lane_strides
 from mini.ir.kernel import access, stores
 from mini.ir.uop import NOTHING, UOp, closed, free_in, rkind, rsize, toposort
 
@@ -28,31 +29,37 @@ def digits(kernel: UOp) -> dict[UOp, int]:
 
 
 def _digits(kernel: UOp) -> dict[UOp, int]:
-  order = toposort(kernel)
-  together = {u.free.union(closed(u)) for u in order}
+  order, together = toposort(kernel), meeting(kernel)
   found: dict[UOp, int] = {}
+  for u in order:
+    found.update(lane_strides(u))  # those of a matrix instruction are what the machine says
   for owner in order:
     for r in reversed(closed(owner)):
-      if rkind(r) == "local":
+      if rkind(r) == "local" and r not in found:
         met = NOTHING.union(*(rs for rs in together if r in rs))
-        found[r] = max((end(o, found[o]) for o in met if o in found), default=1)
+        found[r] = max((above(o, found[o]) for o in met if o in found), default=1)
   return found
 
 
-def end(r: UOp, stride: int) -> int:
+def meeting(kernel: UOp) -> set[frozenset[UOp]]:
+  """Sets of ranges that need disjoint digits."""
+  return {u.free.union(closed(u)) for u in toposort(kernel)}
+
+
+def above(r: UOp, stride: int) -> int:
   """The stride of what stands above a digit."""
   return stride << (rsize(r) - 1).bit_length()
 
 
 def threads(kernel: UOp) -> int:
   """Threads of a group that the kernel is written for; 0 if it has no local ranges: it runs with any number."""
-  return max((end(r, stride) for r, stride in digits(kernel).items()), default=0)
+  return max((above(r, stride) for r, stride in digits(kernel).items()), default=0)
 
 
 def bits(kernel: UOp, rs: Iterable[UOp]) -> int:
   """The bits of a thread's number that the local ones of these ranges stand in."""
   where = digits(kernel)
-  return sum(end(r, where[r]) - where[r] for r in set(rs) if r in where)
+  return sum(above(r, where[r]) - where[r] for r in set(rs) if r in where)
 
 
 def idle(kernel: UOp, u: UOp) -> int:

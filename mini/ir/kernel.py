@@ -3,7 +3,7 @@
   param   arg = (name, shape)                       memory handed to the kernel
   load    src = (memory, gate, *index)              memory is a param or a stage; 0 where the gate is false
   store   src = (param, value, gate, *index)        arg None writes, "add" | "mul" | "max" accumulates (scatter)
-  reduce  src = (value, *ranges)                    closes its ranges
+  reduce  src = (value, *tile, *ranges)             closes its ranges; a tile of a matrix instruction (codegen/matrix.py)
   scan    src = (value, range)  arg = kind          the running value along a loop that its owner closes
   stage   src = (value, *index, *ranges)            writes value to anonymous memory[index] for all its ranges; the memory
                                                     exists once for each combination of the ranges that stay free in it

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from mini.codegen.matrix import marked
 from mini.ir.graph import full, shape
 from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
 from mini.ir.operands import MAX_STEPS, Operands
@@ -304,7 +305,7 @@ class Reader(Operands):
       rs = self.over()
       if not rs:
         self.fail("a reduce closes at least one range", spot)
-      return reduce_over(kind, self.typed_source(x), rs)
+      return self.by(lambda: reduce_over(kind, self.typed_source(x), rs))
     if op == "scan":
       x = self.operand()
       r = self.along()
@@ -316,6 +317,13 @@ class Reader(Operands):
     got = self.operands()
     dtype = self.type_after()
     return uop(op, dtype, self.resolve(op, got, dtype))
+
+  def by(self, reduced: Callable[[], UOp]) -> UOp:
+    """by "INSTRUCTION" (%RANGE, ...), in front of a reduce's type."""
+    if not self.accept("by"):
+      return reduced()
+    name, ranges = self.string(), self.range_list()
+    return marked(reduced(), name, ranges)
 
   def type_after(self) -> DType:
     """: TYPE, and the lanes that it may have in uops, which the caller compares."""

@@ -147,7 +147,7 @@ class UopsReader:
       rs = r.over()
       if not rs:
         r.fail("a fold closes at least one range", spot)
-      return reduce_over(kind, r.typed_source(x), rs)
+      return r.by(lambda: reduce_over(kind, r.typed_source(x), rs))
 
     return make
 

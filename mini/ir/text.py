@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges
+from mini.codegen.matrix import instruction_of, tile
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, directions, is_inline, stage_index
 from mini.ir.ops import OPS
@@ -95,6 +96,11 @@ def dims(s: Any) -> str:
 
 def over(rs: tuple[UOp, ...]) -> str:
   return f"({', '.join('%' + rname(r) for r in rs)})"
+
+
+def by(u: UOp) -> str:
+  """The matrix instruction that a reduce is marked with, and the ranges of its tile (codegen/matrix.py)."""
+  return f' by "{instruction_of(u)}" {over(tile(u))}' if instruction_of(u) else ""
 
 
 def expr(u: UOp, name: Callable[[UOp], str] = lambda u: f"%{rname(u)}") -> str:
@@ -282,7 +288,7 @@ def value_text(u: UOp, show: Names) -> str:
     memory, index, gate = access(u)
     return f"load {show(memory)}{show.at(index)}{show.guard(gate)}"
   if u.op == "reduce":
-    return f"reduce.{u.arg.what} {show.operand(u.src[0], u.dtype)} over {over(closed(u))}"
+    return f"reduce.{u.arg.what} {show.operand(u.src[0], u.dtype)} over {over(closed(u))}{by(u)}"
   if u.op == "scan":
     return f"scan.{u.arg} {show.operand(u.src[0], u.dtype)} along {expr(u.src[1], show)}"
   if u.op == "stage":
@@ -354,7 +360,7 @@ def line_text(line: Line, show: Names) -> tuple[str, str]:
   if op == "fold":
     looped = any(rkind(r) in ("loop", "par") for r in closed(u))
     source = f"{show(u)}.acc" if looped else value
-    return f"{show(u)} = fold.{u.arg.what} {source} over {over(closed(u))}", lane_text(u)
+    return f"{show(u)} = fold.{u.arg.what} {source} over {over(closed(u))}{by(u)}", lane_text(u)
   if op == "store":
     return f"store {show(u)}{show.at(stage_index(u))}, {value} over {over(closed(u))}", ""
   return f"{show(u)} = {value_text(u, show)}", lane_text(u)

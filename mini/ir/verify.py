@@ -9,10 +9,12 @@ parameter that is read and written is so at one index. The verifier refuses what
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 
 from mini.codegen.linearize import is_loop, lanes, local_ranges, places
-from mini.codegen.threads import MOST_THREADS, is_shared, threads
+from mini.codegen.matrix import check, instruction_of
+from mini.codegen.threads import MOST_THREADS, above, digits, is_shared, meeting, threads
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
 from mini.ir.contract import products
@@ -331,6 +333,17 @@ def _check_threads(kernel: UOp, order: list[UOp], shared_bytes: int) -> None:
         raise VerifyError(u, f"%{rname(r)} is local: {rsize(r)} is no power of two")
       if rkind(r) == "local" and u.op == "stage" and not is_shared(u):
         raise VerifyError(u, f"%{rname(r)} is local, but a thread sees no other's memory in {u.arg.what}")
+    if instruction_of(u):
+      try:
+        check(u)
+      except ValueError as e:
+        raise VerifyError(u, str(e)) from None
+  strides = digits(kernel)
+  for rs in meeting(kernel):
+    mine = sorted((strides[r], above(r, strides[r]), rname(r)) for r in rs if r in strides)
+    for (_, ends, a), (starts, _, b) in pairwise(mine):
+      if starts < ends:
+        raise VerifyError(kernel, f"%{a} and %{b} are lanes of two matrix instructions at once")
   count = threads(kernel)
   if count > MOST_THREADS:
     raise VerifyError(kernel, f"its local ranges take {count} threads; at most {MOST_THREADS}")

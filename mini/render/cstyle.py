@@ -10,11 +10,12 @@ A language is a `Language` (spelling.py): its table of spellings, and nothing el
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges, sort_lanes, values_in
+from mini.codegen.matrix import instruction_of, lower, parts
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, shuffled, threads
 from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, written
 from mini.ir.ops import identity
@@ -64,6 +65,11 @@ class Renderer:
   """One kernel's text. `source()` gives it; the helper functions that it calls are left in `helpers`."""
 
   def __init__(self, kernel: UOp, lang: Language, name: str):
+    for instruction in filter(None, map(instruction_of, toposort(kernel))):
+      if instruction not in lang.matrices:
+        known = ", ".join(lang.matrices) or "none"
+        raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
+    kernel = lower(kernel, lang.bits)
     self.kernel, self.lang, self.name = kernel, lang, name
     self.out: list[str] = []
     self.depth = 1
@@ -218,6 +224,10 @@ class Renderer:
     """The type as which memory holds its elements."""
     return self.lang.staged.get(memory.dtype, memory.dtype) if memory.op == "stage" else memory.dtype
 
+  def read_as(self, u: UOp) -> DType:
+    """The type as which a load reads memory: its own where it wants the bits alone."""
+    return u.dtype if u.dtype is not u.src[0].dtype else self.element(u.src[0])
+
   def stride(self, flat: UOp, v: UOp) -> int | None:
     """Coefficient of lane v in a flat index; None if it is not affine in v."""
     terms, _ = linear(flat)
@@ -230,7 +240,7 @@ class Renderer:
   def load(self, u: UOp, env: dict[UOp, int]) -> str:
     target, index, gate = access(u)
     p, flat = self.memory(target, index)
-    v, d = vector(lanes(u)) if self.lang.width > 1 else None, self.element(target)
+    v, d = vector(lanes(u)) if self.lang.width > 1 else None, self.read_as(u)
     zero = self.spelling.literal(0, u.dtype)
 
     def one(lane: int) -> str:
@@ -326,7 +336,7 @@ class Renderer:
     assert self.lang.threads is not None
     kind, d = self.spelling.type(u.dtype), u.dtype
     rounds = exchanged(self.kernel, u, self.warp)
-    envs = [dict(zip(lanes(u), at)) for at in product(*(range(rsize(r)) for r in lanes(u)))]
+    envs = every(lanes(u))
     values = [self.fold(u, env) for env in envs]
     names = [f"m{self.number[u]}", f"m{self.number[u]}b"][: len(rounds)]
     for name in names:
@@ -387,6 +397,35 @@ class Renderer:
       parts = [self.spelled(u.arg.what, u.dtype, 1, parts[i], parts[i + half]) for i in range(half)]
     return parts[0]
 
+  def multiply(self, u: UOp, line: Line) -> None:
+    """An mma: all registers of its operands, and those that it adds to, for each of its other lanes."""
+    looped = [
+      x for x in self.users[u] if x.op == "reduce" and any(rkind(r) in ("loop", "par") for r in closed(x))
+    ]
+    if line.node is u and looped:
+      return  # it adds to their accumulators, in their loops
+    own, p = lanes(u), parts(u)
+    result = f"v{self.number[u]}" if line.node is u else f"acc{self.number[line.node]}"
+    if line.node is u:
+      for env in every(own):
+        self.emit(
+          f"{self.spelling.type(u.dtype)} {result}{self.suffix(own, env)} = {self.spelling.literal(0, u.dtype)};"
+        )
+    call = self.lang.matrices[u.arg.what]
+    self.spelling.need(call)
+    for env in every([r for r in own if r not in p.registers]):
+      c = [result + self.suffix(own, {**env, **register}) for register in every(p.registers)]
+      a = self.operands(p.a, [{**env, **register} for register in every(p.a_registers)])
+      b = self.operands(p.b, [{**env, **register} for register in every(p.b_registers)])
+      self.emit(call.format(c=", ".join(c), a=", ".join(a), b=", ".join(b)))
+
+  def operands(self, x: UOp, envs: list[dict[UOp, int]]) -> list[str]:
+    values = [self.ref(x, env) for env in envs]
+    if x.dtype is not dtypes.uint16:
+      return values
+    t = self.spelling.type(dtypes.uint32)
+    return [f"({t}){low} | ({t}){high} << 16" for low, high in zip(values[::2], values[1::2])]
+
   def line(self, line: Line, env: dict[UOp, int]) -> None:
     u, op = line.node, line.op
     ls = line_lanes(line)
@@ -433,14 +472,14 @@ class Renderer:
       return False
     space = target.arg.what if target.op == "stage" else "param"
     p, flat = self.memory(target, index)
-    d = self.element(target)
+    d = self.read_as(u) if line.op == "load" else self.element(target)
     wide = next((w for w in self.lang.wide.get(d, ()) if rsize(v) % w.lanes == 0), None)
     if wide is None or space not in self.lang.address or self.stride(flat, v) != 1:
       return False
     if space != "param" and not is_multiple(flat, v, wide.lanes):
       return False  # its address is known, and would be found not to be aligned each time
-    for text in (wide.load, wide.store, wide.get, wide.put):
-      self.spelling.need(text)
+    for called in (wide.load, wide.get) if line.op == "load" else (wide.store, wide.put):
+      self.spelling.need(called)
     for c in range(0, rsize(v), wide.lanes):
       part = [{**env, v: c + n} for n in range(wide.lanes)]
       at = f"{p} + {self.at(flat, part[0])}"
@@ -510,6 +549,11 @@ class Renderer:
       reads = {v for s in line.node.src for v in values_in(s)} if not ls else set()
       # does it read a stage that this batch fills?
       filled = line.op == "load" and any(b.op == "store" and b.node is line.node.src[0] for b in batch)
+      made = line.node.src[0] if line.op == "accum" else line.node
+      if made.op == "mma":
+        self.flush(batch)
+        self.multiply(made, line)
+        continue
       if line.op == "fold" and exchanged(self.kernel, line.node, self.warp):
         self.flush(batch)
         self.fold_group(line.node)
@@ -642,6 +686,11 @@ class Renderer:
         top.append(f"const {self.index} {self.called(rname(r))} = {digit};")
     opened = head.format(name=self.name, params=self.lang.between.join(rows), threads=self.threads)
     return opened + "".join(f"  {line}\n" for line in top + self.top)
+
+
+def every(rs: Sequence[UOp]) -> list[dict[UOp, int]]:
+  """All values of these lanes, the last the fastest."""
+  return [dict(zip(rs, at)) for at in product(*(range(rsize(r)) for r in rs))]
 
 
 def is_multiple(flat: UOp, v: UOp, n: int) -> bool:

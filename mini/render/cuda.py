@@ -77,6 +77,26 @@ def wide(d: DType, n: int) -> tuple[Wide, dict[str, str]]:
 
 WIDE = {d: [wide(d, n) for n in (4, 2) if n * d.itemsize <= 16] for d in TYPES if d is not dtypes.index}
 
+
+def product(shape: str, kind: str, t: str) -> tuple[str, str]:
+  """(name, function) of a matrix instruction whose operands arrive as t."""
+  parameters = ", ".join([*(f"float &c{n}" for n in range(4)), *(f"{t} {x}" for x in PARTS)])
+  values = ", ".join(f'"r"({x if t == "unsigned" else f"f32_to_tf32({x})"})' for x in PARTS)
+  text = f"mma.sync.aligned.{shape}.row.col.f32.{kind}.{kind}.f32 "
+  text += "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+  sums = ", ".join(f'"+f"(c{n})' for n in range(4))
+  name = f"mma_{shape}_{kind}"
+  return name, f'INLINE void {name}({parameters}) {{ asm volatile("{text}" : {sums} : {values}); }}'
+
+
+PARTS = ("a0", "a1", "a2", "a3", "b0", "b1")
+MATRICES = {  # from compute capability 8.0 on
+  "m16n8k16 f16": product("m16n8k16", "f16", "unsigned"),
+  "m16n8k16 bf16": product("m16n8k16", "bf16", "unsigned"),
+  "m16n8k8 tf32": product("m16n8k8", "tf32", "float"),
+}
+TF32 = 'INLINE unsigned f32_to_tf32(float x) { unsigned r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }'
+
 CUDA = Language(
   name="CUDA",
   rows=ROWS,
@@ -85,6 +105,8 @@ CUDA = Language(
   helpers={
     **HELPERS,
     **BITS,
+    "f32_to_tf32": TF32,
+    **dict(MATRICES.values()),
     **{name: f for ways in WIDE.values() for _, fs in ways for name, f in fs.items()},
   },
   prelude="#define INLINE static __device__ __forceinline__\n",
@@ -100,6 +122,8 @@ CUDA = Language(
   raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
   wide={d: tuple(w for w, _ in ways) for d, ways in WIDE.items()},
   address={"param": "", "shared": ""},
+  matrices={name: f"{function}({{c}}, {{a}}, {{b}});" for name, (function, _) in MATRICES.items()},
+  bits=True,
   small_index="int",
   spaces={"stack": "{T} {name}[{n}];", "shared": "__shared__ __align__(16) {T} {name}[{n}];"},
   threads=Threads(

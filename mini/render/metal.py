@@ -59,12 +59,22 @@ def wide(d: DType, n: int) -> Wide:
   return Wide(n, t, load, store, get, put)
 
 
+def product(t: str) -> str:
+  """A SIMD-group's product of 8 x 8: of operands in t, in float."""
+  filled = "".join(f"{x}.thread_elements()[{n}] = {x}{n}; " for x in "abc" for n in range(2))
+  return (
+    f"INLINE void mma_8x8_{t}(thread float &c0, thread float &c1, {t} a0, {t} a1, {t} b0, {t} b1) {{ "
+    f"simdgroup_{t}8x8 a, b; simdgroup_float8x8 c; {filled}simdgroup_multiply_accumulate(c, a, b, c); "
+    "c0 = c.thread_elements()[0]; c1 = c.thread_elements()[1]; }"
+  )
+
+
 METAL = Language(
   name="Metal",
   rows=ROWS,
   types=TYPES,
   storage=STORAGE,
-  helpers={**HELPERS, **BITS},
+  helpers={**HELPERS, **BITS, **{f"mma_8x8_{t}": product(t) for t in ("float", "half")}},
   prelude="#include <metal_stdlib>\nusing namespace metal;\n#define INLINE static inline\n",
   function="{op}",
   head=(
@@ -77,6 +87,7 @@ METAL = Language(
   raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
   wide={d: tuple(wide(d, n) for n in (4, 2)) for d in TYPES if d.itemsize <= 4},
   address={"param": "device", "shared": "threadgroup"},
+  matrices={"8x8 f32": "mma_8x8_float({c}, {a}, {b});", "8x8 f16": "mma_8x8_half({c}, {a}, {b});"},
   small_index="int",
   spaces={"stack": "{T} {name}[{n}];", "shared": "threadgroup {T} {name}[{n}] __attribute__((aligned(16)));"},
   threads=Threads(

@@ -191,6 +191,10 @@ class Language:
     default_factory=dict
   )  # where lanes are scalars; the widest first
   address: Mapping[str, str] = field(default_factory=dict)  # {S} of a Wide: of a param, of shared memory
+  matrices: Mapping[str, str] = field(
+    default_factory=dict
+  )  # instructions (codegen/matrix.py): {c}, {a}, {b} registers
+  bits: bool = False  # which take operands of 16 bits in pairs, as they are in memory
   small_index: str = ""  # the type of indices that 32 bits hold
   long: str = "L"  # ends a 64-bit literal
   most_params: int = 1 << 10

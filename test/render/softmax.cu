@@ -1,7 +1,7 @@
 #define INLINE static __device__ __forceinline__
 INLINE float4 load_float4(const float *p) { float4 r; if ((unsigned long long)p & 15) { r.x = p[0]; r.y = p[1]; r.z = p[2]; r.w = p[3]; } else r = *(const float4 *)p; return r; }
-INLINE void store_float4(float *p, float4 x) { if ((unsigned long long)p & 15) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(float4 *)p = x; }
 INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
+INLINE void store_float4(float *p, float4 x) { if ((unsigned long long)p & 15) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(float4 *)p = x; }
 
 extern "C" __global__ void softmax(float *a0, const float *a1) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 6; i += gridDim.x * (int)blockDim.x) {

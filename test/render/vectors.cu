@@ -1,12 +1,11 @@
 #define INLINE static __device__ __forceinline__
 INLINE ushort4 load_ushort4(const unsigned short *p) { ushort4 r; if ((unsigned long long)p & 7) { r.x = p[0]; r.y = p[1]; r.z = p[2]; r.w = p[3]; } else r = *(const ushort4 *)p; return r; }
-INLINE void store_ushort4(unsigned short *p, ushort4 x) { if ((unsigned long long)p & 7) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(ushort4 *)p = x; }
 INLINE float f16_to_f32(unsigned short x) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x)); return r; }
-INLINE unsigned short f32_to_f16(float x) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x)); return r; }
 INLINE float bf16_to_f32(unsigned short x) { return __int_as_float((unsigned)x << 16); }
-INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
-INLINE float4 load_float4(const float *p) { float4 r; if ((unsigned long long)p & 15) { r.x = p[0]; r.y = p[1]; r.z = p[2]; r.w = p[3]; } else r = *(const float4 *)p; return r; }
 INLINE void store_float4(float *p, float4 x) { if ((unsigned long long)p & 15) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(float4 *)p = x; }
+INLINE void store_ushort4(unsigned short *p, ushort4 x) { if ((unsigned long long)p & 7) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(ushort4 *)p = x; }
+INLINE unsigned short f32_to_f16(float x) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x)); return r; }
+INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float2 load_float2(const float *p) { float2 r; if ((unsigned long long)p & 7) { r.x = p[0]; r.y = p[1]; } else r = *(const float2 *)p; return r; }
 INLINE void store_float2(float *p, float2 x) { if ((unsigned long long)p & 7) { p[0] = x.x; p[1] = x.y; } else *(float2 *)p = x; }
 
