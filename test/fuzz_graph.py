@@ -148,7 +148,7 @@ def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp
     elif kind == 4 and len(rs) > 1:
       at = rng.randrange(len(rs) - 1)
       attempt(f"collapse {rname(rs[at])} {rname(rs[at + 1])} -> {rname(rs[at])}")
-    else:
+    elif t.named:
       name = rng.choice(list(t.named))
       value = t.named[name]
       mine = [x for x in rs if x in value.free]
