@@ -93,7 +93,7 @@ def bring(roots: list[UOp]) -> None:
       continue
     source = stripped(u.src[0]) if u.op == "copy" else u
     leaf = leaf_of(source)
-    if u.op == "copy" and leaf is not None:
+    if u.op == "copy" and leaf is not None and place(source):
       u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
     for s in u.src:
       if s not in seen:
@@ -109,22 +109,20 @@ class Numbered:
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
     self.devices: list[str] = []  # of the leaves
-    self.free: list[bool] = []  # of the leaves: is it read on any device? (It holds what has no memory beneath it.)
+    self.free: list[bool] = []  # of the leaves: is it read on any device?
     self.copied: dict[str, None] = {}  # devices that something is copied to
     self.home = home
     memo: dict[UOp, UOp] = {}
-    free: dict[UOp, UOp] = {}
     stack = [(u, False) for u in reversed(roots)]
     while stack:
       u, done = stack.pop()
       if u in memo:
         continue
-      leaf = leaf_of(u)
+      leaf = leaf_of(u) if place(u) or u.op == "buffer" else None  # what is anywhere is computed where it is used
       if leaf is not None:
-        known = memo if place(u) else free
-        if leaf not in known:
-          known[leaf] = self.leaf(leaf, not place(u))
-        memo[u] = known[leaf]
+        if leaf not in memo:
+          memo[leaf] = self.leaf(leaf)
+        memo[u] = memo[leaf]
       elif u.op == "const":
         memo[u] = self.number(u) if lift and varies(u) else u
       elif done:
@@ -138,9 +136,9 @@ class Numbered:
     self.roots = [memo[u] for u in roots]
     self.homes = {memo[u]: device_of(u) for u in roots}  # where each root is to be
 
-  def leaf(self, u: UOp, free: bool) -> UOp:
+  def leaf(self, u: UOp) -> UOp:
     self.devices.append(u.arg[0].device or self.home)
-    self.free.append(free)
+    self.free.append(not u.arg[0].device)
     self.leaves.append(u)
     return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
 

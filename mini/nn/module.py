@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mini.engine.place import place
+from mini.ir import graph
+from mini.ir.uop import UOp
 from mini.nn.state import get_state_dict, load_state_dict, walk
 from mini.tensor import Tensor
-from mini.types import MiniError
+from mini.tensor.handle import on_device, untagged
+from mini.tensor.movement import wanted_of
+from mini.types import DType, MiniError
 
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
@@ -21,6 +26,20 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
   """
   t = data if isinstance(data, Tensor) else Tensor(data)
   return t.detach().requires_grad_(requires_grad)
+
+
+def brought(x: Any, home: str, near: dict[Tensor, Tensor]) -> Any:
+  """What is given to a module, on its device; what has no memory goes along anyway."""
+  if not isinstance(x, Tensor) or place(x._uop) in ("", home) or not isinstance(x.device, str):
+    return x
+  if x not in near:
+    near[x] = x.to(home)
+  return near[x]
+
+
+def placed(u: UOp, device: Any, kind: DType | None) -> UOp:
+  u = u if kind is None or u.dtype.kind != "f" else graph.cast(u, kind)
+  return u if device is None else on_device(u, device)
 
 
 class Module:
@@ -48,7 +67,17 @@ class Module:
     raise MiniError(f"{type(self).__name__} has no forward()")
 
   def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    home = self._home()
+    if home:
+      near: dict[Tensor, Tensor] = {}  # one copy of what is given twice
+      args = tuple(brought(x, home, near) for x in args)
+      kwargs = {name: brought(x, home, near) for name, x in kwargs.items()}
     return self.forward(*args, **kwargs)
+
+  def _home(self) -> str:
+    """The device of the tensors that are attributes of this module; "" where there are none, or not all are on one."""
+    found = {place(t._uop) for t in vars(self).values() if isinstance(t, Tensor)} - {""}
+    return found.pop() if len(found) == 1 else ""
 
   def register_buffer(self, name: str, tensor: Tensor | None) -> None:
     """A tensor that is state, but not trained."""
@@ -103,6 +132,43 @@ class Module:
     """Forget the gradients of its parameters."""
     for p in self.parameters():
       p.grad = None
+
+  def to(self, *args: Any, **kwargs: Any) -> Module:
+    """Put its tensors, and their gradients, on a device: `model.layers[6:].to("CL")`; and give those of float types another
+    type: `model.to(dtypes.float16)`, or both. They stay the same tensors, so an optimizer that has them goes on with them.
+
+    A module whose own tensors (attributes, not those of modules in it) are on one device copies the tensors that it is
+    called with there, if they are on another; what it returns is there, too. So a model that lies on several devices needs no
+    other change: a forward pass has a copy where it crosses from one to another, and a backward pass one for each of those.
+    A tensor that several modules share is on one device.
+
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> model[1:].to("CPU:1")(Tensor.ones(3, 8)).device
+    'CPU:1'
+    >>> model(Tensor.ones(3, 4)).device
+    'CPU:1'
+    """
+    device, kind = wanted_of(args, kwargs)
+    tensors = list(dict.fromkeys(get_state_dict(self).values()))
+    for t in tensors:
+      grad = t.grad
+      node = placed(untagged(t.uop), device, kind)
+      if t._is_own_tag():
+        t._tag(node)
+      else:
+        t.uop = node
+      if grad is not None:
+        t.grad = Tensor(placed(grad.uop, device, kind))
+    Tensor.realize(*tensors, *(t.grad for t in tensors if t.grad is not None))
+    return self
+
+  def cpu(self) -> Module:
+    """`to("CPU")`."""
+    return self.to("CPU")
+
+  def cuda(self, index: int = 0) -> Module:
+    """`to` a CUDA device, by its number."""
+    return self.to(f"CUDA:{index}")
 
   def apply(self, f: Any) -> Module:
     """Call f with every module in this one, then with this one."""

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from mini.engine.place import place, shown
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn import lr_scheduler
 from mini.nn.state import LANES, StateError, get_state_dict, lay, pack, part_of, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, no_grad
-from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.handle import Handle, fail, on_device, wide
 from mini.tensor.trace import local, outside
 from mini.types import MiniError, ShapeError, dtypes
+from runtime.base import DeviceError
 
 Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
 
@@ -82,7 +84,8 @@ class Bucket:
     runs: list[tuple[int, Any]] = []  # (where it ends, value)
     end = 0
     for p, group in zip(self.params, self.groups):
-      v = value(group)
+      lr = near(group["lr"], self.t)
+      v = value(group if lr is group["lr"] else Group({**group, "lr": lr}, []))
       end += p.numel()
       if runs and _same(runs[-1][1], v):
         runs.pop()
@@ -105,6 +108,24 @@ class Bucket:
       slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
     params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
     return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots)
+
+  def by_device(self) -> list[Bucket]:
+    """Itself; or, where parameters were moved to other devices, one for each of these, with their state."""
+    devices = dict.fromkeys(p.device for p in self.params)
+    if list(devices) == [self.t.device]:
+      return [self]
+    found = []
+    for d in devices:
+      b = self.part([p.device == d for p in self.params])
+      b.t = b.t.to(d).realize()
+      b.slots = {name: flat.to(d).realize() for name, flat in b.slots.items()}
+      found.append(b)
+    return found
+
+
+def near(x: Tensor, other: Tensor) -> Tensor:
+  """A number on the device of another tensor. What is on several devices takes numbers from any."""
+  return x.to(other.device) if isinstance(other.device, str) and x.device != other.device else x
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -204,6 +225,7 @@ class Optimizer:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
     has = {p for p in self._all() if p.grad is not None}
     tracer = local.current
+    self._follow()
     for b in self._buckets:
       some = has.intersection(b.params)
       if (
@@ -217,6 +239,11 @@ class Optimizer:
         )
     with outside():
       return self._parted(has)
+
+  def _follow(self) -> None:
+    """Where parameters have moved, their state does."""
+    with outside():
+      self._buckets = [part for b in self._buckets for part in b.by_device()]
 
   def _parted(self, has: set[Tensor]) -> list[Bucket]:
     """The buckets whose parameters have a gradient; others are parted."""
@@ -292,6 +319,7 @@ class Optimizer:
 
   def zero_grad(self, set_to_none: bool = True) -> None:
     """Forget the gradients."""
+    self._follow()
     with outside():
       for b in self._buckets:
         b.gather()
@@ -392,7 +420,9 @@ class Optimizer:
             f"load_state_dict: state.{n}.{name} is missing, or has not the shape {p.shape} of its parameter"
           )
         values[p, name] = (
-          graph.full(p.shape, 0, p.dtype) if x is None else graph.cast(_tensor(x).uop, p.dtype)
+          graph.full(p.shape, 0, p.dtype)
+          if x is None
+          else on_device(graph.cast(_tensor(x).uop, p.dtype), p.device)
         )
       kinds.setdefault((p.dtype, p.device, 0 if t is None else int(t)), []).append(p)
     if [set(b.params) for b in self._buckets] == [set(found) for found in kinds.values()]:
@@ -423,6 +453,14 @@ def _gradient(p: Tensor) -> UOp:
   assert p.grad is not None
   if p.grad.shape != p.shape:
     fail(ShapeError, "step: a gradient does not have its parameter's shape", parameter=p, gradient=p.grad)
+  if place(p.grad._uop) not in ("", p.device):
+    fail(
+      DeviceError,
+      f"step: a gradient is on {shown(p.grad.device)}, and its parameter on {shown(p.device)}",
+      "gradient.to(parameter.device) would fit",
+      parameter=p,
+      gradient=p.grad,
+    )
   return graph.cast(p.grad.uop, p.dtype)
 
 
@@ -600,7 +638,7 @@ def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> 
   with no_grad():
     rows = _rows(params)
     flats = [Tensor(graph.detach(lay([_gradient(p) for p in row]))) for row in rows]
-    norms = [_powers(g.cast(wide(g.dtype)), norm_type) for g in flats]
+    norms = [near(_powers(g.cast(wide(g.dtype)), norm_type), flats[0]) for g in flats]
     if math.isinf(norm_type):
       total = norms[0]
       for n in norms[1:]:
@@ -610,7 +648,7 @@ def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> 
       total = total.sqrt() if norm_type == 2 else total ** (1 / norm_type)
     scale = (max_norm / (total + 1e-6)).minimum(1.0)
     for row, g in zip(rows, flats):
-      _give(row, (g * scale).cast(g.dtype), total)
+      _give(row, (g * near(scale, g)).cast(g.dtype), total)
   return total
 
 

@@ -25,7 +25,7 @@ from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
-from mini.tensor.handle import untagged
+from mini.tensor.handle import on_device, untagged
 from mini.types import DType, MiniError, ShapeError, dtypes, to_storage
 
 
@@ -84,7 +84,7 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 
 def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> None:
-  """Give the tensors in obj the values in `state`, cast to their types; nothing, if something does not fit.
+  """Give the tensors in obj the values in `state`, cast to their types and copied to their devices; nothing, if something does not fit.
 
   state: tensors or arrays by name, as `get_state_dict` gives them. StateError on names that only one side has
   (unless strict is False), ShapeError on another shape.
@@ -169,7 +169,9 @@ def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> Tensor:
 
 def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
   """Assign values to params. Those that are together all of a flat buffer stay together in one."""
-  fresh = {p: graph.detach(graph.cast(untagged(v.uop), p.dtype)) for p, v in zip(params, values)}
+  fresh = {
+    p: graph.detach(on_device(graph.cast(untagged(v.uop), p.dtype), p.device)) for p, v in zip(params, values)
+  }
   groups: dict[UOp, list[tuple[int, Tensor]]] = {}
   for p in params:
     flat, start, _ = part_of(p.uop)
