@@ -21,7 +21,7 @@ from mini.codegen.heuristic import (
   flat_index_of,
 )
 from mini.codegen.linearize import is_loop
-from mini.ir.kernel import access, contractions
+from mini.ir.kernel import access, all_ranges, contractions
 from mini.ir.uop import UOp, closed, rname, rsize, toposort
 from mini.schedule.index import flatten
 
@@ -217,10 +217,14 @@ def lanes(w: Writer, name: str, size: int, threads: int, mode: str) -> None:
   if n == size:
     w.attempt(f"local {name}")
     return
+  before = set(all_ranges(w.kernel))
   if w.attempt(f"split {name} {n} -> {name}o, {name}l {mode}"):
+    rest = next(
+      (r for r in all_ranges(w.kernel) if r not in before and rname(r).startswith(f"{name}.rest")), None
+    )
     w.attempt(f"local {name}l")
-    if mode == "peel" and size % n >= 32:
-      lanes(w, f"{name}.rest", size % n, 32, mode)
+    if rest is not None and rsize(rest) >= 32:
+      lanes(w, rname(rest), rsize(rest), 32, mode)
 
 
 # ---------------------------------------------------------------- everything else

@@ -141,7 +141,10 @@ class Tuning:
       self.rewrite({r: add(least(mul(self.new_range(outer, -(-size // n), "loop", name), n), size - n), b)})
       return self.order(outer, inner)
     if mode == "peel" and owner.op == "reduce":
-      tail = copy(owner, {r: add(range_(name + ".rest", rest), size - rest)}, ".rest")
+      tag, taken = ".rest", {rname(x) for x in all_ranges(self.kernel)}
+      while any(x + tag in taken for x in taken):  # a reduce around this one may have been peeled
+        tag += "_"
+      tail = copy(owner, {r: add(range_(name + tag, rest), size - rest)}, tag)
       if size == rest:
         return self.rewrite({owner: tail})
       memo = {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)}

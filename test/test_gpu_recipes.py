@@ -1,0 +1,107 @@
+"""Recipes for devices with groups of threads: each is verified, means what the kernel means, and is of the family that its
+shape asks for. What the rendered sources compute is tested by the emulation (test_local.py, test_emulate.py)."""
+
+import numpy as np
+import pytest
+from fuzz_graph import program as random_program
+from fuzz_graph import scheduled as random_kernels
+
+from mini import Tensor
+from mini.__main__ import random_array
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.threads import threads
+from mini.engine.launch import interface, interpret
+from mini.engine.program import nameless, scheduled
+from mini.engine.realize import Numbered
+from mini.ir.parse import parse
+from mini.ir.rules import simplify
+from mini.ir.text import graph_program, text
+from mini.ir.verify import verify
+
+MACHINE = Machine(lanes=4, kind="gpu", group=1024, shared_bytes=48 << 10, units=4)
+
+
+def zeros(*shape):
+  return Tensor(np.zeros(shape, np.float32))
+
+
+def tuned(expression):
+  """[(kernel, the same with its recipe, the recipe)] of a tensor expression"""
+  graph = graph_program("g", tuple(simplify(Numbered([expression.uop]).roots)))
+  kernels = [nameless(k).kernel for k in scheduled(graph, {}, gpu=True)[0]]
+  return [(k, *write_recipe(k, MACHINE)) for k in kernels]
+
+
+def check(kernel, with_recipe):
+  verify(with_recipe)
+  assert parse(text(with_recipe)) is with_recipe
+  rng = np.random.default_rng(0)
+  data = {m.name: random_array(m, interface(kernel), rng) for m in interface(kernel)}
+  want, got = interpret(kernel, data), interpret(with_recipe, data)
+  for name, x in want.items():
+    np.testing.assert_allclose(got[name], x, rtol=2e-5, atol=1e-4)
+
+
+CASES = {
+  "matmul": (lambda: zeros(128, 64) @ zeros(64, 192), 256),
+  "matmul, nothing divides": (lambda: zeros(130, 50) @ zeros(50, 197) + 1, 256),
+  "matmul, transposed": (lambda: zeros(256, 40).T @ zeros(256, 300), 128),
+  "matmul, batched": (lambda: zeros(4, 100, 40) @ zeros(4, 40, 300), 256),
+  "matmul, a short sum": (lambda: zeros(64, 3) @ zeros(3, 64), 128),
+  "too small for a block": (lambda: zeros(10, 4) @ zeros(4, 5), 0),
+  "softmax": (lambda: zeros(64, 1000).softmax(), 256),
+  "a sum of means": (lambda: (zeros(5, 300) - zeros(5, 300).mean(1, keepdim=True)).max(1), 128),
+  "rows": (lambda: zeros(300, 257).sum(1), 128),
+  "columns": (lambda: zeros(64, 768).sum(0), 0),
+  "a chain": (lambda: zeros(1000) * 2 + 1, 0),
+  "a transpose": (lambda: zeros(37, 65).T + zeros(65, 37), 0),
+  "a running sum": (lambda: zeros(37, 65).cumsum(1), 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recipe(name):
+  make, group = CASES[name]
+  found = tuned(make())
+  for kernel, with_recipe, recipe in found:
+    check(kernel, with_recipe)
+    assert "par" in recipe
+  assert max(threads(with_recipe) for _, with_recipe, _ in found) == group
+
+
+def test_blocks_pass_through_shared_memory():
+  ((_, _, recipe),) = tuned(zeros(128, 64) @ zeros(64, 192))
+  assert recipe.count("shared") == 2
+  ((_, _, recipe),) = tuned(zeros(130, 50) @ zeros(50, 197))
+  assert recipe.count("shared") == 2 and "peel" in recipe and "overlap" in recipe
+
+
+def test_columns_are_cut_until_there_are_threads_enough():
+  assert len(tuned(zeros(4096, 256).sum(0))) == 2 and len(tuned(zeros(64, 256).sum(0))) == 1
+
+
+def test_sums_of_sums_are_peeled_each_by_itself():
+  """The rest of the outer one holds a copy of the inner one, and of its range, which is peeled next."""
+  kernel = parse("""
+    kernel k(%a0: out f32[3], %a1: in f32[3, 300, 290]) {
+      %i = range 3
+      %k = range 300
+      %m = range 290
+      %0 = load %a1[%i, %k, %m]      : f32
+      %1 = reduce.max %0 over (%m)   : f32
+      %2 = mul %1, %1                : f32
+      %3 = reduce.add %2 over (%k)   : f32
+      store %a0[%i], %3
+      end over (%i)
+    }""")
+  with_recipe, recipe = write_recipe(kernel, MACHINE)
+  assert "m.rest_" in recipe
+  check(kernel, with_recipe)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_kernels(seed, request):
+  outputs, _, _ = random_program(seed + request.config.option.seed)
+  for kernel in random_kernels(outputs)[0]:
+    verify(write_recipe(kernel, MACHINE)[0])
+    check(kernel, write_recipe(kernel, MACHINE)[0])
