@@ -25,8 +25,9 @@ import numpy as np
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.place import device_of
 from mini.engine.realize import Numbered, leaf_of, realize
+from mini.engine.shards import Sharded, buffers, layout
+from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
 from mini.ir.rules import rules_here
@@ -97,16 +98,22 @@ def kind(t: Tensor) -> tuple:
   return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else "", t.device
 
 
-def layout(t: Tensor) -> tuple:
+def view_of(t: Tensor) -> tuple:
   """What a routine relies on of a tensor that it reads: also which view of what memory it is."""
   root = base(t._uop)
   leaf = leaf_of(root)
-  return *kind(t), steps_from(root, t._uop), None if leaf is None else shape(leaf)
+  where = None if leaf is None else (shape(leaf), layout(leaf.arg[0]))
+  return *kind(t), steps_from(root, t._uop), where
 
 
 def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
   """Give tensors other nodes, all at once: Ctrl-C does not arrive within a call into C."""
   deque(map(setattr, tensors, repeat("_uop"), nodes), maxlen=0)
+
+
+def shares(a: UOp, b: UOp) -> bool:
+  """Does a leaf have memory in common with b?"""
+  return a is b or (b.op == "buffer" and not {*buffers(a.arg[0])}.isdisjoint(buffers(b.arg[0])))
 
 
 # ---------------------------------------------------------------- tracing
@@ -119,6 +126,12 @@ class StandIn(Buffer):
 
   def __init__(self, device: str, dtype: DType, size: int):
     self.device, self.dtype, self.size = device, dtype, size
+
+  @staticmethod
+  def like(b: Buffer) -> Buffer:
+    if isinstance(b, Sharded):
+      return Sharded([StandIn.like(p) for p in b.parts], b.outer)
+    return StandIn(b.device, b.dtype, b.size)
 
 
 class Trace:
@@ -145,9 +158,10 @@ class Trace:
     for t, (grad, _) in self.grads.items():
       t._grad = grad
 
-  def stand_in(self, t: Tensor, device: str) -> Tensor:
-    """What the function gets in the place of an argument that is on the device."""
-    s = Tensor(buffer(StandIn(device, t.dtype, t.numel()), t.shape, t.dtype), requires_grad=t.requires_grad)
+  def stand_in(self, t: Tensor, is_number: bool) -> Tensor:
+    """What the function gets in the place of an argument."""
+    b = StandIn("", t.dtype, 1) if is_number else StandIn.like(memory_of(t, True))
+    s = Tensor(buffer(b, t.shape, t.dtype), requires_grad=t.requires_grad)
     s._grad = t._grad
     self.enter(s)
     return s
@@ -179,7 +193,7 @@ class Trace:
       if leaf_of(unmarked(t._uop)) is not None or leaf_of(base(t._uop)) is None:
         t.realize()
       node = unmarked(t._uop)
-      if node.op == "buffer" and any(unmarked(u) is node for u in self.outer.values()):
+      if node.op == "buffer" and any(shares(node, unmarked(u)) for u in self.outer.values()):
         own = node.arg[0].copy()  # of two zeros, which will become different
         t.assign(Tensor(buffer(own, t.shape, t.dtype)))
     if needs(t._uop) and not t._is_own_tag():
@@ -250,6 +264,9 @@ class Place(NamedTuple):
     return t._grad if self.grad else t  # type: ignore[return-value]
 
 
+Slot = tuple[int, int]  # (number of a memory, which of its parts)
+
+
 class Result(NamedTuple):
   """A view of the routine's n-th memory."""
 
@@ -278,7 +295,7 @@ class Routine:
     """numbers: the arguments that were Python numbers. device: theirs."""
     self.device = device
     trace = Trace()
-    stand_ins = {t: trace.stand_in(t, "" if t in numbers else t.device) for t in args}
+    stand_ins = {t: trace.stand_in(t, t in numbers) for t in args}
     with trace:
       inside, named = mapped(stand_ins.__getitem__, tree)
       result = fn(*inside, **named)
@@ -307,7 +324,7 @@ class Routine:
     # What `fits` compares: where there must be no gradient and where one, Python values, and what the places are.
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
-    self.known = [layout(t) if t in trace.outer else kind(t) for t in tensors]
+    self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
     self.last = [-1] * len(self.places)  # serials of the nodes that were found to be so
     self.plan([leaf_beneath(t) for t in trace.outer], nodes)
 
@@ -335,31 +352,40 @@ class Routine:
     ]
     sources = [leaf_of(root) or root for root in roots]
     computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
-    live = [u for u in computed if numel(u)]
-    graph = Numbered(live, lift=False, home=self.device)
+    values = dict(zip(computed, spread(computed)))
+    parts = {u: on_devices(x) if isinstance(x, Spread) else [x] for u, x in values.items()}
+    live = [(u, k) for u in computed for k, p in enumerate(parts[u]) if numel(p)]
+    graph = Numbered([parts[u][k] for u, k in live], lift=False, home=self.device)
 
-    fixed = list(dict.fromkeys(u for u in (*graph.leaves, *sources) if leaf_of(u) and u not in leaves))
+    slots = {p: (n, k) for n, leaf in enumerate(leaves) for k, p in enumerate(parts_of(leaf))}
+    others = [*(p for p in graph.leaves if p not in slots), *filter(leaf_of, sources)]
+    fixed = list(dict.fromkeys(u for u in others if u not in leaves))
+    slots.update({u: (n, 0) for n, u in enumerate(fixed, len(leaves)) if u not in slots})
     number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
     self.made = len(leaves) + len(fixed)
     self.fixed = [u.arg[0] for u in fixed]
     self.kinds = [(u.dtype, shape(u)) for u in number]
-    self.inputs = [number[u] for u in graph.leaves]
-    self.outputs = [number[u] for u in live]
+    self.layouts = {number[u]: layout_of(x) for u, x in values.items()}
+    self.inputs = [slots[p] for p in graph.leaves]
+    self.outputs = [(number[u], k) for u, k in live]
     self.results = [Result(number[u], steps_from(root, node)) for u, root, node in zip(sources, roots, nodes)]
-    self.needed = {*self.inputs, *(r.memory for r in self.results)}
+    self.needed = {*(n for n, _ in self.inputs), *(r.memory for r in self.results)}
 
     old_values = {r.memory for r in self.results}  # that are results, too
     inout: dict[int, int] = {}
     for i, u in zip(self.updated, sources[first:]):
       old = self.home[i]
-      if old is None or u not in live or self.kinds[old] != self.kinds[number[u]]:
+      if old is None or old in old_values or u not in values or self.kinds[old] != self.kinds[number[u]]:
         continue
-      if self.inputs.count(old) == 1 and old not in old_values:
-        inout.setdefault(live.index(u), self.inputs.index(old))
+      if layout(leaves[old].arg[0]) != self.layouts[number[u]]:
+        continue
+      for k in range(len(parts[u])):
+        if (u, k) in live and self.inputs.count((old, k)) == 1:
+          inout.setdefault(live.index((u, k)), self.inputs.index((old, k)))
     self.program = graph.program(graph.roots, inout) if live else None
-    self.devices = {number[u]: device_of(u) for u in computed}
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
+    self.overwritten = {n for n, _ in self.taken.values()}
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
 
   def fits(self, args: Sequence[Tensor]) -> bool:
@@ -378,7 +404,7 @@ class Routine:
         continue  # looked up by its shape and type
       if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
-      if (kind(t) if self.home[n] is None else layout(t)) != self.known[n]:
+      if (kind(t) if self.home[n] is None else view_of(t)) != self.known[n]:
         return False
     if changed and any(
       len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1
@@ -413,23 +439,35 @@ class Routine:
 
   def launch(self, memory: list[Any], ran: list[int]) -> None:
     """Compute what is computed. ran: gets an entry when all of it has run."""
-    for new, old in self.taken.items():
-      own(memory, old)
-      memory[new] = memory[old]
+    for n in self.overwritten:
+      own(memory, n)
+    new: dict[Slot, Buffer] = {slot: part(memory, old) for slot, old in self.taken.items()}
     with self.program.named() if self.program else nullcontext():
-      for n in range(self.made, len(memory)):
-        if memory[n] is None and n not in self.same:
-          dtype, s = self.kinds[n]
-          memory[n] = Buffer(self.devices[n], dtype, prod(s))
-    for n, equal in self.same.items():
-      memory[n] = memory[equal]
+      for n, (dtype, s) in enumerate(self.kinds[self.made :], self.made):
+        for k, (device, size) in enumerate(self.pieces(n)):
+          if (n, k) not in new and (n, k) not in self.same:
+            new[n, k] = Buffer(device, dtype, size)
+    new.update({slot: new[equal] for slot, equal in self.same.items()})
+    for n in range(self.made, len(memory)):
+      memory[n] = self.joined(n, new)
     if self.program is None:
       ran.append(0)
       return
     try:
-      self.program.run([memory[n] for n in self.inputs], [memory[n] for n in self.outputs], ran=ran)
+      self.program.run([part(memory, s) for s in self.inputs], [new[s] for s in self.outputs], ran=ran)
     except IndexError as e:
       raise IndexError("\n".join([str(e), *self.about])) from None
+
+  def pieces(self, n: int) -> list[tuple[str, int]]:
+    """(device, elements) of what the n-th memory, which is computed, is made of."""
+    where = self.layouts[n]
+    return (
+      [(where, prod(self.kinds[n][1]))] if isinstance(where, str) else list(zip(where.devices, where.sizes))
+    )
+
+  def joined(self, n: int, new: dict[Slot, Buffer]) -> Buffer:
+    where, parts = self.layouts[n], [new[n, k] for k in range(len(self.pieces(n)))]
+    return parts[0] if isinstance(where, str) else Sharded(parts, where.outer)
 
   def node(self, memory: list[Any], n: int, steps: Steps) -> UOp:
     dtype, s = self.kinds[n]
@@ -449,14 +487,13 @@ class Routine:
 
   def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
     """How the i-th place, a tensor that gets a new value, can be had back: not by holding memory that is to be written."""
-    taken = self.taken.values()
     home = self.home[i]
     if home is not None:
       _, _, passes, _, steps, _ = self.known[i]
-      return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in taken else t._uop
+      return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in self.overwritten else t._uop
     root = base(t._uop)
     leaf = leaf_of(root)
-    for n in taken:
+    for n in self.overwritten:
       if leaf is not None and memory[n] is leaf.arg[0]:
         return Saved(n, leaf.dtype, shape(leaf), steps_from(root, t._uop), t._is_own_tag())
     return t._uop
@@ -478,9 +515,28 @@ def memory_of(t: Tensor, whole: bool) -> Buffer:
   return (leaf or realize([unmarked(t._uop)])[0]).arg[0]
 
 
+def placed(t: Tensor) -> Hashable:
+  """Where a tensor is, and how it is cut."""
+  return t.device if isinstance(t.device, str) else layout(memory_of(t, True))
+
+
+def part(memory: list[Any], slot: Slot) -> Buffer:
+  n, k = slot
+  return buffers(memory[n])[k]
+
+
 def own(memory: list[Any], n: int) -> None:
   """Make the n-th memory one that nobody else sees: itself, or a copy."""
   b = memory[n]
+  if isinstance(b, Sharded):
+    parts, outer = list(b.parts), b.outer
+    memory[n] = b = None
+    try:
+      for k in range(len(parts)):
+        own(parts, k)
+    finally:
+      memory[n] = Sharded(parts, outer)
+    return
   alive = weakref.ref(b)
   memory[n] = Buffer.over(b.memory, b.device, b.dtype, b.size)
   del b
@@ -541,20 +597,20 @@ def jit(fn: Callable | None = None) -> Callable:
     mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
     if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
       return fn(*args, **kwargs)
-    device = next((t.device for t in found), Device.DEFAULT)
+    devices = next((t.device for t in found), Device.DEFAULT)
     given = len(found)
-    tree = with_numbers((args, kwargs), found, device)
+    tree = with_numbers((args, kwargs), found, devices)
     tensors = list(found)
     with _lock:
       if tensors:
         tensors[0].realize(*tensors[1:])
-      kinds = tuple((t.shape, t.dtype, t.requires_grad, t.device) for t in tensors)
-      modes = (device, local.gradients, Tensor.training, config.NOOPT, rules_here())
+      kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
+      modes = (devices, local.gradients, Tensor.training, config.NOOPT, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors)), None)
       if routine is None:
         numbers = {t for t in tensors[given:] if not t.shape}
-        routine = Routine(fn, tree, tensors, numbers, device)
+        routine = Routine(fn, tree, tensors, numbers, first(devices))
         routines.insert(0, routine)
         del routines[CAPTURES:]
       return routine(tensors)
@@ -568,15 +624,19 @@ _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def with_numbers(tree: Any, found: dict[Tensor, int], device: str) -> Any:
-  """The arguments with numbers and arrays as tensors, which join `found`."""
+def first(devices: Any) -> str:
+  return devices if isinstance(devices, str) else devices[0]
+
+
+def with_numbers(tree: Any, found: dict[Tensor, int], device: Any) -> Any:
+  """The arguments with numbers and arrays as tensors, which join `found`; arrays are whole on each of several devices."""
   if isinstance(tree, dict):
     return {k: with_numbers(v, found, device) for k, v in tree.items()}
   if isinstance(tree, (list, tuple)):
     items = [with_numbers(v, found, device) for v in tree]
     return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
   if isinstance(tree, (int, float, np.generic, np.ndarray)) and not isinstance(tree, bool):
-    t = Tensor(tree, device=device)
+    t = Tensor(tree, device=device if np.ndim(tree) else first(device))
     found[t] = len(found)
     return t
   return tree

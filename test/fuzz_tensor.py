@@ -73,7 +73,11 @@ class Fuzzer:
         if d.kind == "b"
         else self.r.integers(0 if d.kind == "u" else -9, 10, s).astype(d.np)
       )
-    return self.add(f"leaf {d.short}{list(s)}", Tensor(a, dtype=d), np.asarray(a))
+    return self.add(f"leaf {d.short}{list(s)}", self.tensor(a, d), np.asarray(a))
+
+  def tensor(self, a, dtype=None):
+    """A tensor of data."""
+    return Tensor(a, dtype=dtype)
 
   def add(self, what, t, a):
     a = np.asarray(a)
@@ -102,7 +106,7 @@ class Fuzzer:
     b = np.asarray(self.r.integers(-8, 9, s) / 4 if a.dtype.kind == "f" else self.r.integers(0, 5, s)).astype(
       a.dtype
     )
-    return self.add(f"leaf {b.dtype}{list(s)}", Tensor(b), b)
+    return self.add(f"leaf {b.dtype}{list(s)}", self.tensor(b), b)
 
   # ---------------------------------------------------------------- steps
 
@@ -228,7 +232,7 @@ class Fuzzer:
       axis = self.pick(axes)
       i = self.r.integers(-a.shape[axis], a.shape[axis], tuple(self.r.integers(1, 4, self.r.integers(0, 3))))
       at = (slice(None),) * axis + (i,)
-      tensor_at = (slice(None),) * axis + (Tensor(i) if self.r.random() < 0.7 else i,)
+      tensor_at = (slice(None),) * axis + (self.tensor(i) if self.r.random() < 0.7 else i,)
       self.add(f"take {axis} {i.shape}", t[tensor_at], a[at])
 
   def step_put(self):
@@ -245,7 +249,7 @@ class Fuzzer:
       i = self.r.integers(0, a.shape[0], (int(self.r.integers(1, 6)), *a.shape[1:]))
       b = a.copy()
       np.add.at(b, (i, *np.ogrid[tuple(map(slice, i.shape))][1:]), a.dtype.type(1))
-      self.add(f"scatter_add {i.shape}", t.scatter_add(0, Tensor(i), 1), b)
+      self.add(f"scatter_add {i.shape}", t.scatter_add(0, self.tensor(i), 1), b)
 
   def step_reduce(self):
     t, a = self.some()
@@ -294,7 +298,7 @@ class Fuzzer:
     t, a = self.some()
     if a.ndim and a.dtype.kind in "fi" and a.dtype.itemsize > 2 and a.size < 3000:
       b = self.r.integers(-2, 3, (a.shape[-1], int(self.r.integers(1, 9)))).astype(a.dtype)
-      self.add(f"matmul {a.shape} {b.shape}", t @ Tensor(b), a @ b)
+      self.add(f"matmul {a.shape} {b.shape}", t @ self.tensor(b), a @ b)
 
   def step_cat(self):
     t, a = self.some()

@@ -8,7 +8,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from mini.engine.device import Device
+from mini.ir.uop import UOp
+from mini.stats import stats
 from mini.types import DType, from_storage, to_storage
+
+
+def leaf_of(u: UOp) -> UOp | None:
+  """The buffer leaf that already holds the value of u."""
+  return u if u.op == "buffer" else u.memo.get("leaf")
 
 
 class Buffer:
@@ -71,6 +78,7 @@ class Buffer:
     there = self.copies.get(device)
     if there is None:
       there = Buffer(device, self.dtype, self.size)
+      stats["copies"] += 1
       Device[device].upload(there.memory, self.bytes())
       self.copies[device] = there
     return there

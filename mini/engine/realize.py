@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from mini.config import config
-from mini.engine.buffer import Buffer
+from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.place import device_of, place
+from mini.engine.shards import Sharded
+from mini.engine.spread import Spread, layout_of, on_devices, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
@@ -28,11 +30,6 @@ _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def leaf_of(u: UOp) -> UOp | None:
-  """The buffer leaf that already holds the value of u."""
-  return u if u.op == "buffer" else u.memo.get("leaf")
-
-
 def realize(roots: Sequence[UOp]) -> list[UOp]:
   """The roots as buffer leaves, computed together."""
   bare = [stripped(u) for u in roots]
@@ -40,11 +37,18 @@ def realize(roots: Sequence[UOp]) -> list[UOp]:
   if todo:
     with _lock:
       compute(todo)
-  leaves = [leaf for u in bare if (leaf := leaf_of(u))]
-  return [
-    leaf if shape(leaf) == shape(u) else buffer(leaf.arg[0], shape(u), u.dtype)
-    for leaf, u in zip(leaves, roots)
-  ]
+  return [reshaped(leaf, u) for u, leaf in zip(roots, map(leaf_of, bare)) if leaf]
+
+
+def reshaped(leaf: UOp, u: UOp) -> UOp:
+  """The leaf that holds u, given one that holds it in another shape."""
+  if shape(leaf) == shape(u):
+    return leaf
+  if isinstance(leaf.arg[0], Sharded) and not leaf.arg[0].fits(shape(u)):
+    with _lock:
+      compute([u])
+    return u.memo["leaf"]
+  return buffer(leaf.arg[0], shape(u), u.dtype)
 
 
 def stripped(u: UOp) -> UOp:
@@ -55,9 +59,26 @@ def stripped(u: UOp) -> UOp:
 
 
 def compute(todo: list[UOp]) -> None:
+  """Each gets a leaf; parts on several devices are computed together."""
+  values = spread(todo)
+  nodes = [stripped(p) for x in values for p in (on_devices(x) if isinstance(x, Spread) else [x])]
+  bring(nodes)
+  run(list(dict.fromkeys(u for u in nodes if leaf_of(u) is None)))
+  rest = iter(nodes)
+  for u, x in zip(todo, values):
+    found = [next(rest) for _ in (x.parts if isinstance(x, Spread) else [x])]
+    parts = [leaf.arg[0] for n in found if (leaf := leaf_of(n))]
+    where = layout_of(x)
+    b = parts[0] if isinstance(where, str) else Sharded(parts, where.outer)
+    u.memo["leaf"] = buffer(b, shape(u), u.dtype)
+
+
+def run(todo: list[UOp]) -> None:
+  """Each gets a leaf: one program."""
   from mini.ir.rules import rules_here
 
-  bring(todo)
+  if not todo:
+    return
   graph = Numbered(todo)
   live = [n for n, u in enumerate(todo) if numel(u)]
   outputs: list[Any] = [None if numel(u) else Buffer(device_of(u), u.dtype, 0) for u in todo]
@@ -118,7 +139,8 @@ class Numbered:
       u, done = stack.pop()
       if u in memo:
         continue
-      leaf = leaf_of(u) if place(u) or u.op == "buffer" else None  # what is anywhere is computed where it is used
+      # what is anywhere is computed where it is used
+      leaf = leaf_of(u) if place(u) or u.op == "buffer" else None
       if leaf is not None:
         if leaf not in memo:
           memo[leaf] = self.leaf(leaf)
