@@ -9,7 +9,6 @@ had is a MemoryError; what a kernel itself found to be wrong is the error word, 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from collections.abc import Sequence as Many
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from runtime import driver as drivers
-from runtime import nvrtc
+from runtime import host, nvrtc
 from runtime.base import Cache, Call, DeviceError, Info, geometry
 from runtime.driver import Driver, Graph, Library
 from runtime.heap import COUNTERS, Counters, Heap, Memory
@@ -27,6 +26,7 @@ from runtime.heap import COUNTERS, Counters, Heap, Memory
 LANES = 4  # the widest load has 16 bytes
 REGISTERS = 255  # of one thread
 STACK_BYTES = 1024  # the driver keeps as much for each thread that could be at work
+MATRICES = ("m16n8k16 f16", "m16n8k16 bf16", "m16n8k8 tf32")  # of mma.sync, from sm_80 on
 QUEUES = 4  # branches of a graph
 DIRECT = 2  # as many calls are launched one by one
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
@@ -78,7 +78,7 @@ class CUDA:
       target=f"{driver.title} sm_{capability} (CUDA {driver.version[0]}.{driver.version[1]})",
       lanes=LANES,
       registers=REGISTERS,
-      threads=ask("MULTIPROCESSOR_COUNT") * ask("MAX_THREADS_PER_MULTIPROCESSOR"),
+      threads=host.available_threads(),  # they compile
       l1_bytes=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
       l2_bytes=ask("L2_CACHE_SIZE"),
       stack_bytes=STACK_BYTES,
@@ -89,6 +89,7 @@ class CUDA:
       warp=ask("WARP_SIZE"),
       shared_bytes=ask("MAX_SHARED_MEMORY_PER_BLOCK"),
       units=ask("MULTIPROCESSOR_COUNT"),
+      matrices=frozenset(MATRICES if capability >= 80 else ()),
       queues=QUEUES,
     )
     self.libraries: dict[str, Library] = {}
@@ -148,7 +149,7 @@ class CUDA:
     if len(todo) > 1:
       from concurrent.futures import ThreadPoolExecutor  # 10 ms that a single source saves
 
-      with ThreadPoolExecutor(min(len(todo), os.cpu_count() or 1)) as pool:
+      with ThreadPoolExecutor(min(len(todo), self.info.threads)) as pool:
         images = list(pool.map(self._image, todo))
     else:
       images = [self._image(s) for s in todo]

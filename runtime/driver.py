@@ -39,8 +39,8 @@ FUNCTIONS = {  # name -> the type of each argument, a letter of TYPES
   "cuGraphDestroy": "p",               "cuGetErrorName": "ip",           "cuGetErrorString": "ip",
 }
 ATTRIBUTES = {"MAX_THREADS_PER_BLOCK": 1, "MAX_SHARED_MEMORY_PER_BLOCK": 8, "WARP_SIZE": 10, "MULTIPROCESSOR_COUNT": 16,
-              "L2_CACHE_SIZE": 38, "MAX_THREADS_PER_MULTIPROCESSOR": 39, "COMPUTE_CAPABILITY_MAJOR": 75,
-              "COMPUTE_CAPABILITY_MINOR": 76, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81}
+              "L2_CACHE_SIZE": 38, "COMPUTE_CAPABILITY_MAJOR": 75, "COMPUTE_CAPABILITY_MINOR": 76,
+              "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81}
 # fmt: on
 
 

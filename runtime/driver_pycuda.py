@@ -32,6 +32,7 @@ class Pycuda(Driver):
       self.pycuda: Any = import_module("pycuda.driver")
     self.errors = (Failed, self.pycuda.Error)
     self.blocks: dict[int, Any] = {}  # address -> pycuda's owner of the memory
+    self.modules: list[Any] = []
     super().__init__(index, library)
     self.launch = self.pycuda.Function._launch_kernel
 
@@ -45,17 +46,23 @@ class Pycuda(Driver):
     self.stream = self.pystream.handle
     self.context.pop()
     atexit.register(self.close)
+    os.register_at_fork(after_in_child=self.abandon)
 
   def close(self) -> None:
-    """Lets go of the context before pycuda looks for what is left of it. (A Ctrl-C may have kept one on the stack.)"""
+    """At the end of the process: what pycuda destroys after this, it knows to be gone. (A Ctrl-C may have left the context on
+    the stack, where pycuda must not find it.)"""
     if os.getpid() == self.pid:
       try:
         while self.pycuda.Context.get_current():
           self.pycuda.Context.pop()
-        self.context.push()
         self.context.detach()
       except self.pycuda.Error:  # a lost device
         pass
+
+  def abandon(self) -> None:
+    """In a forked child: what is destroyed there would call the driver, which has no such process, and end it by that."""
+    for owner in (self.context, self.pystream, *self.modules, *self.blocks.values()):
+      ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
 
   def attribute(self, name: str) -> int:
     return self.properties.get_attribute(getattr(self.pycuda.device_attribute, name))
@@ -97,7 +104,8 @@ class Pycuda(Driver):
   # ---------------------------------------------------------------- code and launches
 
   def load(self, image: bytes) -> Any:
-    return self.pycuda.module_from_buffer(image)
+    self.modules.append(self.pycuda.module_from_buffer(image))
+    return self.modules[-1]
 
   def function(self, module: Any, name: str) -> Any:
     return module.get_function(name)

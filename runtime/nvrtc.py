@@ -21,16 +21,11 @@ from runtime.base import DeviceError
 
 log = logging.getLogger("mini")
 
-# As exact as the language promises: a * b + c may round once, nothing else changes a result. (The first four are NVRTC's
-# own defaults.) Functions that no kernel calls are no mistake.
-OPTIONS = (
-  "--fmad=true",
-  "--prec-div=true",
-  "--prec-sqrt=true",
-  "--ftz=false",
-  "--std=c++17",
-  "--diag-suppress=177",
-)
+# As exact as the language promises: a * b + c may round once, nothing else changes a result. (These are NVRTC's defaults.)
+EXACT = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+OPTIONS = (*EXACT, "--diag-suppress=177")  # functions that nobody calls are no mistake
+OLD = re.compile(r"^nvrtc: warning: Architectures prior to .*\n?", re.MULTILINE)  # says nothing of the source
+KERNEL = re.compile(r"__global__ void (?:__launch_bounds__\(\d+\) )?(\w+)")
 MAJORS = (13, 12)
 WHEELS = {
   13: ("nvidia-cuda-nvrtc", "cu13"),
@@ -103,18 +98,23 @@ class NVRTC:
 
   def __call__(self, source: str) -> bytes:
     """The code. DeviceError with the compiler's words and the kernel's name. Warnings go to the log."""
+    code, words = self.compile(source)
+    if words:
+      log.warning("NVRTC %s on %s:\n%s", self.version, kernel_of(source, words), indented(words))
+    return code
+
+  def compile(self, source: str, more: tuple[str, ...] = ()) -> tuple[bytes, str]:
+    """(the code, what the compiler says). more: options."""
     program = c_void_p()
-    text = [option.encode() for option in (f"--gpu-architecture={self.architecture}", *OPTIONS)]
+    text = [option.encode() for option in (f"--gpu-architecture={self.architecture}", *OPTIONS, *more)]
     options = (c_char_p * len(text))(*text)
     self.call("nvrtcCreateProgram", byref(program), source.encode(), b"kernels.cu", 0, None, None)
     try:
       failed = self.library.nvrtcCompileProgram(program, len(options), options)
-      words = self.text(program, "nvrtcGetProgramLog").decode(errors="replace").strip("\0\n")
+      words = OLD.sub("", self.text(program, "nvrtcGetProgramLog").decode(errors="replace").strip("\0\n"))
       if failed:
         raise DeviceError(f"NVRTC {self.version} refuses {kernel_of(source, words)}:\n{indented(words)}")
-      if words:
-        log.warning("NVRTC %s on %s:\n%s", self.version, kernel_of(source, words), indented(words))
-      return self.text(program, "nvrtcGetCUBIN" if self.is_exact else "nvrtcGetPTX")
+      return self.text(program, "nvrtcGetCUBIN" if self.is_exact else "nvrtcGetPTX"), words
     finally:
       self.library.nvrtcDestroyProgram(byref(program))
 
@@ -133,13 +133,13 @@ class NVRTC:
 
 
 def kernel_of(source: str, words: str) -> str:
-  """The kernel in which the first line stands that the compiler speaks of, for people."""
+  """The kernel that the compiler speaks of first, for people."""
   line = re.search(r"kernels\.cu\((\d+)\)", words)
   if line:
-    names = re.findall(r"__global__ void (\w+)", "\n".join(source.splitlines()[: int(line[1])]))
+    names = KERNEL.findall("\n".join(source.splitlines()[: int(line[1])]))[-1:]
   else:  # the assembler names functions
-    names = re.findall(r"[Ff]unction '?(\w+)", words) or re.findall(r"__global__ void (\w+)", source)
-  return f"kernel {names[-1]}" if names else "the source"
+    names = re.findall(r"[Ff]unction '(\w+)'", words) or KERNEL.findall(source)
+  return f"kernel {names[0]}" if names else "the source"
 
 
 def indented(words: str) -> str:

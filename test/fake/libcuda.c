@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICES = 2, ARGS = 128, DEPTH = 16, GUARD = 256, POISON = 0xA5, FENCE = 0x5C };
+enum { DEVICES = 2, ARGS = 128, DEPTH = 256, GUARD = 256, POISON = 0xA5, FENCE = 0x5C };
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 101, BAD_IMAGE = 200, NO_CONTEXT = 201,
-       BAD_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, BAD_ADDRESS = 700, NO_RESOURCES = 701, FAILED = 719, UNSUPPORTED = 801 };
+       BAD_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, BAD_ADDRESS = 700, NO_RESOURCES = 701, FAILED = 719, UNSUPPORTED = 801, UNKNOWN = 999 };
 static const struct { int code; const char *name, *text; } errors[] = {
   {OK, "CUDA_SUCCESS", "no error"}, {INVALID, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
   {NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
@@ -31,7 +31,8 @@ static const struct { int code; const char *name, *text; } errors[] = {
   {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}, {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
   {BAD_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
   {NO_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
-  {FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}, {UNSUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"}};
+  {FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}, {UNSUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+  {UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"}};
 
 typedef int Result;
 typedef uint64_t Address;
@@ -67,7 +68,7 @@ typedef struct {  // CUDA_KERNEL_NODE_PARAMS_v2
 } Parameters;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int initialized, lost[DEVICES];
+static int process, lost[DEVICES];  // process: which may use this; a forked child may not
 static unsigned most = 1024, chance = 1;
 static size_t limit = 1ul << 30, used;
 static Block *blocks;
@@ -100,7 +101,7 @@ static Result enter(const char *function, int needs_context) {
     failing = 0;
     return failing_code;
   }
-  if (!initialized && strcmp(function, "cuInit")) return NOT_INITIALIZED;
+  if (process != getpid() && (process || strcmp(function, "cuInit"))) return NOT_INITIALIZED;
   if (!needs_context) return OK;
   return depth && contexts[depth - 1] ? lost[contexts[depth - 1] - 1] : NO_CONTEXT;
 }
@@ -118,10 +119,14 @@ static int inside(Address at, size_t n, int device) {
   return 0;
 }
 
-static int fenced(const Block *b) {
-  for (int i = 0; i < GUARD; i++)
-    if (((unsigned char *)b->at)[-1 - i] != FENCE || ((unsigned char *)b->at)[b->n + i] != FENCE) return 0;
-  return 1;
+static int fenced(const Block *b) {  // and mends the fence: each break is told once
+  unsigned char *before = (unsigned char *)b->at - GUARD, *after = (unsigned char *)b->at + b->n;
+  int whole = 1;
+  for (int i = 0; i < GUARD; i++) {
+    whole &= before[i] == FENCE && after[i] == FENCE;
+    before[i] = after[i] = FENCE;
+  }
+  return whole;
 }
 
 static Result run(const Launch *l, int device) {
@@ -133,9 +138,9 @@ static Result run(const Launch *l, int device) {
   l->f->launch(l->grid, l->block, args);
   const char *why = l->f->failure ? l->f->failure() : "";
   if (*why) fprintf(stderr, "fake libcuda: %s\n", why);
-  for (Block *b = blocks; b; b = b->next)
-    if (!fenced(b)) return BAD_ADDRESS;
-  return *why ? FAILED : OK;
+  int whole = 1;
+  for (Block *b = blocks; b; b = b->next) whole &= fenced(b);
+  return *why ? FAILED : whole ? OK : BAD_ADDRESS;
 }
 
 static double now(void) {
@@ -145,10 +150,11 @@ static double now(void) {
 }
 
 static Result finish(Stream *s) {
-  while (s->first && !lost[s->device]) {
+  while (s->first) {
     Work *w = s->first;
     if (!(s->first = w->next)) s->end = &s->first;
-    if (w->kind == LAUNCH) lost[s->device] = run(&w->launch, s->device);
+    if (lost[s->device]) {}  // nothing runs any more
+    else if (w->kind == LAUNCH) lost[s->device] = run(&w->launch, s->device);
     else if (w->kind == COPY) memmove((void *)w->to, (void *)w->from, w->n);
     else if (w->kind == WRITE) memcpy((void *)w->to, w->data, w->n);
     else if (w->kind == SET) memset((void *)w->to, w->value, w->n);
@@ -193,7 +199,7 @@ Result cuGetErrorString(Result code, const char **text) {
     if (errors[i].code == code) return *text = errors[i].text, OK;
   return *text = 0, INVALID;
 }
-Result cuInit(unsigned flags) { CALL(0); initialized = 1; return flags ? INVALID : OK; }
+Result cuInit(unsigned flags) { CALL(0); process = getpid(); return flags ? INVALID : OK; }
 Result cuDriverGetVersion(int *version) { *version = 13000; return OK; }
 Result cuDeviceGetCount(int *n) { CALL(0); *n = DEVICES; return OK; }
 Result cuDeviceGet(int *device, int i) { CALL(0); *device = i; return i < 0 || i >= DEVICES ? NO_DEVICE : OK; }
@@ -201,7 +207,7 @@ Result cuDeviceGetName(char *name, int n, int device) { CALL(0); snprintf(name, 
 Result cuDeviceTotalMem_v2(size_t *n, int device) { CALL(0); *n = 1ul << 32; return OK; }
 Result cuDeviceGetAttribute(int *value, int attribute, int device) {
   CALL(0);
-  static const int values[][2] = {{1, 1024}, {8, 48 << 10}, {10, 32}, {16, 4}, {38, 4 << 20}, {39, 2048}, {75, 9}, {76, 0}, {81, 228 << 10}};
+  static const int values[][2] = {{1, 1024}, {8, 48 << 10}, {10, 32}, {16, 4}, {38, 4 << 20}, {75, 9}, {76, 0}, {81, 228 << 10}};
   for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
     if (values[i][0] == attribute) return *value = values[i][1], OK;
   return INVALID;
@@ -435,7 +441,7 @@ Result cuGraphDestroy(Graph *g) {
   return OK;
 }
 
-// ---------------------------------------------------------------- what pycuda names and nobody calls here
+// ---------------------------------------------------------------- what pycuda and NVRTC name, and can do without
 
 #define NONE(name) Result name(void) { return UNSUPPORTED; }
 NONE(cuArray3DCreate_v2) NONE(cuArray3DGetDescriptor_v2) NONE(cuArrayCreate_v2) NONE(cuArrayDestroy) NONE(cuArrayGetDescriptor_v2)
@@ -459,4 +465,4 @@ NONE(cuProfilerStart) NONE(cuProfilerStop) NONE(cuStreamAttachMemAsync) NONE(cuS
 NONE(cuSurfRefSetArray) NONE(cuTexRefCreate) NONE(cuTexRefDestroy) NONE(cuTexRefGetAddressMode) NONE(cuTexRefGetAddress_v2)
 NONE(cuTexRefGetArray) NONE(cuTexRefGetFilterMode) NONE(cuTexRefGetFlags) NONE(cuTexRefGetFormat) NONE(cuTexRefSetAddress2D_v3)
 NONE(cuTexRefSetAddressMode) NONE(cuTexRefSetAddress_v2) NONE(cuTexRefSetArray) NONE(cuTexRefSetFilterMode) NONE(cuTexRefSetFlags)
-NONE(cuTexRefSetFormat)
+NONE(cuTexRefSetFormat) NONE(cuGetExportTable)
