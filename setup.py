@@ -8,6 +8,9 @@ from setuptools import find_packages, setup
 here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "mini/__init__.py").read_text(encoding="utf-8"))
 assert version, "mini/__init__.py has no __version__"
+LINUX_X86 = (
+  "sys_platform == 'linux' and platform_machine == 'x86_64'"  # where there is a wheel of a driver for CPUs
+)
 
 setup(
   name="mini",
@@ -23,6 +26,10 @@ setup(
   install_requires=["numpy>=1.24"],
   extras_require={
     "opencl": ["pyopencl"],
+    "opencl-cpu": [
+      "pyopencl",
+      *(f"{name}; {LINUX_X86}" for name in ("intel-opencl-rt", "intel-cmplr-lib-rt")),
+    ],
     "cuda": ["pycuda"],
     "examples": ["matplotlib", "tokenizers"],
     "test": ["pytest", "safetensors"],

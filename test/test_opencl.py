@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from runtime import opencl
+from runtime import icd, opencl
 from runtime.base import Call, DeviceError, Info
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -129,7 +129,7 @@ def test_without_a_driver_the_error_says_what_to_install(monkeypatch):
 def test_gpus_come_first_and_a_broken_platform_hides_no_other(monkeypatch):
   names = [("a", "CPU"), ("b", "CUSTOM"), ("c", "GPU"), ("d", "ACCELERATOR"), ("e", "GPU")]
   monkeypatch.setitem(sys.modules, "pyopencl", fake(names))
-  assert [d.name for d in opencl.devices(fake(names))] == ["c", "e", "d", "a", "b"]
+  assert [d.name for d in icd.devices(fake(names))] == ["c", "e", "d", "a", "b"]
   with pytest.raises(DeviceError, match="no device 5; there are 0: c, 1: e, 2: d, 3: a, 4: b"):
     opencl.open(5)
 
@@ -137,18 +137,18 @@ def test_gpus_come_first_and_a_broken_platform_hides_no_other(monkeypatch):
 def test_the_loader_is_told_of_a_wheel_where_there_is_no_other_driver(monkeypatch, tmp_path):
   wheel = tmp_path / "lib" / "libintelocl.so"
   wheel.parent.mkdir()
-  monkeypatch.setattr(opencl.sysconfig, "get_path", lambda name: str(tmp_path))
-  monkeypatch.setattr(opencl.glob, "glob", lambda pattern: [])
+  monkeypatch.setattr(icd.sysconfig, "get_path", lambda name: str(tmp_path))
+  monkeypatch.setattr(icd.glob, "glob", lambda pattern: [])
   monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
 
   def told():
-    with opencl.wheel_driver():
+    with icd.wheel_driver():
       return os.environ.get("OCL_ICD_VENDORS")
 
   assert told() is None
   wheel.touch()
   assert told() == str(wheel) and "OCL_ICD_VENDORS" not in os.environ
-  monkeypatch.setattr(opencl.glob, "glob", lambda pattern: ["/etc/OpenCL/vendors/nvidia.icd"])
+  monkeypatch.setattr(icd.glob, "glob", lambda pattern: ["/etc/OpenCL/vendors/nvidia.icd"])
   assert told() is None
   monkeypatch.setenv("OCL_ICD_VENDORS", "/mine")
   assert told() == "/mine"
@@ -315,7 +315,7 @@ def test_an_empty_sequence_is_fine_and_more_handles_than_slots_too(device, lib):
   assert done == [0, 0] and read(device, block)[0] == 1
 
 
-@pytest.mark.parametrize("extent", [1, 2, 3, 97, 1000, 100000])
+@pytest.mark.parametrize("extent", [0, 1, 2, 3, 97, 1000, 100000])
 def test_every_index_runs_once_in_groups_of_any_size(device, lib, extent):
   block = filled(device, np.zeros(100001, np.int32))
   device.upload(block, np.array([extent], np.int32))
@@ -489,7 +489,7 @@ print(device.download(block, 4).view(np.int32)[0])
 
 def test_the_process_ends_while_kernels_run(device):
   done = run_python(PROGRAM + "slow.run([block])")
-  assert done.returncode == 0, done.stderr
+  assert done.returncode == 0 and "Error" not in done.stderr, done.stderr
 
 
 def test_control_c_comes_before_a_run_or_after_it(device):
@@ -514,4 +514,4 @@ print(device.download(block, 4).view(np.int32)[0] - 50 * len(done))
 
 
 def test_functions_are_those_of_the_library(device):
-  assert all(isinstance(f, ctypes._CFuncPtr) and f.argtypes for f in device.cl.values())
+  assert all(isinstance(f, ctypes._CFuncPtr) and f.argtypes for f in device.cl.table.values())
