@@ -21,7 +21,7 @@ from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
 from mini.ir.kernel import kernel, load, param, store, stores
 from mini.ir.ops import OPS, is_elementwise
-from mini.ir.parse import parse_file
+from mini.ir.parse import parse, parse_file
 from mini.ir.text import text
 from mini.ir.uop import add, closed, const, mul, range_, toposort, uop
 from mini.render import render_for
@@ -307,6 +307,18 @@ def test_names_that_the_language_uses(dev):
   data = golden.random_inputs(k, 0, laced=False)
   got, _ = golden.Emulated(render_for(dev, {"names": k}), dev).run(k, data)
   np.testing.assert_allclose(got["float"], interpret(k, data)["float"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dev", DEVICES)
+def test_a_load_that_never_happens(dev):
+  k = parse("""kernel never(%y: out f32[4], %x: in f32[4]) {
+  %i = range 4
+  %0 = load %x[%i + 9] if false : f32
+  store %y[%i], %0
+  end over (%i)
+}""")
+  got, _ = golden.Emulated(render_for(dev, {"never": k}), dev).run(k, golden.random_inputs(k, 0))
+  assert not got["y"].any()
 
 
 # ---------------------------------------------------------------- the tables

@@ -20,6 +20,7 @@ from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, s
 from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, written
 from mini.ir.ops import identity
 from mini.ir.uop import (
+  FALSE,
   TRUE,
   UOp,
   bounds,
@@ -705,7 +706,7 @@ def fits_int(kernel: UOp) -> bool:
     if u.op in ("load", "store"):
       memory, index, gate = access(u)
       shape = memory_shape(memory)
-      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate))]
+      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate) if c is not FALSE)]
     elif u.op == "stage":
       here = [flatten(stage_index(u), u.arg.shape)]
     else:
