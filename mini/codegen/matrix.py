@@ -150,7 +150,9 @@ def check(u: UOp) -> None:
       raise ValueError(f"{name}: %{rname(r)} is no {kinds[0]} range of size {digit.size}")
   inner = ranges[-1]
   if inner not in closed(u) or rsize(inner) != tile_size(row.a_inner) or rkind(inner) != "unroll":
-    raise ValueError(f"{name}: %{rname(inner)} is no unrolled range of size {tile_size(row.a_inner)} that is summed over")
+    raise ValueError(
+      f"{name}: %{rname(inner)} is no unrolled range of size {tile_size(row.a_inner)} that is summed over"
+    )
   factors(u, name, list(ranges[:n]), list(ranges[n:m]))
   if not set(ranges) <= u.src[0].free:
     raise ValueError(f"{name}: its product does not depend on all of the tile")
@@ -233,4 +235,3 @@ def parts(u: UOp) -> Parts:
   a, b = made[:count], made[count:]
   b_columns = columns if row.b_columns == row.columns else []
   return Parts(u.src[0], u.src[1], (*a[:1], *rows, *a[1:]), (*b, *b_columns), (*rows, *columns))
-
