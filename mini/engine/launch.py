@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from itertools import groupby
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from mini.engine.buffer import Buffer
-from mini.engine.device import Device
+from mini.engine.device import Device, Opened
 from mini.engine.passes import kernels_of
 from mini.engine.program import Compiled, cost, params_of, rendered
 from mini.ir.interp import evaluate, run_kernel, run_schedule
 from mini.ir.kernel import directions
-from mini.ir.text import Memory, Plan, Run, input_names
+from mini.ir.text import Copy, Memory, Plan, Run, input_names
 from mini.ir.uop import UOp
-from mini.types import dtypes
+from mini.types import from_storage
 from runtime.base import Call
 
 Arrays = dict[str, np.ndarray]  # by name, as the interpreter holds them
@@ -43,28 +45,20 @@ def interpret(program: UOp, data: Arrays) -> Arrays:
 
 
 class Launchable:
-  """A kernel or a schedule on a device: compiled, with memory of its own."""
+  """A kernel or a schedule on a device, or on those that the schedule names: compiled, with memory of its own."""
 
   def __init__(self, program: UOp, device: str = "CPU"):
-    self.opened = Device[device]
-    self.program = program
+    self.program, self.device = program, device
     self.plan = program.arg if program.op == "schedule" else self.plan_of(program)
-    kernels = kernels_of(program)
-    self.work = [cost(k) for k in kernels]
-    compiled = [self.compiled(k, w) for k, w in zip(kernels, self.work)]
-    self.opened.build(compiled)
+    self.kernels = kernels_of(program)
+    self.work = [cost(k) for k in self.kernels]
     self.arguments = [m for m in self.plan.memory if isinstance(m.where, str)]
-    offsets = {m.name: m.where for m in self.plan.memory if isinstance(m.where, int)}
-    self.slots = {m.name: (n, 0) for n, m in enumerate(self.arguments)}
-    self.slots.update({name: (len(self.arguments), at) for name, at in offsets.items()})
-    ends = [m.where + m.dtype.itemsize * prod(m.shape) for m in self.plan.memory if isinstance(m.where, int)]
-    self.arena_bytes = max([1, *ends])
-    calls: list[Any] = []
-    for run in self.plan.runs:
-      c = compiled[run.kernel]
-      slots = [self.slots[n] for n in run.names] + [(-1, 0)] * c.guarded
-      calls.append(Call(self.opened.functions[c.name], slots, c.extent, c.nanoseconds, c.group, name=c.name))
-    self.sequence = self.opened.shim.sequence(calls)
+    self.home = {m.name: m.device for m in self.plan.memory}  # "": on every device
+    self.devices = list(dict.fromkeys(self.device_of(run) for run in self.plan.runs if isinstance(run, Run)))
+    self.devices += [d for d in dict.fromkeys(self.home.values()) if d and d not in self.devices]
+    self.devices = self.devices or [device]
+    self.slots = {d: self.placed(d) for d in self.devices}
+    self.steps = list(self.in_steps())
 
   @staticmethod
   def plan_of(kernel: UOp) -> Plan:
@@ -72,35 +66,90 @@ class Launchable:
     memory = interface(kernel)
     return Plan(kernel.arg.what, tuple(memory), (Run(0, tuple(m.name for m in memory)),))
 
-  def compiled(self, k: UOp, work: tuple[int, int]) -> Compiled:
+  def device_of(self, run: Run) -> str:
+    return next((d for n in run.names if (d := self.home[n])), self.device)
+
+  def placed(self, device: str) -> dict[str, tuple[int, int]]:
+    """(slot, byte offset) of each memory on this device: its arguments in order, and behind them its arena."""
+    here = [m for m in self.plan.memory if m.device in ("", device)]
+    arguments = [m for m in here if isinstance(m.where, str)]
+    slots = {m.name: (n, 0) for n, m in enumerate(arguments)}
+    slots.update({m.name: (len(arguments), m.where) for m in here if isinstance(m.where, int)})
+    return slots
+
+  def in_steps(self) -> Iterator[Any]:
+    """(device, sequence) for runs that follow each other on one device; copies."""
+    opened = {d: Device[d] for d in self.devices}
+    used = {(run.kernel, self.device_of(run)) for run in self.plan.runs if isinstance(run, Run)}
+    made = {(n, d): self.compiled(n, opened[d]) for n, d in sorted(used)}
+    for d in self.devices:
+      opened[d].build([c for (_, on), c in made.items() if on == d])
+    for key, group in groupby(
+      self.plan.runs, lambda run: "" if isinstance(run, Copy) else self.device_of(run)
+    ):
+      if not key:
+        yield from group
+        continue
+      calls = []
+      for run in group:
+        c = made[run.kernel, key]
+        slots = [self.slots[key][n] for n in run.names] + [(-1, 0)] * c.guarded
+        calls.append(
+          Call(opened[key].functions[c.name], slots, c.extent, c.nanoseconds, c.group, name=c.name)
+        )
+      yield key, opened[key].shim.sequence(calls)
+
+  def compiled(self, n: int, opened: Opened) -> Compiled:
+    k = self.kernels[n]
     assert params_of(k) == list(directions(k)), "the arguments of a kernel have one order"
-    return rendered(k, "", "text", self.opened, work)
+    return rendered(k, "", "text", opened, self.work[n])
 
   @property
   def flops(self) -> int:
-    return sum(self.work[run.kernel][0] for run in self.plan.runs)
+    return sum(self.work[run.kernel][0] for run in self.plan.runs if isinstance(run, Run))
 
   def run(self, data: Arrays, repeat_seconds: float = 0.2) -> tuple[Arrays, float]:
     """(what it writes, the seconds of the fastest of several runs). IndexError where a guard fired."""
-    buffers = [
-      Buffer.of(data.get(m.name, np.zeros(m.shape, m.dtype.np)), m.dtype, self.opened.name)
-      for m in self.arguments
-    ]
-    arena = Buffer(self.opened.name, dtypes.uint8, self.arena_bytes)
-    handles = [b.memory for b in (*buffers, arena)]
-    error = self.sequence.run(handles) or self.sequence.error()
-    if error:
-      raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
-    found = {
-      m.name: b.numpy().reshape(m.shape).copy() for m, b in zip(self.arguments, buffers) if m.where != "in"
-    }
+    buffers: dict[str, dict[str, Buffer]] = {}
+    handles: dict[str, list[Any]] = {}
+    for d in self.devices:
+      mine = [m for m in self.arguments if m.device in ("", d)]
+      buffers[d] = {
+        m.name: Buffer.of(data.get(m.name, np.zeros(m.shape, m.dtype.np)), m.dtype, d) for m in mine
+      }
+      arena = [m for m in self.plan.memory if isinstance(m.where, int) and m.device in ("", d)]
+      ends = [m.where + m.dtype.itemsize * prod(m.shape) for m in arena if isinstance(m.where, int)]
+      handles[d] = [*(b.memory for b in buffers[d].values()), Device[d].alloc(max([1, *ends]))]
+    self.once(handles)
+    for step in self.steps:
+      if not isinstance(step, Copy) and (error := step[1].error()):
+        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
+    found = {}
+    for m in self.arguments:
+      if m.where != "in":
+        d = m.device or self.devices[0]
+        raw = Device[d].shim.download(buffers[d][m.name].memory, m.dtype.itemsize * prod(m.shape))
+        found[m.name] = from_storage(raw.view(m.dtype.storage), m.dtype).reshape(m.shape).copy()
     return found, self.fastest(handles, repeat_seconds)
 
-  def fastest(self, handles: list[Any], seconds: float) -> float:
+  def once(self, handles: dict[str, list[Any]]) -> None:
+    kinds = {m.name: m.dtype.itemsize * prod(m.shape) for m in self.plan.memory}
+    for step in self.steps:
+      if isinstance(step, Copy):
+        source, target = (self.home[n] or self.device for n in step[:2])
+        slot, at = self.slots[source][step.source]
+        data = Device[source].shim.download(handles[source][slot], kinds[step.source], at)
+        slot, at = self.slots[target][step.target]
+        Device[target].shim.upload(handles[target][slot], data, at)
+      elif error := step[1].run(handles[step[0]]):
+        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
+
+  def fastest(self, handles: dict[str, list[Any]], seconds: float) -> float:
     best, start = float("inf"), time.perf_counter()
     while best == float("inf") or time.perf_counter() - start < seconds:
       t = time.perf_counter()
-      self.sequence.run(handles)
-      self.opened.shim.wait()
+      self.once(handles)
+      for d in self.devices:
+        Device[d].shim.wait()
       best = min(best, time.perf_counter() - t)
     return best

@@ -1,9 +1,7 @@
 """A program over several devices: one program for each device, in segments, and copies between them.
 
-A value's level is how often what it is made of has come from another device. What a device does is one program, with all
-that is copied to it as inputs; a segment of it is what can run once the copies of one level have arrived. So no kernel is
-there because of the devices, only copies. What has no memory beneath it (constants, random bits) is computed wherever it
-is used.
+What a device does (divide.py) is one program, with all that is copied to it as inputs; a segment of it is what can run once
+the copies of one level have arrived. So no kernel is there because of the devices, only copies.
 """
 
 from __future__ import annotations
@@ -14,26 +12,17 @@ import time
 from _thread import start_new_thread
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from math import prod
 from typing import Any, NamedTuple
 
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.place import place
+from mini.engine.divide import Division, Share, Transfer
 from mini.engine.program import Bound, Program
-from mini.ir.graph import buffer, full, numel, reshape, shape
 from mini.ir.text import graph_program
-from mini.ir.uop import UOp, substitute, toposort, uop
+from mini.ir.uop import UOp
 from mini.stats import stats
-from mini.types import DType
-
-
-class Value(NamedTuple):
-  """What is handed on: an input, a result, or what is copied from one device to another."""
-
-  device: str
-  dtype: DType
-  size: int
 
 
 class Part(NamedTuple):
@@ -42,14 +31,6 @@ class Part(NamedTuple):
   program: Program
   inputs: list[int]
   outputs: list[int]
-
-
-class Transfer(NamedTuple):
-  """A value that is copied to another device, as another value."""
-
-  source: int
-  target: int
-  level: int  # of the target
 
 
 class Step(NamedTuple):
@@ -61,17 +42,10 @@ class Step(NamedTuple):
   after: tuple[int, ...] = ()  # the numbers of steps of other devices
 
 
-def is_input(u: UOp) -> bool:
-  return u.op == "buffer" and u.arg[0][0] == "i"
-
-
-def crosses(u: UOp) -> bool:
-  """Does u bring memory to another device?"""
-  return u.op == "copy" and place(u.src[0]) not in ("", u.arg)
-
-
 class Parts:
   """Runs like a Program. The first values are its inputs."""
+
+  is_part = False
 
   def __init__(
     self,
@@ -84,97 +58,24 @@ class Parts:
     """roots: over leaves in0, in1, ..., which are on `devices`; those that are `free` are copied wherever they are read.
     homes: where each root is to be."""
     self.device, self.inout = homes[0], inout or {}
-    self.inputs = len(devices)
-    self.free = [n for n, is_free in enumerate(free) if is_free]
-    self.graph = self.with_devices(graph_program("g", tuple(roots)), devices)
-    order = toposort(*self.graph.src)
-    level: dict[UOp, int] = {}
-    for u in order:
-      level[u] = max((level[s] for s in u.src), default=0) + crosses(u)
-    elements = {int(u.arg[0][2:]): (u.dtype, numel(u)) for u in order if is_input(u)}
-    self.values = [Value(d, *elements.get(n, (None, 0))) for n, d in enumerate(devices)]  # type: ignore[arg-type]
-    self.made: dict[UOp, int] = {}  # the values of nodes
-    self.wanted: dict[str, dict[UOp, int]] = {}  # what each device has to compute
-    self.transfers: list[Transfer] = []
-    for u in order:
-      if crosses(u) and numel(u):
-        source = self.value(u.src[0])
-        self.made[u] = self.new(u.arg, u)
-        self.transfers.append(Transfer(source, self.made[u], level[u]))
-    self.roots = [self.result(u, home) for u, home in zip(self.graph.src, homes)]
-    arrives = {t.target: t.level for t in self.transfers}
-    copied = {t.source for t in self.transfers}
-    self.parts = [self.part(d, wanted, arrives, copied) for d, wanted in self.wanted.items()]
+    self.division = Division(roots, devices, homes, free)
+    self.graph = graph_program("g", self.division.graph)
+    self.values, self.roots = self.division.values, self.division.roots
+    self.parts = [self.part(share) for share in self.division.shares]
     self.settle()
-    self.steps = self.ordered({self.made[u]: level[u] for u in self.made})
+    self.steps = self.ordered()
 
-  def with_devices(self, graph: UOp, devices: Sequence[str]) -> UOp:
-    table = {}
-    for u in toposort(graph):
-      if is_input(u) and int(u.arg[0][2:]) not in self.free:
-        table[u] = buffer(u.arg[0], u.arg[1], u.dtype, devices[int(u.arg[0][2:])])
-    return substitute(graph, table)
-
-  # ---------------------------------------------------------------- values
-
-  def new(self, device: str, u: UOp) -> int:
-    self.values.append(Value(device, u.dtype, numel(u)))
-    return len(self.values) - 1
-
-  def value(self, u: UOp, home: str = "") -> int:
-    """The number of the value of u, which is an input, or which some device is to compute: at home, if anywhere."""
-    while u.op == "reshape" or (u.op == "copy" and place(u.src[0]) == u.arg):
-      u = u.src[0]
-    if is_input(u):
-      return int(u.arg[0][2:])
-    if u not in self.made:
-      device = place(u) or home
-      self.made[u] = self.wanted.setdefault(device, {})[u] = self.new(device, u)
-    return self.made[u]
-
-  def result(self, u: UOp, home: str) -> int:
-    """The value of a root; of what is an input, a copy."""
-    v = self.value(u, home)
-    if v >= self.inputs:
-      return v
-    target = self.new(home, u)
-    self.transfers.append(Transfer(v, target, 0))
-    return target
-
-  def part(self, device: str, wanted: dict[UOp, int], arrives: dict[int, int], copied: set[int]) -> Part:
-    inputs: dict[int, UOp] = {}
-    outputs = self.local(list(wanted), inputs)
-    values, read = list(wanted.values()), list(inputs)
+  def part(self, share: Share) -> Part:
+    """Where a value is copied to another device, no other is written over it, nor it over another: when would that be?"""
+    fixed = self.division.copied | self.division.free
     mine = {
-      values.index(v): read.index(i)
+      share.outputs.index(v): share.inputs.index(i)
       for n, i in self.inout.items()
-      if (v := self.roots[n]) in values and i in inputs and not {v, i} & copied and i not in self.free
+      if (v := self.roots[n]) in share.outputs and i in share.inputs and not {v, i} & fixed
     }
-    program = Program(outputs, len(read), device, mine, [arrives.get(v, 0) for v in read])
+    program = Program(share.roots, len(share.inputs), share.device, mine, share.levels)
     program.is_part = True
-    return Part(program, read, values)
-
-  def local(self, roots: Sequence[UOp], inputs: dict[int, UOp]) -> list[UOp]:
-    """What a device computes, over leaves in0, in1, ... of its own."""
-    memo: dict[UOp, UOp] = {}
-    stack = [(u, False) for u in reversed(roots)]
-    while stack:
-      u, done = stack.pop()
-      if u in memo:
-        continue
-      if crosses(u) and not numel(u):
-        memo[u] = full(shape(u), 0, u.dtype)
-      elif is_input(u) or crosses(u):
-        n = int(u.arg[0][2:]) if is_input(u) else self.made[u]
-        leaf = inputs.setdefault(n, buffer(f"in{len(inputs)}", shape(u), u.dtype))
-        memo[u] = reshape(leaf, shape(u))
-      elif done:
-        src = tuple(memo[s] for s in u.src)
-        memo[u] = src[0] if u.op == "copy" else uop(u.op, u.dtype, src, u.arg)
-      else:
-        stack.append((u, True))
-        stack.extend((s, False) for s in reversed(u.src))
-    return [memo[u] for u in roots]
+    return Part(program, share.inputs, share.outputs)
 
   def settle(self) -> None:
     """Which values share memory, and with it the roots."""
@@ -190,15 +91,16 @@ class Parts:
 
   # ---------------------------------------------------------------- steps
 
-  def ordered(self, level: dict[int, int]) -> list[Step]:
+  def ordered(self) -> list[Step]:
     """By levels: first what arrives, then what is computed, on devices that are asynchronous before the others."""
-    steps = [Step(t.level, self.values[t.target].device, t) for t in self.transfers]
+    transfers = self.division.transfers
+    steps = [Step(t.level, self.values[t.target].device, t) for t in transfers]
     for n, part in enumerate(self.parts):
       steps += [Step(s.level, part.program.device, (n, k)) for k, s in enumerate(part.program.segments)]
     steps.sort(key=lambda s: (s.level, not isinstance(s.what, Transfer), Device[s.device].is_host))
     number = {s.what: n for n, s in enumerate(steps)}
     maker = {v: n for n, part in enumerate(self.parts) for v in part.outputs}
-    arrival = {t.target: t for t in self.transfers}
+    arrival = {t.target: t for t in transfers}
 
     def after(s: Step) -> tuple[int, ...]:
       if not isinstance(s.what, Transfer):
@@ -210,7 +112,7 @@ class Parts:
       if source not in maker:
         return ()
       segments = self.parts[maker[source]].program.segments
-      last = max(k for k, segment in enumerate(segments) if segment.level <= level[source])
+      last = max(k for k, segment in enumerate(segments) if segment.level <= self.division.level[source])
       return (number[maker[source], last],)
 
     return [s._replace(after=after(s)) for s in steps]
@@ -250,9 +152,9 @@ class Run:
     for v, b in zip(reversed(parts.roots), reversed(outputs)):
       if parts.owner[v] >= len(inputs):
         found[parts.owner[v]] = b
-    for v, (device, dtype, size) in enumerate(parts.values):
+    for v, (device, dtype, s) in enumerate(parts.values):
       if found[parts.owner[v]] is None:
-        found[parts.owner[v]] = Buffer(device, dtype, size)
+        found[parts.owner[v]] = Buffer(device, dtype, prod(s))
     self.buffers: list[Buffer] = [found[v] for v in parts.owner]
     self.bound = [self.bind(part, numbers) for part in parts.parts]
     self.done = [threading.Event() for _ in parts.steps]
@@ -260,7 +162,7 @@ class Run:
     self.late: list[BaseException] = []  # what was found wrong once it had run
 
   def bind(self, part: Part, numbers: bytes) -> Bound:
-    d, free = part.program.device, self.parts.free
+    d, free = part.program.device, self.parts.division.free
     inputs = [self.buffers[v].on(d) if v in free else self.buffers[v] for v in part.inputs]
     return part.program.bind(inputs, [self.buffers[v] for v in part.outputs], numbers)
 

@@ -8,22 +8,35 @@ schedule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import apply
-from mini.engine.program import nameless, params_of
-from mini.ir.kernel import all_ranges, kernel, stores
+from mini.engine.divide import Division, Share
+from mini.engine.place import place
+from mini.engine.program import nameless, params_of, scheduled, segments_of
+from mini.ir.graph import shape
+from mini.ir.kernel import all_ranges, kernel, param, stores
 from mini.ir.rules import simplify
-from mini.ir.text import Memory, Plan, Run, graph_program, schedule_program, source_program, uops_program
+from mini.ir.text import (
+  Copy,
+  Memory,
+  Plan,
+  Run,
+  graph_program,
+  schedule_program,
+  source_program,
+  uops_program,
+)
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort, uop
 from mini.render import NAMES, render_for
-from mini.schedule import schedule
+from mini.schedule import NONE, schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
+from mini.types import DType, dtypes
 
 
 class Pass(NamedTuple):
@@ -64,15 +77,23 @@ def in_other_words(graph: UOp) -> dict[UOp, UOp]:
   """The inputs of a graph by names that no temporary and no output takes."""
   buffers = [u for u in toposort(*graph.src) if u.op == "buffer"]
   return {
-    u: uop("buffer", u.dtype, (), (f"in.{u.arg[0]}", u.arg[1]))
+    u: uop("buffer", u.dtype, (), (f"in.{u.arg[0]}", *u.arg[1:]))
     for u in buffers
-    if re.match(r"(t|out)\d*$", str(u.arg[0]))
+    if re.match(r"(t|out)[\d.]*$", str(u.arg[0]))
   }
 
 
-def schedule_pass(graph: UOp) -> list[UOp]:
-  """Kernels that are equal up to their memory become one, which is run several times."""
+def schedule_pass(graph: UOp, dev: str = "CPU") -> list[UOp]:
+  """Kernels that are equal up to their memory become one, which is run several times. dev: where inputs are that say nothing
+  else, if there are several devices."""
   table = in_other_words(graph)
+  order = toposort(*graph.src)
+  said = {u.arg if u.op == "copy" else "".join(u.arg[2:]) for u in order if u.op in ("copy", "buffer")}
+  if said - {""} and all(isinstance(d, str) for d in said) and not any(u.op == "shard" for u in order):
+    division, names = divided(graph.arg, [substitute(o, table) for o in graph.src], dev)
+    if len({v.device for n, v in enumerate(division.values) if n not in division.free}) > 1:
+      parts = [schedule_of(share) for share in division.shares]
+      return [planned_for(graph.arg, division, names, parts, repeat=True)]
   split = split_reductions(scatter_in_place([substitute(o, table) for o in graph.src]))
   outputs = {f"out{n}": o for n, o in enumerate(split)}
   kernels, aliases = schedule(outputs)
@@ -82,39 +103,132 @@ def schedule_pass(graph: UOp) -> list[UOp]:
   return [planned(graph.arg, kernels, list(outputs))]
 
 
-def planned(
-  name: str, kernels: list[UOp], outputs: list[str], inout: Container[str] = (), labels: Sequence[str] = ()
-) -> UOp:
-  """Kernels in order, as a schedule whose temporaries have their places in an arena.
+Kinds = dict[str, tuple[DType, tuple[int, ...]]]  # of memory, by name
 
-  inout: the outputs that hold something before. labels: a name for each kernel, instead of k0, k1, ...
+
+def planned(
+  name: str,
+  steps: Sequence[UOp | Copy],
+  outputs: list[str],
+  inout: Container[str] = (),
+  labels: Sequence[str] = (),
+  kinds: Mapping[str, tuple[DType, tuple[int, ...]]] = NONE,
+  devices: Mapping[str, str] = NONE,
+) -> UOp:
+  """Kernels and copies in order, as a schedule whose temporaries have their places in an arena of their device.
+
+  inout: the outputs that hold something before. labels: a name for each kernel, instead of k0, k1, ... kinds: of memory that
+  no kernel touches. devices: of memory, by name, if there are several.
   """
-  launches = [nameless(k) for k in kernels]
   known: dict[UOp, int] = {}
-  runs: list[Run] = []
+  runs: list[Run | Copy] = []
   needs: dict[str, Need] = {}
-  params: dict[str, UOp] = {}
-  for at, (k, launch) in enumerate(zip(kernels, launches)):
-    runs.append(Run(known.setdefault(launch.kernel, len(known)), launch.names))
-    for p in params_of(k):
-      params[p.arg[0]] = p
-      first = needs[p.arg[0]].first if p.arg[0] in needs else at
-      needs[p.arg[0]] = Need(p.arg[0], prod(p.arg[1]) * p.dtype.itemsize, first, at)
-  written_first = {n for k in kernels for n in (s.src[0].arg[0] for s in stores(k))}
-  temporary = {n for n in written_first if n not in outputs}
-  offsets, _ = plan([need for n, need in needs.items() if n in temporary])
-  inputs = sorted((n for n in params if n not in written_first), key=lambda n: needs[n].first)
-  memory = [
-    Memory(n, "in" if n in inputs else "inout" if n in inout else "out", params[n].dtype, params[n].arg[1])
-    for n in (*outputs, *inputs)
-  ]
-  memory += [Memory(n, offsets[n], params[n].dtype, params[n].arg[1]) for n in needs if n in temporary]
+  found: Kinds = dict(kinds)
+  written: dict[str, None] = {}
+  for at, step in enumerate(steps):
+    if isinstance(step, Copy):
+      runs.append(step)
+      touched = [step.source, step.target]
+      written[step.target] = None
+    else:
+      launch = nameless(step)
+      runs.append(Run(known.setdefault(launch.kernel, len(known)), launch.names))
+      touched = [p.arg[0] for p in params_of(step)]
+      found.update({p.arg[0]: (p.dtype, p.arg[1]) for p in params_of(step)})
+      written.update(dict.fromkeys(s.src[0].arg[0] for s in stores(step)))
+    for n in touched:
+      nbytes = prod(found[n][1]) * found[n][0].itemsize
+      needs[n] = Need(n, nbytes, needs[n].first if n in needs else at, at)
+  temporary = {n for n in written if n not in outputs}
+  offsets: dict[str, int] = {}
+  for d in dict.fromkeys(devices.get(n, "") for n in needs if n in temporary):
+    mine = [need for n, need in needs.items() if n in temporary and devices.get(n, "") == d]
+    offsets.update(plan(mine)[0])
+  inputs = sorted((n for n in needs if n not in written), key=lambda n: needs[n].first)
+  where = {n: "in" if n in inputs else "inout" if n in inout else "out" for n in (*outputs, *inputs)}
+  memory = [Memory(n, w, *found[n], devices.get(n, "")) for n, w in where.items()]
+  memory += [Memory(n, offsets[n], *found[n], devices.get(n, "")) for n in needs if n in temporary]
   names = [f"k{n}" for n in range(len(known))]
-  for label, run in reversed(list(zip(labels, runs))):
+  launches = [run for run in runs if isinstance(run, Run)]
+  for label, run in reversed(list(zip(labels, launches))):
     names[run.kernel] = label
   twice = {n for n in names if names.count(n) > 1}
   names = [f"{n}.{i}" if n in twice else n for i, n in enumerate(names)]
   return schedule_program(Plan(name, tuple(memory), tuple(runs)), tuple(map(renamed, known, names)))
+
+
+def divided(name: str, roots: list[UOp], dev: str) -> tuple[Division, list[str]]:
+  """A graph from text, divided by devices, and what its inputs are called. An input that says nothing else is on `dev`; a
+  number is wherever it is read."""
+  leaves = [u for u in toposort(*roots) if u.op == "buffer"]
+  table = {u: uop("buffer", u.dtype, (), (f"in{n}", u.arg[1])) for n, u in enumerate(leaves)}
+  homes = ["".join(u.arg[2:]) or dev for u in leaves]
+  free = [len(u.arg) < 3 and not shape(u) for u in leaves]
+  placed = [place(o) or dev for o in roots]
+  return Division([substitute(o, table) for o in roots], homes, placed, free), [u.arg[0] for u in leaves]
+
+
+class Scheduled(NamedTuple):
+  """What became of one device's share."""
+
+  kernels: list[UOp]  # over memory called in0, out0, t0
+  same: list[int]  # of each output the one whose memory it is
+  inplace: dict[int, int]  # {output: input}
+  labels: list[str]  # of the kernels
+
+
+def schedule_of(share: Share) -> Scheduled:
+  """As a program on some CPU has it, with nothing written over anything."""
+  kernels, same, _ = scheduled(uop("graph", dtypes.void, tuple(share.roots)), {}, False, share.levels)
+  return Scheduled(kernels, same, {}, [])
+
+
+def planned_for(
+  name: str, division: Division, names: list[str], parts: Sequence[Scheduled], repeat: bool = False
+) -> UOp:
+  """One schedule for several devices. names: of the inputs. repeat: an output that equals another is copied."""
+  called = dict(enumerate(names))
+  outputs: dict[str, None] = {}
+  again: list[Copy] = []
+  owner: dict[int, int] = {}  # of an output its input, or the equal output
+  for share, part in zip(division.shares, parts):
+    for k, v in enumerate(share.outputs):
+      m = part.same[k]
+      owner[v] = share.inputs[part.inplace[m]] if m in part.inplace else share.outputs[m]
+  for n, v in enumerate(division.roots):
+    v = owner.get(v, v)
+    if repeat and v in called and called[v] in outputs:
+      again.append(Copy(called[v], f"out{n}"))
+    outputs[called.setdefault(v, f"out{n}")] = None
+  for v in range(len(division.values)):
+    called.setdefault(owner.get(v, v), f"t.{v}")
+  called.update({v: called[o] for v, o in owner.items()})
+  steps: list[tuple[int, bool, UOp | Copy, str]] = []
+  for t in division.transfers:
+    steps.append((t.level, False, Copy(called[t.source], called[t.target]), ""))
+  devices = {called[v]: value.device for v, value in enumerate(division.values) if v not in division.free}
+  for n, (share, part) in enumerate(zip(division.shares, parts)):
+    table = {f"in{j}": called[v] for j, v in enumerate(share.inputs)}
+    table.update({f"out{k}": called[v] for k, v in enumerate(share.outputs)})
+    for segment in segments_of(part.kernels, share.levels):
+      for at in range(segment.start, segment.stop):
+        body = part.kernels[at]
+        mine = {p.arg[0] for p in params_of(body) if p.arg[0][0] == "t"}
+        table.update({t: f"{t}.{n}" if n else t for t in mine})
+        devices.update({table[t]: share.device for t in mine})
+        new = {p: param(table.get(p.arg[0], p.arg[0]), p.arg[1], p.dtype) for p in params_of(body)}
+        steps.append((segment.level, True, substitute(body, new), part.labels[at] if part.labels else ""))
+  steps.sort(key=lambda s: s[:2])
+  kinds = {called[v]: (value.dtype, value.shape) for v, value in enumerate(division.values)}
+  for copy in again:
+    kinds[copy.target], devices[copy.target] = kinds[copy.source], devices[copy.source]
+    outputs[copy.target] = None
+  labels = [label for *_, label in steps if label]
+  program = [*(step for _, _, step, _ in steps), *again]
+  inout = {
+    called[share.inputs[j]] for share, part in zip(division.shares, parts) for j in part.inplace.values()
+  }
+  return planned(name, program, list(outputs), inout, labels, kinds, devices)
 
 
 def recipe_pass(machine: Machine) -> Callable[[UOp], list[UOp]]:
@@ -150,7 +264,7 @@ def passes(machine: Machine | None = None, dev: str = "CPU") -> dict[str, Pass]:
   # fmt: off
   return {
     "simplify": Pass(("graph", "kernel", "schedule"), simplify_pass,          "algebra: `python -m mini rules`"),
-    "schedule": Pass(("graph",),                      schedule_pass,          "what shares a kernel; where memory is"),
+    "schedule": Pass(("graph",),                      lambda g: schedule_pass(g, dev), "what shares a kernel; where memory is"),
     "recipe":   Pass(("kernel", "schedule"),          recipe_pass(machine),   "the heuristic's recipe of each kernel"),
     "uops":     Pass(("kernel", "schedule"),          uops_pass,              "the order of the loops"),
     "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine, dev), f"the language of --dev: {', '.join(NAMES.values())}"),

@@ -15,22 +15,35 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.config import config
 from mini.engine.device import Device
-from mini.engine.passes import planned, renamed, schedule_pass, with_own_names
+from mini.engine.passes import (
+  Scheduled,
+  planned,
+  planned_for,
+  renamed,
+  schedule_of,
+  schedule_pass,
+  with_own_names,
+)
 from mini.engine.program import Program, scheduled
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program, source_program, text, uops_program
 from mini.ir.uop import UOp
-from mini.render.c import link, render
+from mini.render import NAMES
+from mini.render.c import render
+from mini.render.cstyle import link
 from mini.types import DType, MiniError, from_storage
+
+if TYPE_CHECKING:
+  from mini.engine.parts import Parts
 
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
 FROM_DEBUG = {"source": 4, "kernel": 5, "uops": 6}  # stages that DEBUG prints, and the least value that does
@@ -116,9 +129,12 @@ class View:
   def source(self) -> list[UOp]:
     if self.interpreted:
       c = render({k.arg.what: k for k in self.recipes}, Machine().lanes)
-    else:
-      c = link({c.name: (c.source, c.helpers) for c in self.program.compiled})
-    return [source_program(self.name, "c", c.strip("\n"))]
+      return [source_program(self.name, "c", c.strip("\n"))]
+    opened, compiled = Device[self.program.device], self.program.compiled
+    kind = opened.name.partition(":")[0]
+    prelude = opened.kind.language(compiled[0].kernel, opened.shim.info).prelude if compiled else ""
+    found = link({c.name: (c.source, c.helpers) for c in compiled}, prelude)
+    return [source_program(self.name, NAMES.get(kind, kind.lower()), found.strip("\n"))]
 
   def summary(self) -> str:
     """What DEBUG=1 says."""
@@ -130,17 +146,55 @@ class View:
     )
 
 
-def show(program: Program) -> None:
+class PartsView(View):
+  """The stages of a program over several devices: one graph, one schedule with copies, and what each device has of the rest."""
+
+  def __init__(self, program: Parts, name: str):
+    self.parts, self.name = program, name
+    self.views = [View(part.program, name) for part in program.parts]
+
+  @property
+  def graph(self) -> list[UOp]:
+    return [graph_program(self.name, self.parts.graph.src)]
+
+  @cached_property
+  def schedule(self) -> list[UOp]:
+    found = []
+    for part, share in zip(self.parts.parts, self.parts.division.shares):
+      p = part.program
+      if p.device == "INTERP":
+        found.append(schedule_of(share))
+      else:
+        made = scheduled(p.graph, p.inout, p.gpu, p.levels)
+        found.append(Scheduled(*made, [c.name for c in p.compiled]))
+    names = [f"in{n}" for n in range(self.parts.division.inputs)]
+    return [planned_for(self.name, self.parts.division, names, found)]
+
+  @cached_property
+  def recipes(self) -> dict[UOp, str]:
+    return {k: recipe for view in self.views for k, recipe in view.recipes.items()}
+
+  @property
+  def source(self) -> list[UOp]:
+    return [p for view in self.views for p in view.source]
+
+  def summary(self) -> str:
+    head = f"# {self.name}: {len(self.views)} devices, {len(self.parts.division.transfers)} copies"
+    return "\n".join([head, *(f"{view.summary()} on {view.program.device}" for view in self.views)])
+
+
+def show(program: Program | Parts) -> None:
   """Print what SHOW and DEBUG ask for, unless it was printed under these settings."""
   wanted = [s for s in STAGES if s in config.SHOW or config.DEBUG >= FROM_DEBUG.get(s, 9)]
-  if not wanted and not config.DEBUG:
+  if program.is_part or (not wanted and not config.DEBUG):
     return
   with _lock:
     key = (program.device, program.graph, *program.inout.items())
     if key in config.shown:
       return
     config.shown.add(key)
-    view = View(program, f"g{next(_count)}")
+    name = f"g{next(_count)}"
+    view = View(program, name) if isinstance(program, Program) else PartsView(program, name)
   lines = [view.summary()] if config.DEBUG else []
   if config.DEBUG >= 3 and "kernel" not in wanted:
     lines += [line for k, recipe in view.recipes.items() for line in recipe_lines(k, recipe)]

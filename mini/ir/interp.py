@@ -199,6 +199,9 @@ def run_schedule(program: UOp, data: dict[str, np.ndarray]) -> None:
   plan = program.arg
   memory = {m.name: data.get(m.name, unwritten(m.shape, m.dtype)) for m in plan.memory}
   for run in plan.runs:
+    if run.kernel is None:
+      memory[run.target] = memory[run.source].reshape(memory[run.target].shape).copy()
+      continue
     kernel = program.src[run.kernel]
     params = [p.arg[0] for p in directions(kernel)]
     run_kernel(kernel, {p: memory[n] for p, n in zip(params, run.names)})

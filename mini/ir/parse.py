@@ -6,6 +6,7 @@
              | kernel NAME(params) [recipe("STEP", ...)] { lines }    the steps (codegen/recipe.py) are applied
              | source NAME "LANGUAGE" { ... } end source
   line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
+               in a schedule  %NAME = arena OFFSET [on "DEVICE"] : TYPE  |  kernel ...  |  run KERNEL(%NAME, ...)  |  copy %NAME -> %NAME
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line
 
@@ -21,7 +22,7 @@ from math import prod
 from typing import Any
 
 from mini.codegen.matrix import marked
-from mini.ir.graph import full, shape
+from mini.ir.graph import buffer, full, shape
 from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
 from mini.ir.operands import MAX_STEPS, Operands
 from mini.ir.ops import OPS, is_elementwise
@@ -31,6 +32,7 @@ from mini.ir.text import (
   IDENTIFIER,
   KINDS,
   SOURCE_END,
+  Copy,
   Memory,
   Plan,
   Run,
@@ -76,7 +78,12 @@ class Reader(Operands):
       self.fail(f"an input has a name, not a number: %{name}", at)
     self.take(":")
     dtype = self.dtype()
-    self.define(name, uop("buffer", dtype, (), (name, self.dims() if self.next == "[" else ())), at)
+    s = self.dims() if self.next == "[" else ()
+    self.define(name, buffer(name, s, dtype, self.device()), at)
+
+  def device(self) -> str:
+    """on "CPU:1"; where it is left out, wherever the program runs."""
+    return self.string() if self.accept("on") else ""
 
   def graph_line(self) -> None:
     if self.is_variable():
@@ -150,14 +157,16 @@ class Reader(Operands):
   # -------------------------------------------------------------- schedule
 
   def schedule(self) -> UOp:
-    start, memory, kernels, runs = self.at, [], [], []
+    start, memory, kernels = self.at, [], []
+    runs: list[Run | Copy] = []
     env: dict[str, Memory] = {}
 
-    def place(name: str, where: str | int, at: int) -> None:
+    def place(name: str, where: str | int, at: int, device: str | None = None) -> None:
       if name in env or name in self.sizes or not IDENTIFIER.fullmatch(name):
         self.fail(f"%{name} is defined twice, or is no name for memory", at)
       dtype = self.dtype()
-      env[name] = Memory(name, where, dtype, self.dims() if self.next == "[" else ())
+      s = self.dims() if self.next == "[" else ()
+      env[name] = Memory(name, where, dtype, s, self.device() if device is None else device)
       memory.append(env[name])
 
     def argument() -> None:
@@ -178,13 +187,18 @@ class Reader(Operands):
       elif self.accept("run"):
         which = named[self.word("a kernel", named)]
         runs.append(Run(which, tuple(self.listed(lambda: self.one_of(env).name, "(", ")"))))
+      elif self.accept("copy"):
+        source = self.one_of(env).name
+        self.take("-")
+        self.take(">")
+        runs.append(Copy(source, self.one_of(env).name))
       else:
-        target = self.name("memory, or kernel or run")
+        target = self.name("memory, or kernel, run or copy")
         self.take("=")
         self.take("arena")
-        offset = self.integer(0)
+        offset, device = self.integer(0), self.device()
         self.take(":")
-        place(target, offset, at)
+        place(target, offset, at, device)
       self.newline()
     return self.finish(schedule_program(Plan(name, tuple(memory), tuple(runs)), tuple(kernels)), start)
 

@@ -39,6 +39,7 @@ class Memory(NamedTuple):
   where: str | int  # in | out | inout, or the offset in the arena in bytes
   dtype: DType
   shape: tuple[int, ...]
+  device: str = ""  # where there are several; what is on none of them is there for all
 
 
 class Run(NamedTuple):
@@ -48,12 +49,20 @@ class Run(NamedTuple):
   names: tuple[str, ...]
 
 
+class Copy(NamedTuple):
+  """Memory that is copied to other memory, which is on another device."""
+
+  source: str
+  target: str
+  kernel: None = None  # which a Run has
+
+
 class Plan(NamedTuple):
   """The argument of a schedule, whose sources are its kernels."""
 
   name: str
   memory: tuple[Memory, ...]  # arguments first
-  runs: tuple[Run, ...]
+  runs: tuple[Run | Copy, ...]
 
 
 def schedule_program(plan: Plan, kernels: tuple[UOp, ...]) -> UOp:
@@ -88,6 +97,10 @@ def number(value: float | bool, dtype: DType) -> str:
 
 def type_text(u: UOp) -> str:
   return u.dtype.short + dims(shape(u))
+
+
+def on(device: str) -> str:
+  return f' on "{device}"' if device else ""
 
 
 def dims(s: Any) -> str:
@@ -236,7 +249,7 @@ def input_names(outputs: tuple[UOp, ...]) -> dict[UOp, str]:
 
 def graph_text(graph: UOp) -> str:
   names = input_names(graph.src)
-  inputs = [f"{name}: {type_text(u)}" for u, name in names.items()]
+  inputs = [f"{name}: {type_text(u)}{on(''.join(u.arg[2:]))}" for u, name in names.items()]
   show = Names(names)
   rows: list[tuple[str, str]] = []
   for u in toposort(*graph.src):
@@ -318,16 +331,21 @@ def schedule_text(program: UOp) -> str:
   plan = program.arg
   arguments = [m for m in plan.memory if isinstance(m.where, str)]
   rows = [
-    (f"%{m.name} = arena {m.where}", m.dtype.short + dims(m.shape)) for m in plan.memory if m not in arguments
+    (f"%{m.name} = arena {m.where}{on(m.device)}", m.dtype.short + dims(m.shape))
+    for m in plan.memory
+    if m not in arguments
   ]
   printed: set[int] = set()
   for run in plan.runs:
+    if isinstance(run, Copy):
+      rows.append((f"copy %{run.source} -> %{run.target}", ""))
+      continue
     kernel = program.src[run.kernel]
     if run.kernel not in printed:
       rows += [(line, "") for line in kernel_text(kernel).split("\n")]
       printed.add(run.kernel)
     rows.append((f"run {kernel.arg.what}({', '.join('%' + n for n in run.names)})", ""))
-  head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}" for m in arguments]
+  head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}{on(m.device)}" for m in arguments]
   return block(header("schedule", plan.name, head), rows)
 
 

@@ -30,7 +30,7 @@ from mini.ir.kernel import (
   stores,
 )
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
-from mini.ir.text import IDENTIFIER, Memory, Names, Run, expr, value_names
+from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -410,9 +410,21 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
     raise VerifyError(program, f"run {kernel.arg.what}: it takes {len(params)} different memories")
   for p, n in zip(params, run.names):
     if p.dtype is not memory[n].dtype or p.arg[1] != memory[n].shape:
-      want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:]))
+      want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:4]))
       raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}")
+  devices = dict.fromkeys(d for n in run.names if (d := memory[n].device))
+  if len(devices) > 1:
+    raise VerifyError(program, f"run {kernel.arg.what}: its memory is on {' and on '.join(devices)}")
   return list(zip(run.names, params.values()))
+
+
+def _check_copy(program: UOp, run: Copy, memory: dict[str, Memory]) -> list[tuple[str, str]]:
+  source, target = memory[run.source], memory[run.target]
+  if source.dtype is not target.dtype or prod(source.shape) != prod(target.shape) or source is target:
+    raise VerifyError(
+      program, f"copy %{run.source} -> %{run.target}: they do not hold equally many of one type"
+    )
+  return [(run.source, "in"), (run.target, "out")]
 
 
 def verify_schedule(program: UOp) -> None:
@@ -425,7 +437,8 @@ def verify_schedule(program: UOp) -> None:
   used: dict[str, list[int]] = {}
   written: set[str] = {m.name for m in plan.memory if m.where in ("in", "inout")}
   for n, run in enumerate(plan.runs):
-    for name, direction in _check_run(program, run, memory):
+    check = _check_copy if isinstance(run, Copy) else _check_run
+    for name, direction in check(program, run, memory):  # type: ignore[operator]
       used.setdefault(name, []).append(n)
       if direction != "out" and name not in written:
         raise VerifyError(program, f"%{name} is read before it is written")
@@ -444,7 +457,7 @@ def verify_schedule(program: UOp) -> None:
       continue
     live = [part for part in live if used[part[2].name][-1] >= used[m.name][0]]
     for start, end, other in live:
-      if start < hi and lo < end:
+      if start < hi and lo < end and m.device == other.device:
         raise VerifyError(program, f"%{m.name} and %{other.name} share memory while both are in use")
     live.append((lo, hi, m))
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from mini.ir.uop import UOp
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
 
-NONE: Mapping[str, int] = MappingProxyType({})
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def schedule(outputs: dict[str, UOp], late: Mapping[str, int] = NONE) -> tuple[list[UOp], dict[str, str]]:
