@@ -108,7 +108,7 @@ TABLE = {s.name: s for s in (
   Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
   Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
   Setting("EMULATE", "0",   switch,                   "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
-  Setting("FAST",    "0",   switch,                   "1: also the rewrite rules that may change a rounding"),
+  Setting("FAST",    "0",   switch,                   "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that round to TF32"),
 )}
 # fmt: on
 PREFIX = "MINI_"

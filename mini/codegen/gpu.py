@@ -12,6 +12,7 @@ from math import prod
 
 from mini.codegen.heuristic import (
   Machine,
+  Product,
   Writer,
   coefficient,
   collapse_outputs,
@@ -21,13 +22,17 @@ from mini.codegen.heuristic import (
   flat_index_of,
 )
 from mini.codegen.linearize import is_loop
+from mini.codegen.matrix import INSTRUCTIONS, tile_size
 from mini.ir.kernel import access, all_ranges, contractions
 from mini.ir.uop import UOp, closed, rname, rsize, toposort
 from mini.schedule.index import flatten
+from mini.types import dtypes
 
 PANEL = 16  # steps of a contraction's sum whose operands are in shared memory at once
 ROW = 128  # a sum of at least so many terms has a group of threads of its own
 VECTOR = 4  # neighbouring elements that a thread takes at once
+# A group's block of outputs, and the part of it that a warp computes.
+WARP_BLOCKS = ((128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16))
 # A group's block of outputs, and a thread's tile of it; the first is taken that leaves enough groups.
 BLOCKS = ((128, 128, 8, 8), (64, 64, 4, 4), (32, 32, 2, 4))
 
@@ -94,6 +99,8 @@ def contraction(w: Writer, machine: Machine) -> bool:
     return False
   m, n = rsize(found.rows), rsize(found.columns)
   batch = prod(rsize(r) for r in loops(w.kernel)) // (m * n)
+  if by_matrices(w, found, batch, machine):
+    return True
   bm, bn, tm, tn = next(
     (b for b in BLOCKS if m >= b[0] and n >= b[1] and batch * (m // b[0]) * (n // b[1]) >= machine.units),
     (*(min(32, floor_power(x)) for x in (m, n)), 2, 4),
@@ -114,40 +121,102 @@ def contraction(w: Writer, machine: Machine) -> bool:
   w.attempt(f"vec {j}i" if tn % VECTOR == 0 else f"unroll {j}i")
   launch(w, outer)
   threads = bm * bn // (tm * tn)
-  share(w, inner, [f"{i}t", f"{i}i"], threads, machine)
-  share(w, inner, [f"{j}t", f"{j}i"], threads, machine)
+  share(w, [inner], [f"{i}t", f"{i}i"], threads, machine)
+  share(w, [inner], [f"{j}t", f"{j}i"], threads, machine)
   return True
 
 
-def panel(w: Writer) -> str:
+def panel(w: Writer, steps: int = PANEL) -> str:
   """The range of the sum that runs within a panel."""
   summed = contractions(w.kernel)[0]
   k = max(loops(summed), key=rsize)
   name, size = rname(k), rsize(k)
-  if size > PANEL and w.attempt(f"split {name} {PANEL} -> {name}o, {name}i peel"):
+  if size > steps and w.attempt(f"split {name} {steps} -> {name}o, {name}i peel"):
     others = [rname(r) for r in loops(summed) if r is not k]
     w.attempt(" ".join(["order", *others, f"{name}o", f"{name}i"]))
     return f"{name}i"
   return name
 
 
-def share(w: Writer, inner: str, tile: list[str], threads: int, machine: Machine) -> None:
-  """An operand's panel in shared memory. Threads fill it in the order in which it lies in the memory that it comes from."""
-  value = next(
-    (f for f in factors(contractions(w.kernel)[0]) if any(rname(r) == tile[0] for r in f.free)), None
+def by_matrices(w: Writer, found: Product, batch: int, machine: Machine) -> bool:
+  """Blocks whose tiles a warp multiplies by matrix instructions; False where the machine has none for the operands."""
+  operands = [beneath(f) for f in factors(contractions(w.kernel)[0])]
+  name = next((n for n in sorted(machine.matrices) if usable(n, operands, w, machine)), "")
+  if not name:
+    return False
+  row = INSTRUCTIONS[name]
+  rows, columns, steps = (tile_size(axis) for axis in (row.rows, row.columns, row.a_inner))
+  m, n = rsize(found.rows), rsize(found.columns)
+  longest = max(rsize(r) for r in loops(contractions(w.kernel)[0]))
+  bm, bn, wm, wn = next(
+    (
+      b for b in WARP_BLOCKS if m >= b[0] and n >= b[1] and batch * (m // b[0]) * (n // b[1]) >= machine.units
+    ),
+    WARP_BLOCKS[-1],
   )
+  if m < bm or n < bn or longest < 2 * steps:
+    return False
+  saved, count = (w.kernel, dict(w.named)), len(w.lines)
+  i, j = rname(found.rows), rname(found.columns)
+  inner = panel(w, 2 * steps)
+  outer = [rname(r) for r in loops(w.kernel) if r is not found.rows and r is not found.columns]
+  lines = [
+    line
+    for x, block, tall, tile in ((i, bm, wm, rows), (j, bn, wn, columns))
+    for line in (
+      f"split {x} {block} -> {x}o, {x}b overlap",
+      f"split {x}b {tall} -> {x}w, {x}r",
+      f"split {x}r {tile} -> {x}t, {x}",
+    )
+  ]
+  k = f"{inner}k"
+  lines.append(f"split {inner} {steps} -> {inner}t, {k}")
+  inside = [f"{i}w", f"{j}w", f"{i}t", f"{j}t", i, j]
+  lines += [" ".join(["order", *outer, f"{i}o", f"{j}o", *inside]), f"local {i}w {j}w", f"unroll {i}t {j}t"]
+  if all(map(w.attempt, lines)):
+    launch(w, [*outer, f"{i}o", f"{j}o"])
+    threads = 32 * (bm // wm) * (bn // wn)
+    share(w, [f"{inner}t", k], [f"{i}w", f"{i}t", i], threads, machine)
+    share(w, [f"{inner}t", k], [f"{j}w", f"{j}t", j], threads, machine)
+    if w.attempt(f"matrix {name} {i} {j} {k}"):
+      return True
+  (w.kernel, w.named), w.lines = saved, w.lines[:count]
+  return False
+
+
+def usable(name: str, operands: list[UOp], w: Writer, machine: Machine) -> bool:
+  """Does this instruction take the operands, and sum up as exactly as the kernel asks? TF32 rounds what it multiplies."""
+  exact = "tf32" not in name or machine.fast
+  return (
+    exact
+    and contractions(w.kernel)[0].dtype is dtypes.float32
+    and all(u.dtype is INSTRUCTIONS[name].operand for u in operands)
+  )
+
+
+def beneath(factor: UOp) -> UOp:
+  """What becomes a factor by a conversion that loses nothing."""
+  while factor.op == "cast" and factor.src[0].dtype.itemsize < factor.dtype.itemsize:
+    factor = factor.src[0]
+  return factor
+
+
+def share(w: Writer, inner: list[str], tile: list[str], threads: int, machine: Machine) -> None:
+  """An operand's panel in shared memory. Threads fill it in the order in which it lies in the memory that it comes from."""
+  found = (beneath(f) for f in factors(contractions(w.kernel)[0]))
+  value = next((f for f in found if any(rname(r) == tile[-1] for r in f.free)), None)
   name = next((name[1:] for name, u in w.named.items() if u is value), "")
   sizes = {rname(r): rsize(r) for r in (value.free if value is not None else ())}
-  if value is None or not name or inner not in sizes:
+  if value is None or not name or any(r not in sizes for r in inner):
     return
-  elements = sizes[inner] * prod(sizes[r] for r in tile)
+  elements = prod(sizes[r] for r in (*inner, *tile))
   if elements.bit_count() != 1 or elements * value.dtype.itemsize > machine.shared_bytes // 2:
     return
   along = strides(value)
-  if not w.attempt(f"stage {name} over ({inner}, {', '.join(tile)}) shared"):
+  if not w.attempt(f"stage {name} over ({', '.join((*inner, *tile))}) shared"):
     return
-  mine, inside = [f"{r}.{name}" for r in tile], f"{inner}.{name}"
-  flat = merge(w, [*mine, inside] if along.get(inner) == 1 else [inside, *mine], f"f.{name}")
+  mine, inside = [f"{r}.{name}" for r in tile], [f"{r}.{name}" for r in inner]
+  flat = merge(w, [*mine, *inside] if along.get(inner[-1]) == 1 else [*inside, *mine], f"f.{name}")
   if flat and elements > threads and w.attempt(f"split {flat} {threads} -> f.{name}o, f.{name}t"):
     w.attempt(f"unroll f.{name}o")
     flat = f"f.{name}t"

@@ -32,6 +32,8 @@ class Machine(NamedTuple):
   group: int = 1  # most threads of a group
   shared_bytes: int = 0  # of a group
   units: int = 1  # groups that run at once, at least
+  matrices: frozenset[str] = frozenset()  # its matrix instructions
+  fast: bool = False  # may a product be rounded as they do it?
 
   @property
   def panel_bytes(self) -> int:

@@ -85,8 +85,7 @@ class Opened:
     kind, _, index = name.partition(":")
     self.name, self.kind = name, KINDS[kind]
     self.lock = threading.RLock()
-    self.compiled: dict[UOp, Any] = {}
-    self.plain: dict[UOp, Any] = {}  # with NOOPT=1
+    self.compiled: dict[tuple, dict[UOp, Any]] = {}  # by the settings that recipes depend on
     self.functions: dict[str, Any] = {}
     self.unchecked: dict[Any, None] = {}  # programs that were launched, and whose guards may have fired
     self.shim = self.kind.open(int(index or 0))

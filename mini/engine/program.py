@@ -109,7 +109,7 @@ def cost(k: UOp) -> tuple[int, int]:
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that this device has not seen, compiled together."""
   machine = machine_of(opened.shim.info)
-  known = opened.plain if config.NOOPT else opened.compiled
+  known = opened.compiled.setdefault((config.NOOPT, config.FAST), {})
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:
@@ -133,7 +133,7 @@ def machine_of(info: Info) -> Machine:
   """What recipes depend on."""
   return Machine(
     info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes, kind=info.kind,
-    group=info.group, shared_bytes=info.shared_bytes, units=info.units,
+    group=info.group, shared_bytes=info.shared_bytes, units=info.units, matrices=info.matrices, fast=config.FAST,
   )  # fmt: skip
 
 

@@ -83,7 +83,14 @@ def run(todo: list[UOp]) -> None:
   live = [n for n, u in enumerate(todo) if numel(u)]
   outputs: list[Any] = [None if numel(u) else Buffer(device_of(u), u.dtype, 0) for u in todo]
   if live:
-    key = (*graph.devices, *graph.homes.values(), config.NOOPT, rules_here(), *(graph.roots[n] for n in live))
+    key = (
+      *graph.devices,
+      *graph.homes.values(),
+      config.NOOPT,
+      config.FAST,
+      rules_here(),
+      *(graph.roots[n] for n in live),
+    )
     program = _programs.pop(key, None)
     if program is None:
       program = graph.program([graph.roots[n] for n in live])
