@@ -6,7 +6,6 @@ To the graph it is one leaf; which memory it is made of matters where programs a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
@@ -38,18 +37,6 @@ class Sharded(Buffer):
     self.device = tuple(b.device for b in parts)  # type: ignore[assignment]
     self.dtype = parts[0].dtype
     self.size = sum(b.size for b in parts) if outer else parts[0].size
-
-  @staticmethod
-  def whole(array: np.ndarray, dtype: DType, devices: Sequence[str]) -> Sharded:
-    """The array's elements on every device."""
-    return Sharded([Buffer.of(array, dtype, d) for d in devices], 0)
-
-  @staticmethod
-  def cut(array: np.ndarray, axis: int, dtype: DType, devices: Sequence[str]) -> Sharded:
-    """A part of the array along axis on each device."""
-    ends = list(accumulate(portions(array.shape[axis], len(devices))))[:-1]
-    parts = [Buffer.of(a, dtype, d) for a, d in zip(np.split(array, ends, axis), devices)]
-    return Sharded(parts, prod(array.shape[:axis]))
 
   @property
   def layout(self) -> Layout:
@@ -90,6 +77,13 @@ def cut_axis(s: tuple[int, ...], outer: int, sizes: Sequence[int]) -> int:
 def layout(b: Buffer) -> Layout | str:
   """Where memory is, and how it is cut."""
   return b.layout if isinstance(b, Sharded) else b.device
+
+
+def memory(array: np.ndarray, dtype: DType, device: str | tuple[str, ...]) -> Buffer:
+  """The array's elements on a device, or whole on each of several."""
+  if isinstance(device, str):
+    return Buffer.of(array, dtype, device)
+  return Sharded([Buffer.of(array, dtype, d) for d in device], 0)
 
 
 def buffers(b: Buffer) -> tuple[Buffer, ...]:

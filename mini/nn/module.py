@@ -77,7 +77,7 @@ class Module:
   def _home(self) -> str:
     """The device of the tensors that are attributes of this module; "" where there are none, or not all are on one."""
     found = {place(t._uop) for t in vars(self).values() if isinstance(t, Tensor)} - {""}
-    return found.pop() if len(found) == 1 else ""
+    return home if len(found) == 1 and isinstance(home := found.pop(), str) else ""
 
   def register_buffer(self, name: str, tensor: Tensor | None) -> None:
     """A tensor that is state, but not trained."""

@@ -124,8 +124,8 @@ class Bucket:
 
 
 def near(x: Tensor, other: Tensor) -> Tensor:
-  """A number on the device of another tensor. What is on several devices takes numbers from any."""
-  return x.to(other.device) if isinstance(other.device, str) and x.device != other.device else x
+  """A number on the device of another tensor."""
+  return x.to(other.device) if x.device != other.device else x
 
 
 def _same(a: Any, b: Any) -> bool:

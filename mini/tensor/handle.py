@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
-from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.place import Mixed, device_of, place, shown
 from mini.engine.realize import realize
+from mini.engine.shards import memory
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
@@ -254,9 +254,12 @@ def default_device() -> str:
 
 def device_named(name: Any) -> Any:
   """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of several
-  names: each of them."""
+  names: each of them, and of one in a list itself."""
   if isinstance(name, (tuple, list)):
-    return tuple(map(device_named, name))
+    names = tuple(map(device_named, name))
+    if not names or len(set(names)) < len(names):
+      raise DeviceError(f"several devices are different ones, not {', '.join(names) or 'none'}")
+    return names if len(names) > 1 else names[0]
   if not isinstance(name, str):
     raise DTypeError(f'a device is named, as in "CPU" or "CUDA:1", not {name!r}')
   return Device[name].name
@@ -288,7 +291,7 @@ class Handle:
       node = data
     else:
       array, kind = _array(data, kind)
-      node = graph.buffer(Buffer.of(array, kind, device or default_device()), array.shape, kind)
+      node = graph.buffer(memory(array, kind, device or default_device()), array.shape, kind)
     if device is not None:
       node = on_device(node, device)
     self._settle(node, user_line())

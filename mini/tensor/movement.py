@@ -567,6 +567,47 @@ class Movement(Activations):
     u = u if kind is None else graph.cast(u, kind)
     return self._new(u if device is None else on_device(u, device))
 
+  def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
+    """On several devices: a part along axis on each, or, without axis, all of it on each.
+
+    What is computed of it is computed there, and is on these devices again; shapes and values are those of the whole.
+    Sizes need not divide: the first parts are larger by 1. Training on several devices is a batch in parts and parameters
+    that are whole on each: each device computes its share of the gradients, which are added up once for all parameters of
+    an optimizer (n * (n - 1) copies between n devices), and steps for itself. A sum over `axis` copies its result; what
+    needs several parts at once (`flip`, `cumsum` or `cat` along axis, a shape in which the parts do not lie one behind
+    another) copies all of them to every device first.
+
+    ShapeError if there are more devices than elements along axis.
+
+    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).shard(("CPU", "CPU:1"), 0)
+    >>> x.shape, x.device, x.sum(0)
+    ((3, 2), ('CPU', 'CPU:1'), Tensor([ 9., 12.]))
+    """
+    names = device_named(tuple(devices))
+    if axis is None or isinstance(names, str):
+      return self.to(names)
+    a = self._axis(axis, "shard")
+    if not self.shape or self.shape[a] < len(names):
+      fail(
+        ShapeError,
+        f"x.shard(devices, {axis}): that axis has no element for each of {len(names)} devices",
+        x=self,
+      )
+    return self._new(graph.shard(self.uop, a, names))
+
+  def shard_(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
+    """`shard` of this tensor itself. A leaf that requires a gradient stays one, and its gradient comes there, too.
+
+    >>> w = Tensor([1.0, 2.0], requires_grad=True).shard_(("CPU", "CPU:1"))
+    >>> (w * w).sum().backward()
+    >>> w.grad.device
+    ('CPU', 'CPU:1')
+    """
+    if not self._is_own_tag():
+      return self.replace(self.shard(devices, axis))
+    self._tag(self.detach().shard(devices, axis).uop)
+    return self  # type: ignore[return-value]
+
   def cpu(self) -> Tensor:
     """On the CPU."""
     return self.to("CPU")
@@ -585,7 +626,7 @@ def wanted_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, DTyp
   for x in (*args, *kwargs.values()):
     if isinstance(x, Handle):
       device, kind = x.device, x.dtype
-    elif isinstance(x, str) and not hasattr(dtypes, x):
+    elif isinstance(x, (tuple, list)) or (isinstance(x, str) and not hasattr(dtypes, x)):
       device = device_named(x)
     elif x is not None and not isinstance(x, bool):
       kind = as_dtype(x)
