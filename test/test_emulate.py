@@ -96,6 +96,7 @@ COMMON = {
   "fails": ("float *c, LONG *err", "c[g * 64 + t] = t; if (t % 7 == 3) *err = t;"),
   "diverges": ("float *c", "if (t < 16) { BARRIER }\n  c[t] = 1;"),
   "parts": ("float *c", "if (t < 16) { BARRIER\n } else { BARRIER\n }\n  c[t] = 1;"),
+  "overlap": ("float *c", "if (t < 32) c[g * 8 + t] = g * 8 + t;"),
   "meets": ("float *c", "c[t / 2] = t;"),
   "mixes": ("float *c", "c[t] = c[63 - t] + 1;"),
   "groups": ("float *c", "c[t] = g;"),
@@ -246,6 +247,7 @@ def test_what_is_right_passes_the_check(checked, ab):
   assert (
     checked("add", zeros(128), np.arange(128, dtype=np.float32), zeros(128), groups=2) == np.arange(128)
   ).all()
+  assert (checked("overlap", zeros(40), groups=2) == np.arange(40)).all()  # tiles may: both write the same
   checked("fails", zeros(128), groups=2)  # all of them may set the error word
   assert checked.sequence.error() % 7 == 3
 

@@ -1,7 +1,8 @@
 // With -DEMULATE_CHECK: what the threads of a launch touch, and a report of the first access that is wrong.
 //
 //   outside   of all memory that the launch was given, of shared memory, and of the thread's own stack
-//   a race    two threads touch one element and one of them writes, with no barrier between. Groups have none
+//   a race    two threads touch one element and one of them writes, with no barrier between. Groups have none. Two that
+//             write one value are no race: tiles that overlap do so
 //   a bad index of an array whose size the source says, and an address that is no multiple of its type's alignment
 //
 // The compiler's instrumentation (-fsanitize=thread,bounds,alignment) calls a hook before each access. The hooks are here:
@@ -39,6 +40,12 @@ static struct {
   char *pointers[MOST_REGIONS];  // of each parameter; nullptr: it is none
   char *error;
   struct {
+    const char *p;
+    unsigned nbytes, thread;
+    Access other;
+    char held[64];
+  } again;  // a write over another thread's, whose values are to be compared
+  struct {
     char *start;
     long nbytes;
   } extents[MOST_REGIONS];
@@ -75,6 +82,7 @@ CORE void watch_begin() {
   unsigned n = now.kernel->nparameters;
   forget();
   watched.last = nullptr;
+  watched.again.nbytes = 0;
   watched.error = nullptr;
   for (unsigned i = 0; i < n; i++) {
     watched.pointers[i] = parameters[i].element ? *(char **)now.args[i] : nullptr;
@@ -95,7 +103,11 @@ CORE void watch_begin() {
   }
 }
 
+CORE void compare();
+CORE void watch_end() { compare(); }
+
 CORE void watch_shared(const char *name, void *array, long nbytes, unsigned element) {
+  compare();
   for (unsigned n = 0; n < watched.nregions; n++)
     if (watched.regions[n].start == array) return;
   add_region((char *)array, nbytes, element, name);
@@ -146,10 +158,10 @@ CORE void report_outside(const char *p, long nbytes, bool write) {
        group_number(), write ? "writes" : "reads", nbytes, n.text, n.memory);
 }
 
-CORE void report_race(const char *p, bool write, Access other, bool wrote) {
-  fail("a race: thread %u of group %u %s %s, and thread %u of group %u %s it, with no barrier between", now.current,
-       group_number(), write ? "writes" : "reads", named(p).text, other.thread % now.size,
-       other.thread / now.size, wrote ? "writes" : "reads");
+CORE void report_race(const char *p, unsigned me, bool write, Access other, bool wrote) {
+  fail("a race: thread %u of group %u %s %s, and thread %u of group %u %s it, with no barrier between", me % now.size,
+       me / now.size, write ? "writes" : "reads", named(p).text, other.thread % now.size, other.thread / now.size,
+       wrote ? "writes" : "reads");
 }
 
 // ---------------------------------------------------------------- accesses
@@ -160,16 +172,35 @@ CORE bool meets(Access other, bool shared) {
   return other.moment && other.moment < now.group_began && !shared;  // shared memory is another in each group
 }
 
-CORE void record(const Region *r, long element, bool write) {
+// A write over another thread's: what the memory held is compared with what it holds when the next hook is called.
+CORE void remember(const char *p, unsigned nbytes, Access other) {
+  if (watched.again.nbytes) return;
+  watched.again = {p, nbytes < sizeof watched.again.held ? nbytes : sizeof watched.again.held, my_number(), other};
+  __builtin_memcpy(watched.again.held, p, watched.again.nbytes);
+}
+
+CORE void compare() {
+  const char *p = watched.again.p;
+  unsigned nbytes = watched.again.nbytes;
+  watched.again.nbytes = 0;
+  for (unsigned n = 0; n < nbytes; n++)
+    if (p[n] != watched.again.held[n]) return report_race(p + n, watched.again.thread, true, watched.again.other, true);
+}
+
+// p, nbytes: all that the access touches, of which this is one element.
+CORE void record(const Region *r, long element, bool write, const char *p, long nbytes) {
   Cell *c = &r->cells[element];
-  const char *p = r->start + element * r->element;
+  const char *here = r->start + element * r->element;
   bool shared = r->name;
   Access mine = {now.moment, my_number()};
-  if (meets(c->write, shared)) return report_race(p, write, c->write, true);
+  if (meets(c->write, shared)) {
+    if (!write) return report_race(here, mine.thread, write, c->write, true);
+    remember(p, nbytes, c->write);
+  }
   if (write) {
     const Access readers[] = {c->read[0], c->read[1], c->before};
     for (Access a : readers)
-      if (meets(a, shared)) return report_race(p, write, a, false);
+      if (meets(a, shared)) return report_race(here, mine.thread, write, a, false);
     c->write = mine;
   } else if (c->read[0].moment != now.moment) {
     if (c->read[0].moment && c->read[0].moment < now.group_began) c->before = c->read[0];
@@ -187,6 +218,7 @@ CORE bool is_own(const char *p) {  // the thread's stack, its place, the error w
 
 CORE void touch(const void *address, long nbytes, bool write) {
   const char *p = (const char *)address;
+  compare();
   if (is_own(p) || !nbytes) return;
   const Region *r = find(p);
   if (!r || p + nbytes > r->start + r->nbytes) {
@@ -194,7 +226,8 @@ CORE void touch(const void *address, long nbytes, bool write) {
     return;
   }
   if (!r->cells) return;
-  for (long e = (p - r->start) / r->element; e <= (p + nbytes - 1 - r->start) / r->element; e++) record(r, e, write);
+  long at = p - r->start;
+  for (long e = at / r->element; e <= (at + nbytes - 1) / r->element; e++) record(r, e, write, p, nbytes);
 }
 
 // ---------------------------------------------------------------- hooks

@@ -225,6 +225,7 @@ namespace emulate {
 #else
 CORE void watch_begin() {}
 CORE void watch_shared(const char *, void *, long, unsigned) {}
+CORE void watch_end() {}
 #endif
 
 // ---------------------------------------------------------------- shared memory
@@ -240,8 +241,8 @@ CORE void share(Shared *s, const char *name, void *array, long nbytes, unsigned 
   now.shared_bytes += nbytes;
   if (now.shared_bytes > EMULATE_SHARED_BYTES)
     fail("takes %u bytes of shared memory; there are %u", now.shared_bytes, EMULATE_SHARED_BYTES);
-  __builtin_memset(array, 0xff, nbytes);
   watch_shared(name, array, nbytes, element);
+  __builtin_memset(array, 0xff, nbytes);
 }
 
 // ---------------------------------------------------------------- launches
@@ -304,6 +305,7 @@ CORE void launch(const Kernel *kernel, const unsigned *grid, const unsigned *blo
     place.group = {unsigned(g % grid[0]), unsigned(g / grid[0] % grid[1]), unsigned(g / grid[0] / grid[1])};
     well = run_group();
   }
+  if (well) watch_end();
   now.clean = well;
 }
 
