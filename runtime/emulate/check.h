@@ -52,7 +52,6 @@ static struct {
   unsigned nextents;
 } watched;
 
-CORE unsigned group_number();
 CORE unsigned my_number() { return group_number() * now.size + now.current; }
 
 // ---------------------------------------------------------------- regions
@@ -75,42 +74,6 @@ CORE Region *find(const char *p) {
 CORE void forget() {
   for (unsigned n = 0; n < watched.nregions; n++) __builtin_free(watched.regions[n].cells);
   watched.nregions = 0;
-}
-
-CORE void watch_begin() {
-  const Parameter *parameters = now.kernel->parameters;
-  unsigned n = now.kernel->nparameters;
-  forget();
-  watched.last = nullptr;
-  watched.again.nbytes = 0;
-  watched.error = nullptr;
-  for (unsigned i = 0; i < n; i++) {
-    watched.pointers[i] = parameters[i].element ? *(char **)now.args[i] : nullptr;
-    if (__builtin_strcmp(parameters[i].name, "err") == 0) {
-      watched.error = watched.pointers[i];
-      watched.pointers[i] = nullptr;
-    } else if (watched.pointers[i] && i + 1 < n && !parameters[i + 1].element) {  // OpenCL's offset
-      watched.pointers[i] += *(long *)now.args[i + 1];
-    }
-  }
-  for (unsigned e = 0; e < watched.nextents; e++) {
-    Region r = {watched.extents[e].start, watched.extents[e].nbytes};
-    unsigned element = 16;
-    for (unsigned i = 0; i < n; i++)
-      if (watched.pointers[i] && holds(&r, watched.pointers[i]) && parameters[i].element < element)
-        element = parameters[i].element;
-    add_region(r.start, r.nbytes, element, nullptr);
-  }
-}
-
-CORE void compare();
-CORE void watch_end() { compare(); }
-
-CORE void watch_shared(const char *name, void *array, long nbytes, unsigned element) {
-  compare();
-  for (unsigned n = 0; n < watched.nregions; n++)
-    if (watched.regions[n].start == array) return;
-  add_region((char *)array, nbytes, element, name);
 }
 
 // ---------------------------------------------------------------- reports
@@ -229,6 +192,43 @@ CORE void touch(const void *address, long nbytes, bool write) {
   long at = p - r->start;
   for (long e = at / r->element; e <= (at + nbytes - 1) / r->element; e++) record(r, e, write, p, nbytes);
 }
+
+// ---------------------------------------------------------------- what core.h says
+
+CORE void watch_begin() {
+  const Parameter *parameters = now.kernel->parameters;
+  unsigned n = now.kernel->nparameters;
+  forget();
+  watched.last = nullptr;
+  watched.again.nbytes = 0;
+  watched.error = nullptr;
+  for (unsigned i = 0; i < n; i++) {
+    watched.pointers[i] = parameters[i].element ? *(char **)now.args[i] : nullptr;
+    if (__builtin_strcmp(parameters[i].name, "err") == 0) {
+      watched.error = watched.pointers[i];
+      watched.pointers[i] = nullptr;
+    } else if (watched.pointers[i] && i + 1 < n && !parameters[i + 1].element) {  // OpenCL's offset
+      watched.pointers[i] += *(long *)now.args[i + 1];
+    }
+  }
+  for (unsigned e = 0; e < watched.nextents; e++) {
+    Region r = {watched.extents[e].start, watched.extents[e].nbytes};
+    unsigned element = 16;
+    for (unsigned i = 0; i < n; i++)
+      if (watched.pointers[i] && holds(&r, watched.pointers[i]) && parameters[i].element < element)
+        element = parameters[i].element;
+    add_region(r.start, r.nbytes, element, nullptr);
+  }
+}
+
+CORE void watch_shared(const char *name, void *array, long nbytes, unsigned element) {
+  compare();
+  for (unsigned n = 0; n < watched.nregions; n++)
+    if (watched.regions[n].start == array) return;
+  add_region((char *)array, nbytes, element, name);
+}
+
+CORE void watch_end() { compare(); }
 
 // ---------------------------------------------------------------- hooks
 

@@ -9,6 +9,9 @@
 #pragma once
 
 #if !defined(__x86_64__) || defined(EMULATE_UCONTEXT)
+#ifdef __APPLE__
+#define _XOPEN_SOURCE 700  // hides them otherwise
+#endif
 #include <ucontext.h>
 #endif
 
@@ -117,6 +120,11 @@ static struct {
 CORE unsigned below(unsigned n) {
   now.random = now.random * 1664525 + 1013904223;
   return (unsigned long long)now.random * n >> 32;
+}
+
+CORE unsigned group_number() {
+  Dim g = place.group;
+  return g.x + place.groups.x * (g.y + place.groups.y * g.z);
 }
 
 CORE unsigned lane() { return now.current % WARP; }
@@ -246,11 +254,6 @@ CORE void share(Shared *s, const char *name, void *array, long nbytes, unsigned 
 }
 
 // ---------------------------------------------------------------- launches
-
-CORE unsigned group_number() {
-  Dim g = place.group;
-  return g.x + place.groups.x * (g.y + place.groups.y * g.z);
-}
 
 // Runs all threads of a group; false: it failed.
 CORE bool run_group() {
