@@ -138,7 +138,8 @@ CORE bool meets(Access other, bool shared) {
 // A write over another thread's: what the memory held is compared with what it holds when the next hook is called.
 CORE void remember(const char *p, unsigned nbytes, Access other) {
   if (watched.again.nbytes) return;
-  watched.again = {p, nbytes < sizeof watched.again.held ? nbytes : sizeof watched.again.held, my_number(), other};
+  if (nbytes > sizeof watched.again.held) nbytes = sizeof watched.again.held;
+  watched.again = {p, nbytes, my_number(), other};
   __builtin_memcpy(watched.again.held, p, watched.again.nbytes);
 }
 
