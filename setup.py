@@ -8,7 +8,7 @@ from setuptools import find_packages, setup
 here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "mini/__init__.py").read_text(encoding="utf-8"))
 assert version, "mini/__init__.py has no __version__"
-LINUX_X86 = (
+LINUX_X86 = "sys_platform == 'linux' and platform_machine == 'x86_64'"
   "sys_platform == 'linux' and platform_machine == 'x86_64'"  # where there is a wheel of a driver for CPUs
 )
 
@@ -26,10 +26,8 @@ setup(
   install_requires=["numpy>=1.24"],
   extras_require={
     "opencl": ["pyopencl"],
-    "opencl-cpu": [
-      "pyopencl",
-      *(f"{name}; {LINUX_X86}" for name in ("intel-opencl-rt", "intel-cmplr-lib-rt")),
-    ],
+    # A driver for CPUs. 2026.2 computes some minima of int64 wrongly on processors with AVX-512.
+    "opencl-cpu": ["pyopencl", f"intel-opencl-rt<2026; {LINUX_X86}", f"intel-cmplr-lib-rt<2026; {LINUX_X86}"],
     "cuda": ["pycuda"],
     "examples": ["matplotlib", "tokenizers"],
     "test": ["pytest", "safetensors"],

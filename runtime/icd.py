@@ -20,7 +20,7 @@ from runtime.base import DeviceError
 
 ORDER = ("GPU", "ACCELERATOR", "CPU")  # of the devices; any other is last
 VENDORS = "OCL_ICD_VENDORS"  # a setting of OpenCL's loader: the drivers, or a folder that names them
-CPU_DRIVER = "pip install intel-opencl-rt intel-cmplr-lib-rt, or apt install pocl-opencl-icd"
+CPU_DRIVER = "pip install 'intel-opencl-rt<2026' 'intel-cmplr-lib-rt<2026', or apt install pocl-opencl-icd"
 
 # fmt: off
 # What is called of OpenCL 1.2, and the types of its arguments. A clCreate... returns an object, and has a pointer to an error
