@@ -248,24 +248,26 @@ class Sequence:
 
   def _bind(self, handles: Many[Memory]) -> None:
     """Puts addresses in the place of arguments, and into the graph those that changed."""
+    graph, self.graph = self.graph, None  # what is interrupted here leaves none
     bases = [h.address for h in handles[: self.nslots]]
     bases.append(self.word.address if self.word else 0)  # where slot -1 points
     values = np.array(bases, np.uint64)[self.slots] + self.offsets
     changed = np.flatnonzero(values != self.values)
     self.values[:] = values
-    if self.graph:
+    if graph:
       for n in dict.fromkeys(self.owners[changed].tolist()):
-        self.graph.update(n)
+        graph.update(n)
     elif len(self.rows) > DIRECT:
-      self.graph = Graph(self.device.driver, self.launches, dependencies(self.calls))
+      graph = Graph(self.device.driver, self.launches, dependencies(self.calls))
+    self.graph = graph
 
   def error(self) -> int:
     """Waits; the error word of the runs since it was asked for last. 0 at once where no kernel has a guard."""
     if self.word is None:
       return 0
-    word = int(self.device.download(self.word, 8).view(np.int64)[0])
-    if word:
-      with self.device.driver as driver:
+    with self.lock, self.device.driver as driver:
+      word = int(self.device.download(self.word, 8).view(np.int64)[0])
+      if word:
         driver.clear(self.word.address, 8)
     return word
 

@@ -3,8 +3,8 @@
   with driver:    makes the device's context current in this thread. What fails inside is a DeviceError with the driver's
                   words; after an error that the driver does not recover from, every later use says that the device is lost.
 
-Everything is in the order of one stream. The functions are those of CUDA 12, which CUDA 13 has too: fields, letters and
-structures are those of the header cuda.h. driver_pycuda.py is the same interface over pycuda.
+Everything is in the order of one stream. The functions are those that the drivers of CUDA 12 and 13 both have, with the names
+that the header cuda.h gives them in the library (cuMemAlloc is cuMemAlloc_v2). driver_pycuda.py is the same interface over pycuda.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Driver:
       self.version = (version.value // 1000, version.value % 1000 // 10)
       self.connect(index)
     except self.errors as e:
-      raise DeviceError(f"there is no device {self.name}: {e}") from None
+      raise DeviceError(f"{self.name} cannot be had: {e}") from None
 
   def connect(self, index: int) -> None:
     """Holds the device's primary context, and makes the stream."""
@@ -98,7 +98,7 @@ class Driver:
     self.call("cuDevicePrimaryCtxRetain", byref(context), self.device)
     self.title, self.memory_bytes, self.context = name.value.decode(), nbytes.value, context.value
     self.enter()
-    self.call("cuStreamCreate", byref(stream), 0)
+    self.call("cuStreamCreate", byref(stream), 0)  # 0: in order with what others launch on the default stream
     self.stream = stream.value
 
   def attribute(self, name: str) -> int:

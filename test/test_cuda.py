@@ -112,7 +112,7 @@ def test_info_is_what_the_driver_says(device, api):
 
 def test_devices_have_numbers(fake, api):
   assert cuda.open(1, library=fake.path, compiler=compiler, api=api).info.target.startswith("fake GPU 1")
-  with pytest.raises(DeviceError, match="^there is no device CUDA:2: .*there are 2 devices$"):
+  with pytest.raises(DeviceError, match="^CUDA:2 cannot be had: .*there are 2 devices$"):
     cuda.open(2, library=fake.path, compiler=compiler, api=api)
 
 
@@ -125,7 +125,7 @@ def test_without_a_driver_one_line_says_what_would_help():
 
 def test_a_driver_that_refuses_is_one_line(fake, api):
   fake.fail("cuInit", 100)
-  with pytest.raises(DeviceError, match="^there is no device CUDA: cuInit failed: [^\n]*$"):
+  with pytest.raises(DeviceError, match="^CUDA cannot be had: cuInit failed: [^\n]*$"):
     cuda.open(library=fake.path, compiler=compiler, api=api)
 
 
@@ -430,6 +430,17 @@ def test_a_graph_that_cannot_be_made_leaves_nothing(device, lib, fake):
   assert (read(device, block) == 4).all()
 
 
+def test_a_graph_that_cannot_be_changed_is_made_anew(device, lib, fake):
+  a, b = (filled(device, np.zeros(1000, np.int32)) for _ in range(2))
+  s = device.sequence([call(lib["count"], 0, extent=1000)] * 4)
+  s.run([a])
+  fake.fail("cuGraphExecKernelNodeSetParams_v2", 1)
+  with pytest.raises(DeviceError, match="invalid argument"):
+    s.run([b])
+  s.run([b])
+  assert (read(device, a) == 4).all() and (read(device, b) == 4).all()
+
+
 def test_a_kernel_that_needs_too_much_is_refused_by_name(device, lib, fake):
   fake.most(32)
   with pytest.raises(DeviceError, match="CUDA: kernel reversed needs groups of 64 threads, .* allow 32"):
@@ -526,18 +537,19 @@ def test_a_process_ends_whatever_its_device_does(fake, api):
 
 def test_control_c_leaves_a_valid_state(fake, api):
   code = """
-block, done = filled(device, np.zeros(1000, np.int32)), []
-s = device.sequence([call(lib["count"], 0, extent=1000)] * 3)
+blocks, done = [filled(device, np.zeros(1000, np.int32)) for _ in range(2)], []
+s = device.sequence([call(lib["count"], n, extent=1000) for n in (0, 1, 0)])
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 interrupts = 0
 while interrupts < 100:
   try:
     signal.setitimer(signal.ITIMER_REAL, 0.002 + 1e-5 * interrupts)
     while True:
-      s.run([block], done)
+      s.run(blocks, done)
+      blocks.reverse()
   except KeyboardInterrupt:
     interrupts += 1
-print(read(device, block)[0] == 3 * len(done) > 100, set(done))
+print(sum(read(device, block)[0] for block in blocks) == 3 * len(done) > 100, set(done))
 """
   done = run_python(fake, api, code)
   assert (done.stdout, done.stderr) == ("True {0}\n", "")
