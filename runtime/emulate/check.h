@@ -26,7 +26,7 @@ struct Cell {
 struct Region {
   char *start;
   long nbytes;
-  unsigned element;  // bytes of one, the smallest of all that point here
+  unsigned shift;    // an element has 1 << shift bytes: the smallest of all that point here
   const char *name;  // of shared memory; nullptr: a launch's memory
   Cell *cells;
 };
@@ -58,8 +58,9 @@ CORE unsigned my_number() { return group_number() * now.size + now.current; }
 
 CORE void add_region(char *start, long nbytes, unsigned element, const char *name) {
   if (watched.nregions == MOST_REGIONS) return;
-  Cell *cells = (Cell *)__builtin_calloc(nbytes / element + 1, sizeof(Cell));
-  watched.regions[watched.nregions++] = {start, nbytes, element, name, cells};
+  unsigned shift = __builtin_ctz(element);
+  Cell *cells = (Cell *)__builtin_calloc((nbytes >> shift) + 1, sizeof(Cell));
+  watched.regions[watched.nregions++] = {start, nbytes, shift, name, cells};
 }
 
 CORE bool holds(const Region *r, const char *p) { return p >= r->start && p < r->start + r->nbytes; }
@@ -98,7 +99,7 @@ CORE Named named(const char *p) {
     return named;
   }
   const char *name = nearest->name ? nearest->name : "memory", *start = nearest->start;
-  long element = nearest->element;
+  long element = 1 << nearest->shift;
   const char *base = nullptr;
   for (unsigned i = 0; i < now.kernel->nparameters; i++) {  // the pointer that is nearest below, or the first there is
     const char *q = watched.pointers[i];
@@ -154,7 +155,7 @@ CORE void compare() {
 // p, nbytes: all that the access touches, of which this is one element.
 CORE void record(const Region *r, long element, bool write, const char *p, long nbytes) {
   Cell *c = &r->cells[element];
-  const char *here = r->start + element * r->element;
+  const char *here = r->start + (element << r->shift);
   bool shared = r->name;
   Access mine = {now.moment, my_number()};
   if (meets(c->write, shared)) {
@@ -191,7 +192,7 @@ CORE void touch(const void *address, long nbytes, bool write) {
   }
   if (!r->cells) return;
   long at = p - r->start;
-  for (long e = at / r->element; e <= (at + nbytes - 1) / r->element; e++) record(r, e, write, p, nbytes);
+  for (long e = at >> r->shift; e <= (at + nbytes - 1) >> r->shift; e++) record(r, e, write, p, nbytes);
 }
 
 // ---------------------------------------------------------------- what core.h says
@@ -301,7 +302,7 @@ EXPORT void emulate_touched(long extent, unsigned char *flags) {
   if (extent < 0 || extent >= (long)emulate::watched.nregions) return;
   const emulate::Region r = emulate::watched.regions[extent];  // extents come first
   for (long n = 0; r.cells && n < r.nbytes; n++) {
-    const emulate::Cell *c = &r.cells[n / r.element];
+    const emulate::Cell *c = &r.cells[n >> r.shift];
     flags[n] = c->write.moment ? 2 : c->read[0].moment ? 1 : 0;
   }
 }
