@@ -357,5 +357,9 @@ def test_show_source(dev, word, capsys):
   assert command.main([path, "--show=source", f"--dev={dev}"]) == 0
   shown = capsys.readouterr().out
   assert word in shown and [text(p) for p in parse_file(shown)] == [shown.strip("\n")]
-  with pytest.raises(command.BadCommand, match=f"no device '{dev}'"):
-    command.main([path, "--test", f"--dev={dev}"])
+
+
+def test_an_unknown_device_is_refused(capsys):
+  path = str(golden.FOLDER / "softmax.mini")
+  with pytest.raises(command.BadCommand, match="no device 'CUPID'.*CUDA"):
+    command.main([path, "--show=source", "--dev=CUPID"])
