@@ -9,6 +9,8 @@
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
     --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
+  python -m mini test-device NAME     every operation of a device, on every type, against the interpreter; without a NAME,
+                                      what else it takes
   python -m mini new-device NAME      writes NAME_device.py, which works, and its test: a device of one's own to begin with
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
@@ -309,6 +311,8 @@ def main(argv: list[str]) -> int:
   from mini.engine.device import Device, canonical
   from runtime.base import DeviceError
 
+  if argv[:1] == ["test-device"]:
+    return test_device(argv[1:])
   args = arguments(argv)
   tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
             "cache": lambda: cache("clear" in args.rest), "config": _config,
@@ -324,6 +328,15 @@ def main(argv: list[str]) -> int:
   except DeviceError as e:
     raise BadCommand(str(e)) from None
   return program_command(args)
+
+
+def test_device(argv: list[str]) -> int:
+  from mini.opsuite import command
+
+  try:
+    return command.main(argv)
+  except command.BadSuite as e:
+    raise BadCommand(str(e)) from None
 
 
 def new_device(names: list[str]) -> str:
