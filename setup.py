@@ -9,8 +9,6 @@ here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "mini/__init__.py").read_text(encoding="utf-8"))
 assert version, "mini/__init__.py has no __version__"
 LINUX_X86 = "sys_platform == 'linux' and platform_machine == 'x86_64'"
-  "sys_platform == 'linux' and platform_machine == 'x86_64'"  # where there is a wheel of a driver for CPUs
-)
 
 setup(
   name="mini",
