@@ -27,10 +27,13 @@ and, once,
   void emulate_touched(long extent, unsigned char *flags)
       With check=True, after a launch: of each byte of extent number `extent` 2 if it was written, 1 if it was only read,
       and 0 (as far as its smallest elements tell).
+  unsigned long emulate_stacks(char *memory)
+      Where the threads' stacks are to be: as many bytes as it returns, most of which are never touched. Libraries may share
+      them. A library that is given none takes some from malloc.
   void emulate_seed(unsigned seed)
       Of the order in which groups and threads run. It is drawn by chance; equal seeds give equal orders.
 
-A library runs one launch at a time: its caller sees to that.
+A library runs one launch at a time, and so do libraries that share stacks: their caller sees to that.
 """
 
 from runtime.emulate.device import Emulation, open

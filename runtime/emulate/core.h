@@ -23,6 +23,7 @@
 namespace emulate {
 
 enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 256 << 10, SLOT_BYTES = 2048 };
+enum : unsigned long { STACKS_BYTES = (unsigned long)MOST_THREADS * STACK_BYTES + 64 };
 
 // ---------------------------------------------------------------- switching stacks
 
@@ -111,8 +112,8 @@ static struct {
   unsigned random;
   Fiber main, *running;
   Fiber fibers[MOST_THREADS], *idle[MOST_THREADS];
-  unsigned nfibers, nidle;
-  bool clean;  // the last launch came to its end, and left all fibers idle
+  unsigned nfibers, nidle;  // of this launch: what is left of them is thrown away
+  char *stacks;             // of the fibers, one after another
   char failure[1024];
   alignas(64) char slots[MOST_THREADS / WARP][2][SLOT_BYTES];  // what the lanes of a warp show one another
 } now;
@@ -151,8 +152,9 @@ CORE void life();
 
 CORE Fiber *idle_fiber() {
   if (now.nidle) return now.idle[--now.nidle];
-  Fiber *f = &now.fibers[now.nfibers++];
-  if (!f->stack) f->stack = (char *)(((__UINTPTR_TYPE__)__builtin_malloc(STACK_BYTES + 64) + 63) & ~63ul);
+  if (!now.stacks) now.stacks = (char *)__builtin_malloc(STACKS_BYTES);  // what is not touched takes no memory
+  Fiber *f = &now.fibers[now.nfibers];
+  f->stack = (char *)((__UINTPTR_TYPE__)(now.stacks + 63) & ~63ul) + now.nfibers++ * (unsigned long)STACK_BYTES;
   prepare(&f->context, f->stack, life);
   return f;
 }
@@ -296,8 +298,7 @@ CORE void launch(const Kernel *kernel, const unsigned *grid, const unsigned *blo
   now.running = &now.main;
   if (threads < kernel->least || threads > kernel->most)
     return fail("%llu threads in a group: it takes %u to %u", threads, kernel->least, kernel->most);
-  if (!now.clean) now.nfibers = now.nidle = 0;  // what is left of them is thrown away
-  now.clean = false;
+  now.nfibers = now.nidle = 0;
   now.size = threads;
   place.threads = {block[0], block[1], block[2]};
   place.groups = {grid[0], grid[1], grid[2]};
@@ -309,7 +310,6 @@ CORE void launch(const Kernel *kernel, const unsigned *grid, const unsigned *blo
     well = run_group();
   }
   if (well) watch_end();
-  now.clean = well;
 }
 
 // Where each argument lies in a buffer that holds them one after another, each aligned as its type.
@@ -332,6 +332,11 @@ EXPORT const char *emulate_failure() {
   __builtin_memcpy(text, emulate::now.failure, sizeof text);
   emulate::now.failure[0] = 0;
   return text;
+}
+
+EXPORT unsigned long emulate_stacks(char *memory) {
+  if (memory) emulate::now.stacks = memory;
+  return emulate::STACKS_BYTES;
 }
 
 EXPORT void emulate_seed(unsigned seed) { emulate::now.random = seed * 2654435761u + 1; }

@@ -10,7 +10,8 @@ import ctypes
 import os
 import random
 from collections.abc import Sequence as Many
-from ctypes import c_char_p, c_long, c_uint, c_void_p
+from ctypes import c_char_p, c_long, c_size_t, c_uint, c_void_p
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,8 @@ class Library:
     self.code.emulate_extents.argtypes = [c_long, c_void_p, c_void_p]
     self.code.emulate_touched.argtypes = [c_long, c_void_p]
     self.code.emulate_seed(c_uint(device.seed))
+    self.code.emulate_stacks.restype, self.code.emulate_stacks.argtypes = c_size_t, [c_void_p]
+    self.code.emulate_stacks(stacks(self.code.emulate_stacks(None)).ctypes.data)
     self.kernels = sources.kernels(source, device.language)
     self.functions: dict[str, Function] = {}
 
@@ -220,3 +223,9 @@ class Library:
     if name not in self.functions:
       self.functions[name] = Function(self, name, self.kernels[name])
     return self.functions[name]
+
+
+@lru_cache
+def stacks(nbytes: int) -> np.ndarray:
+  """Memory for the stacks of threads, which all libraries use: one launch runs at a time."""
+  return np.empty(nbytes, np.uint8)
