@@ -380,7 +380,11 @@ class Reader(Operands):
     ranges = self.over()
     self.newline()
     self.take("}")
-    k = self.finish(self.limited(kernel(name, tuple(reader.stores), ranges), start), start)
+    order = {
+      u: n for n, u in enumerate(self.env.values())
+    }  # a store stands where its loops end: that is not its place
+    stores = sorted(reader.stores, key=lambda s: order[s.src[0]])
+    k = self.finish(self.limited(kernel(name, tuple(stores), ranges), start), start)
     reader.check_lanes()
     return uops_program(k)
 

@@ -17,7 +17,7 @@ from mini.grad import gradient as node_gradient
 from mini.grad import plus
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.tensor.handle import Handle, fail, needs
+from mini.tensor.handle import Handle, checked, fail, needs
 from mini.tensor.normalize import Normalize
 from mini.tensor.trace import local
 from mini.types import DTypeError, MiniError, ShapeError
@@ -122,12 +122,20 @@ class Autograd(Normalize):
       fail(
         ShapeError, "x.backward(gradient): the gradient does not have x's shape", x=self, gradient=gradient
       )
-    seed = graph.full(self.shape, 1, self.dtype) if gradient is None else graph.cast(gradient.uop, self.dtype)
+    seed = self._seed(gradient)
     found = leaves(self.uop)
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
         self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g))
     self._spent = not (retain_graph or create_graph)
+
+  def _seed(self, gradient: Tensor | None) -> UOp:
+    """What is passed back: 1 where nothing else is given."""
+    if gradient is None:
+      return graph.full(self.shape, 1, self.dtype)
+    seed = graph.cast(gradient.uop, self.dtype)
+    checked(graph.alu("add", self.uop, seed))  # as of any operation of the two
+    return seed
 
   def _accumulate(self, leaf: Handle, g: UOp) -> None:
     """leaf.grad += g, remembering where it came from: computing the leaf anew computes this loss with it."""
@@ -151,7 +159,7 @@ class Autograd(Normalize):
         f"x.gradient(): x has {self.numel()} elements; a loss has one: x.sum() would fit, or give gradient=",
         x=self,
       )
-    seed = graph.full(self.shape, 1, self.dtype) if gradient is None else graph.cast(gradient.uop, self.dtype)
+    seed = self._seed(gradient)
     for t in wrt:
       if not needs(t._uop):
         fail(MiniError, "x.gradient(w): w does not require a gradient", x=self, w=t)
