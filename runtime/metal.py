@@ -160,7 +160,7 @@ class Metal:
       stack_bytes=4 << 10, memory_bytes=self.send(self.device, "recommendedMaxWorkingSetSize"),
       dtypes=frozenset(DTYPES.split()), kind="gpu", group=1024, warp=32 if apple else 1,
       shared_bytes=self.send(self.device, "maxThreadgroupMemoryLength"), units=8,
-      matrices=frozenset(["simdgroup_8x8x8"] if apple else []), queues=4,
+      matrices=frozenset(["8x8 f32", "8x8 f16"] if apple else []), queues=4,
     )  # fmt: skip
 
   def mine(self) -> threading.RLock:
