@@ -9,6 +9,7 @@ from fuzz_graph import scheduled as random_kernels
 from mini import Tensor
 from mini.__main__ import random_array
 from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.engine.launch import interface, interpret
 from mini.engine.program import nameless, scheduled
@@ -74,6 +75,27 @@ def test_blocks_pass_through_shared_memory():
   assert recipe.count("shared") == 2
   ((_, _, recipe),) = tuned(zeros(130, 50) @ zeros(50, 197))
   assert recipe.count("shared") == 2 and "peel" in recipe and "overlap" in recipe
+
+
+def test_rows_are_kept_in_the_group_or_computed_again():
+  ((kernel, with_recipe, recipe),) = tuned(zeros(3, 1000).softmax())
+  assert "shared" in recipe and "stack" not in text(with_recipe)
+  ((kernel, with_recipe, recipe),) = tuned(zeros(3, 20000).softmax())
+  assert "inline" in recipe and "stage" not in text(with_recipe)
+  check(kernel, with_recipe)
+
+
+def test_steps_on_stages_that_do_not_apply():
+  ((kernel, _, _),) = tuned(zeros(3, 1000).softmax())
+  for step, why in (
+    ("move 5 shared", "%5 is no stage"),
+    ("move 6 registers", "not in registers"),
+    ("inline 0", "%0 is no stage"),
+    ("move 6 shared\nsplit s 256 -> so, sl overlap\nlocal sl\nmove 6 stack", "share no stack"),
+    ("split s 250 -> so, sl\ninline 6", "order of its ranges"),
+  ):
+    with pytest.raises(RecipeError, match=why):
+      apply(kernel, step)
 
 
 def test_columns_are_cut_until_there_are_threads_enough():

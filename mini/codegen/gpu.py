@@ -244,7 +244,9 @@ def rows(w: Writer, machine: Machine) -> bool:
   if along is None and prod(map(rsize, outputs)) >= 32 * machine.units:
     return False  # neighbouring outputs are neighbours in memory: a thread for each
   threads = min(256, machine.group, max(32, floor_power(longest // 2)))
-  for u in reversed(reduces):
+  keep_rows(w, machine)
+  owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage")]
+  for u in owners:
     spread(w, u, threads)
   outer, rest = (
     [rname(r) for r in loops(w.kernel) if r in outputs],
@@ -255,6 +257,18 @@ def rows(w: Writer, machine: Machine) -> bool:
     lanes(w, rname(r), rsize(r), threads, "overlap")
   launch(w, outer or [rname(r) for r in loops(w.kernel)])
   return True
+
+
+def keep_rows(w: Writer, machine: Machine) -> None:
+  """Rows that were meant for the stack of one thread are the group's; what is too long for it is computed again."""
+  room = machine.shared_bytes // 2
+  for u in [u for u in toposort(w.kernel) if u.op == "stage"]:
+    name = next(name[1:] for name, v in w.named.items() if v is u)
+    nbytes = u.dtype.itemsize * prod(u.arg.shape)
+    if nbytes <= room and w.attempt(f"move {name} shared"):
+      room -= nbytes
+    else:
+      w.attempt(f"inline {name}")
 
 
 def best_range(reduces: list[UOp]) -> UOp | None:
@@ -269,13 +283,13 @@ def best_range(reduces: list[UOp]) -> UOp | None:
   return None
 
 
-def spread(w: Writer, reduce: UOp, threads: int) -> None:
-  """The longest range of a reduce, or that of stride one, over the threads."""
-  mine = loops(reduce)
+def spread(w: Writer, owner: UOp, threads: int) -> None:
+  """The longest range of a reduce or a stage, or that of stride one, over the threads."""
+  mine = loops(owner)
   if not mine:
     return
-  r = best_range([reduce]) or max(mine, key=rsize)
-  lanes(w, rname(r), rsize(r), threads, "peel")
+  r = best_range([owner]) or max(mine, key=rsize)
+  lanes(w, rname(r), rsize(r), threads, "peel" if owner.op == "reduce" else "overlap")
 
 
 def lanes(w: Writer, name: str, size: int, threads: int, mode: str) -> None:

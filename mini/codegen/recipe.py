@@ -13,6 +13,8 @@
                                it. The memory has one axis per range, in the order given
   stage X over (R, ...) shared   the same in memory of the group, which its threads fill together
   stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
+  move X shared | stack        the stage X has its memory in the group, or in each thread
+  inline X                     what the stage X holds is computed again wherever it is read
   matrix NAME i j k            a contraction's tile of rows i, columns j and inner range k is made by a matrix instruction,
                                such as m16n8k16 f16, whose size they have. Of i come the ranges i0, i1, ... and of j
                                j0, j1, ...: the 32 threads of a warp, and lanes
@@ -36,8 +38,19 @@ from mini.codegen.matrix import (
   tile_size,
 )
 from mini.codegen.threads import MOST_THREADS, digits, is_shared, threads
-from mini.ir.kernel import all_ranges, carries_value, is_inline, load, stage_at, stores, written
+from mini.ir.kernel import (
+  access,
+  all_ranges,
+  carries_value,
+  is_inline,
+  load,
+  stage_at,
+  stage_index,
+  stores,
+  written,
+)
 from mini.ir.uop import (
+  TRUE,
   UOp,
   add,
   closed,
@@ -272,6 +285,33 @@ class Tuning:
     memory = stage_at(inner, tuple(new), tuple(new), space, tuple(map(rsize, new)))
     self.rewrite({value: load(memory, tuple(sum_of(axis) for axis in ranges))})
 
+  def staged(self, name: str) -> UOp:
+    u = self.value(name)
+    if u.op != "stage":
+      raise RecipeError(f"%{name} is no stage")
+    return u
+
+  def move(self, name: str, space: str) -> None:
+    u = self.staged(name)
+    if space not in ("stack", "shared"):
+      raise RecipeError(f"a stage is in stack or in shared memory, not in {space}")
+    if space == "stack" and any(rkind(r) == "local" for r in closed(u)):
+      raise RecipeError(f"threads of a group fill %{name} together: they share no stack")
+    self.rewrite({u: uop("stage", u.dtype, u.src, u.arg._replace(what=space))})
+
+  def inline(self, name: str) -> None:
+    u = self.staged(name)
+    index = stage_index(u)
+    if tuple(r for r in index if r.op == "range") != closed(u):
+      raise RecipeError(f"%{name} does not lie in the order of its ranges")
+    table: dict[UOp, UOp] = {}
+    for x in [x for x in toposort(self.kernel) if x.op == "load" and x.src[0] is u]:
+      if access(x)[2] is not TRUE:
+        raise RecipeError(f"%{name} is read under a guard")
+      at = {r: i for r, i in zip(index, access(x)[1]) if r.op == "range"}
+      table[x] = copy(u.src[0], at, f".{name}" + "_" * len(table))  # each with ranges of its own
+    self.rewrite(table)
+
   def step(self, line: str) -> None:
     w = re.findall(r"[\w.]+", line.split("#")[0])
     if not w:
@@ -288,6 +328,8 @@ class Tuning:
         self.matrix(f"{w[1]} {w[2]}", *w[3:])
       elif w[0] == "order":
         self.order(*w[1:])
+      elif w[0] in ("move", "inline"):
+        getattr(self, w[0])(*w[1:])
       elif w[0] == "stage":
         inside = line[line.index("(") + 1 : line.index(")")]
         self.stage(w[1], [re.findall(r"[\w.]+", axis) for axis in inside.split(",")], w[-1])
