@@ -26,10 +26,10 @@ def zeros(*shape):
   return Tensor(np.zeros(shape, np.float32))
 
 
-def tuned(expression):
-  """[(kernel, the same with its recipe, the recipe)] of a tensor expression"""
+def tuned(expression, gpu=True):
+  """[(kernel, the same with its recipe, the recipe)] of a tensor expression. gpu: is it scheduled for one, too?"""
   graph = graph_program("g", tuple(simplify(Numbered([expression.uop]).roots)))
-  kernels = [nameless(k).kernel for k in scheduled(graph, {}, gpu=True)[0]]
+  kernels = [nameless(k).kernel for k in scheduled(graph, {}, gpu)[0]]
   return [(k, *write_recipe(k, MACHINE)) for k in kernels]
 
 
@@ -80,7 +80,7 @@ def test_blocks_pass_through_shared_memory():
 def test_rows_are_kept_in_the_group_or_computed_again():
   ((kernel, with_recipe, recipe),) = tuned(zeros(3, 1000).softmax())
   assert "shared" in recipe and "stack" not in text(with_recipe)
-  ((kernel, with_recipe, recipe),) = tuned(zeros(3, 20000).softmax())
+  ((kernel, with_recipe, recipe),) = tuned(zeros(3, 20000).softmax(), gpu=False)
   assert "inline" in recipe and "stage" not in text(with_recipe)
   check(kernel, with_recipe)
 
