@@ -36,6 +36,7 @@ class Toy:
     )
     self.how = in_order
     self.running = None
+    self.lock = threading.RLock()
     self.failed = []
     self.launched = []
     self.uploads = self.downloads = 0
@@ -70,11 +71,12 @@ class Toy:
     return Sequence(self, list(calls))
 
   def wait(self):
-    if self.running is not None:
-      self.running.join()
-      self.running = None
-    if self.failed:
-      raise self.failed.pop()
+    with self.lock:
+      if self.running is not None:
+        self.running.join()
+        self.running = None
+      if self.failed:
+        raise self.failed.pop()
 
   def free(self, handle):
     pass
@@ -85,11 +87,12 @@ class Sequence:
     self.shim, self.calls = shim, calls
 
   def run(self, handles, done=None):
-    self.shim.wait()
     handles = list(handles)
-    self.shim.launched.append((self.calls, handles))
-    self.shim.running = threading.Thread(target=self.work, args=(self.shim.how, handles))
-    self.shim.running.start()
+    with self.shim.lock:
+      self.shim.wait()
+      self.shim.launched.append((self.calls, handles))
+      self.shim.running = threading.Thread(target=self.work, args=(self.shim.how, handles))
+      self.shim.running.start()
     (done if done is not None else []).append(0)
     return 0
 
