@@ -6,12 +6,14 @@ To the graph it is one leaf; which memory it is made of matters where programs a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from mini.engine.buffer import Buffer
+from mini.stats import stats
 from mini.types import DType
 
 
@@ -77,6 +79,17 @@ def cut_axis(s: tuple[int, ...], outer: int, sizes: Sequence[int]) -> int:
 def layout(b: Buffer) -> Layout | str:
   """Where memory is, and how it is cut."""
   return b.layout if isinstance(b, Sharded) else b.device
+
+
+def sharded(b: Buffer, s: tuple[int, ...], devices: tuple[str, ...], axis: int | None) -> Sharded:
+  """Copies of memory of shape s on several devices: of all of it, or of a part along axis each."""
+  array, n = b.numpy().reshape(s), len(devices)
+  ends = [] if axis is None else list(accumulate(portions(s[axis], n)))[:-1]
+  parts = [array] * n if axis is None else np.split(array, ends, axis)
+  stats["copies"] += sum(d != b.device for d in devices)
+  return Sharded(
+    [Buffer.of(a, b.dtype, d) for a, d in zip(parts, devices)], 0 if axis is None else prod(s[:axis])
+  )
 
 
 def memory(array: np.ndarray, dtype: DType, device: str | tuple[str, ...]) -> Buffer:

@@ -18,7 +18,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.engine.buffer import leaf_of
-from mini.engine.place import device_of
+from mini.engine.place import device_of, held, shown
 from mini.engine.shards import Layout, Sharded, cut_axis, portions
 from mini.grad import filled_with
 from mini.ir import graph
@@ -53,14 +53,6 @@ def is_spread(u: UOp) -> bool:
     own = own or (n.op == "buffer" and isinstance(n.arg[0], Sharded))
     n.memo["spread"] = own or any(s.memo["spread"] for s in n.src)
   return u.memo["spread"]
-
-
-def held(u: UOp) -> int:
-  """What memory is beneath u: 0 none, 1 numbers, 2 more."""
-  for n in unknown(u, "held"):
-    most = 2 if n.op == "buffer" else max((s.memo["held"] for s in n.src), default=0)
-    n.memo["held"] = most if shape(n) else min(most, 1)
-  return u.memo["held"]
 
 
 def span(u: UOp, axis: int, start: int, stop: int) -> UOp:
@@ -149,7 +141,7 @@ class Spreading:
     devices = next(iter(names))
     if len(names) > 1:
       raise DeviceError(
-        f"{u.op} of memory on {' and on '.join(map(spelled, names))}: move one with .to() or .shard()"
+        f"{u.op} of memory on {' and on '.join(map(shown, names))}: move one with .to() or .shard()"
       )
     return [x if isinstance(x, Spread) else self.everywhere(u, x, devices) for x in xs]
 
@@ -157,7 +149,7 @@ class Spreading:
     """What has no memory but that of numbers, on every device."""
     if held(u) > 1:
       raise DeviceError(
-        f"{user.op} of memory on {home(u)} and on {spelled(devices)}: shard the first, or give it to all with .to()"
+        f"{user.op} of memory on {home(u)} and on {shown(devices)}: shard the first, or give it to all with .to()"
       )
     return Spread(devices, tuple(self.local(u, d) for d in devices))
 
@@ -171,7 +163,7 @@ class Spreading:
         continue
       if not held(n):
         self.here[key] = n
-      elif not shape(n):
+      elif not shape(n) and (leaf_of(n) is not None or any(held(s) > 1 for s in n.src)):
         self.here[key] = graph.copy(n, device)
       elif done:
         src = tuple(self.here[s, device] for s in n.src)
@@ -413,10 +405,6 @@ def again(u: UOp, src: tuple[UOp, ...]) -> UOp:
   if u.op == "cat":
     return graph.cat(src, u.arg)
   return graph.stage(src[0]) if u.op == "stage" else getattr(graph, u.op)(*src, u.arg)
-
-
-def spelled(devices: tuple[str, ...]) -> str:
-  return f"({', '.join(devices)})"
 
 
 def home(u: UOp) -> str:

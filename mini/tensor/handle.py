@@ -102,8 +102,10 @@ def mixed(e: Mixed) -> NoReturn:
   ]
   for n, x in tensors.items():
     lines.append(f"  {n}: {spelled(x)} on {shown(homes.get(n, 'any device'))}   made at {x.made}")
-  moved = [f'{n}.to("{home}")' for n, p in homes.items() if p != home]
-  if moved and isinstance(home, str):
+  home = next((p for p in homes.values() if isinstance(p, tuple)), home)
+  way = f'to("{home}")' if isinstance(home, str) else f"shard({home})"
+  moved = [f"{n}.{way}" for n, p in homes.items() if p != home]
+  if moved:
     lines.append(f"  {' and '.join(moved)} would fit")
   raise DeviceError("\n".join(lines)) from None
 

@@ -9,10 +9,23 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from mini.engine.shards import sharded
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.handle import Handle, device_named, fail, named, on_device, result_type, sizes_of, spelled
+from mini.tensor.handle import (
+  Handle,
+  device_named,
+  fail,
+  named,
+  needs,
+  on_device,
+  result_type,
+  sizes_of,
+  spelled,
+  untagged,
+)
+from mini.tensor.trace import local
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
@@ -584,16 +597,17 @@ class Movement(Activations):
     ((3, 2), ('CPU', 'CPU:1'), Tensor([ 9., 12.]))
     """
     names = device_named(tuple(devices))
-    if axis is None or isinstance(names, str):
+    if isinstance(names, str):
       return self.to(names)
-    a = self._axis(axis, "shard")
-    if not self.shape or self.shape[a] < len(names):
-      fail(
-        ShapeError,
-        f"x.shard(devices, {axis}): that axis has no element for each of {len(names)} devices",
-        x=self,
-      )
-    return self._new(graph.shard(self.uop, a, names))
+    a = None if axis is None else self._axis(axis, "shard")
+    if a is not None and (not self.shape or self.shape[a] < len(names)):
+      few = f"axis {axis} of x has no element for each of {len(names)} devices"
+      fail(ShapeError, f"x.shard(devices, {axis}): {few}", x=self)
+    leaf = self._leaf()
+    if leaf is not None and isinstance(self.device, str) and local.current is None and not needs(self._uop):
+      parts = sharded(leaf.arg[0], self.shape, names, a)  # at once: it is sent once, however often it is used
+      return self._new(graph.buffer(parts, self.shape, self.dtype))
+    return self._new(graph.copy(self.uop, names) if a is None else graph.shard(self.uop, a, names))
 
   def shard_(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
     """`shard` of this tensor itself. A leaf that requires a gradient stays one, and its gradient comes there, too.
@@ -605,7 +619,7 @@ class Movement(Activations):
     """
     if not self._is_own_tag():
       return self.replace(self.shard(devices, axis))
-    self._tag(self.detach().shard(devices, axis).uop)
+    self._tag(self._new(untagged(self.uop)).shard(devices, axis).uop)
     return self  # type: ignore[return-value]
 
   def cpu(self) -> Tensor:
