@@ -5,6 +5,7 @@ What has no memory beneath it (constants, ranges) goes along with whatever it me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mini.engine.device import Device
@@ -26,12 +27,18 @@ class Mixed(DeviceError):
 def place(u: UOp) -> Place:
   """Where u is. Mixed, if something beneath it is in two places."""
   got = u.memo.get("place")
-  if got is None:
-    known = all("place" in s.memo for s in u.src)
-    for n in (u,) if known else unknown(u, "place"):
-      n.memo["place"] = _own(n) or _met(n)
-    got = u.memo["place"]
-  return got
+  if got is not None:
+    return got
+  stack = [u]
+  while stack:
+    n = stack[-1]
+    below = [s for s in n.src if "place" not in s.memo]
+    if below:
+      stack += below
+    else:
+      n.memo["place"] = OWN[n.op](n) if n.op in OWN else _met(n)
+      stack.pop()
+  return u.memo["place"]
 
 
 def device_of(u: UOp) -> Place:
@@ -39,21 +46,21 @@ def device_of(u: UOp) -> Place:
   return place(u) or Device.DEFAULT
 
 
-def _own(u: UOp) -> Place:
-  """Where u is, whatever its inputs are."""
-  if u.op == "copy":
-    return u.arg
-  if u.op == "shard":
-    return u.arg[1]
-  if u.op == "buffer":
-    return u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", "")
-  if u.op == "tag":  # a leaf that gradients are taken of has a home: that is where its gradient goes
-    return device_of(u.src[0])
-  return ""
+# What is somewhere whatever its inputs are.
+OWN: dict[str, Callable[[UOp], Place]] = {
+  "copy": lambda u: u.arg,
+  "shard": lambda u: u.arg[1],
+  "buffer": lambda u: u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", ""),
+  "tag": lambda u: device_of(
+    u.src[0]
+  ),  # a leaf that gradients are taken of has a home: there its gradient goes
+}
 
 
 def _met(u: UOp) -> Place:
   """Where the inputs of u are."""
+  if len(u.src) == 1:
+    return u.src[0].memo["place"]
   found = dict.fromkeys(p for s in u.src if (p := s.memo["place"]))
   if any(isinstance(p, tuple) for p in found):
     found = dict.fromkeys(p for s in u.src if isinstance(p := s.memo["place"], tuple) or (p and held(s) > 1))

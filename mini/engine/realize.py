@@ -62,7 +62,8 @@ def compute(todo: list[UOp]) -> None:
   """Each gets a leaf; parts on several devices are computed together."""
   values = spread(todo)
   nodes = [stripped(p) for x in values for p in (on_devices(x) if isinstance(x, Spread) else [x])]
-  bring(nodes)
+  for n in nodes:
+    brought(n)
   run(list(dict.fromkeys(u for u in nodes if leaf_of(u) is None)))
   rest = iter(nodes)
   for u, x in zip(todo, values):
@@ -111,29 +112,22 @@ def run(todo: list[UOp]) -> None:
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
 
 
-def bring(roots: list[UOp]) -> None:
-  """Memory that is to be copied to another device is: once, for as long as somebody holds the copy."""
-  seen = set(roots)
-  stack = list(roots)
-  while stack:
-    u = stack.pop()
-    if leaf_of(u) is not None:
-      continue
-    source = stripped(u.src[0]) if u.op == "copy" else u
-    leaf = leaf_of(source)
-    if u.op == "copy" and leaf is not None and place(source):
-      u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
-    for s in u.src:
-      if s not in seen:
-        seen.add(s)
-        stack.append(s)
+def brought(u: UOp) -> UOp | None:
+  """The leaf of a copy of memory, which is made once, for as long as somebody holds it; None for anything else."""
+  if u.op != "copy" or leaf_of(u) is not None:
+    return leaf_of(u)
+  source = stripped(u.src[0])
+  leaf = leaf_of(source)
+  if leaf is not None and place(source):
+    u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
+  return leaf_of(u)
 
 
 class Numbered:
   """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
 
   def __init__(self, roots: list[UOp], lift: bool = True, home: str = ""):
-    """home: the device of leaves that are of none: the numbers that a routine is called with."""
+    """lift: for one run, now. home: the device of leaves that are of none: the numbers that a routine is called with."""
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
     self.devices: list[str] = []  # of the leaves
@@ -141,13 +135,14 @@ class Numbered:
     self.copied: dict[str, None] = {}  # devices that something is copied to
     self.home = home
     memo: dict[UOp, UOp] = {}
+    known = brought if lift else leaf_of
     stack = [(u, False) for u in reversed(roots)]
     while stack:
       u, done = stack.pop()
       if u in memo:
         continue
       # what is anywhere is computed where it is used
-      leaf = leaf_of(u) if place(u) or u.op == "buffer" else None
+      leaf = known(u) if place(u) or u.op == "buffer" else None
       if leaf is not None:
         if leaf not in memo:
           memo[leaf] = self.leaf(leaf)
