@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
+from mini.engine.program import params_of
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.text import kernel_text
 from mini.ir.uop import const
 from mini.ir.verify import verify
+from mini.schedule import schedule
 from mini.schedule.memory import ALIGN, Need, plan
+from mini.schedule.merge import MOST_PARAMS
 from mini.types import dtypes
 
 F = dtypes.float64
@@ -107,3 +110,19 @@ def test_temporaries_that_live_together_do_not_overlap():
           )
     busiest = max(sum(n.nbytes for n in needs if n.first <= t <= n.last) for t in range(30))
     assert size >= busiest
+
+
+def test_no_kernel_has_more_parameters_than_a_device_can_pass():
+  xs = [g.buffer(f"in{n}", (4, 5), dtypes.float32) for n in range(100)]
+  total = xs[0]
+  for x in xs[1:]:
+    total = g.alu("add", total, x)
+  outputs = {f"out{n}": g.alu("mul", x, total) for n, x in enumerate(xs)}
+  kernels = schedule({"total": total, **outputs})[0]
+  assert all(len(params_of(k)) <= MOST_PARAMS for k in kernels) and len(kernels) < 20
+  data = {f"in{n}": np.full((4, 5), float(n), np.float32) for n in range(100)}
+  data.update({name: np.zeros((4, 5), np.float32) for name in outputs}, total=np.zeros((4, 5), np.float32))
+  for k in kernels:
+    data.update({p.arg[0]: np.zeros(p.arg[1], np.float32) for p in params_of(k) if p.arg[0] not in data})
+    run_kernel(k, data)
+  assert (data["total"] == 4950).all() and (data["out7"] == 7 * 4950).all()

@@ -25,12 +25,13 @@ class Buffer:
   was copied to the host or to another device holds as long as the buffer does, and is copied once.
   """
 
-  __slots__ = ("__weakref__", "copies", "device", "dtype", "host", "memory", "size")
+  __slots__ = ("__weakref__", "copies", "device", "dtype", "failure", "host", "memory", "size")
 
   def __init__(self, device: str, dtype: DType, size: int, memory: Any = None):
     self.device, self.dtype, self.size = device, dtype, size
     self.memory = Device[device].alloc(self.nbytes) if memory is None else memory
     self.host: np.ndarray | None = None  # the bytes, once somebody asked for them
+    self.failure: IndexError | None = None  # of the program that was to compute the elements
     self.copies: WeakValueDictionary[str, Buffer] | None = None  # on other devices, while somebody holds them
 
   @property
@@ -52,7 +53,7 @@ class Buffer:
   def write(self, array: np.ndarray) -> None:
     """Other elements."""
     Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(np.asarray(array), self.dtype)))
-    self.host = self.copies = None
+    self.host = self.copies = self.failure = None
 
   def copy(self) -> Buffer:
     """Another buffer with the same elements."""
@@ -65,9 +66,12 @@ class Buffer:
     opened = Device[self.device]
     if opened.is_host:
       return np.asarray(self.memory)[: self.nbytes]
-    if self.host is None:
+    if self.host is None and self.failure is None:
       self.host = opened.download(self.memory, self.nbytes)
-    return self.host
+    if self.failure is not None:
+      self.host = None
+      raise self.failure
+    return self.host  # type: ignore[return-value]
 
   def on(self, device: str) -> Buffer:
     """The same elements on another device, through the host: the copy that somebody holds, or a new one."""

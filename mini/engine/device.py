@@ -18,6 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -87,7 +88,8 @@ class Opened:
     self.lock = threading.RLock()
     self.compiled: dict[tuple, dict[UOp, Any]] = {}  # by the settings that recipes depend on
     self.functions: dict[str, Any] = {}
-    self.unchecked: dict[Any, None] = {}  # programs that were launched, and whose guards may have fired
+    # Programs that were launched, and whose guards may have fired, each with what it computed.
+    self.unchecked: dict[Any, WeakSet[Any]] = {}
     self.shim = self.kind.open(int(index or 0))
     self.interprets = self.shim is None
     # Does NumPy see its memory?
@@ -127,9 +129,16 @@ class Opened:
       self.check()
 
   def check(self) -> None:
-    """IndexError if a guard fired in a program that was launched since this was asked last."""
+    """IndexError if a guard fired in a program that was launched since this was asked last. What such a program computed
+    raises the same whenever it is read."""
     while self.unchecked:
-      self.unchecked.popitem()[0].check()
+      program, outputs = self.unchecked.popitem()
+      try:
+        program.check()
+      except IndexError as e:
+        for b in outputs:
+          b.failure = e
+        raise
 
   # ---------------------------------------------------------------- kernels
 

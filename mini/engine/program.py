@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from mini.ir.verify import VerifyError, is_injective, verify
 from mini.schedule import schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
-from mini.schedule.merge import levels_of
+from mini.schedule.merge import MOST_PARAMS, levels_of
 from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
@@ -75,6 +76,9 @@ def nameless(k: UOp, split: bool = False) -> Launch:
   """Kernels that are equal up to their memory become one node; with `split`, those that are so up to offsets too."""
   body, where = regions(k) if split else (k, {})
   params = params_of(body)
+  if len(params) > MOST_PARAMS:  # parts of one memory, each by itself
+    body, where = k, {}
+    params = params_of(body)
   table = {p: param(f"a{n}", p.arg[1], p.dtype) for n, p in enumerate(params)}
   body = substitute(body, table)
   found = [where.get(p, (p.arg[0], 0)) for p in params]
@@ -390,7 +394,10 @@ class Program:
       self.sequences[segment].run(bound.handles, ran)
       opened = Device[self.device]
       if not opened.is_host and any(c.guarded for c in self.compiled):
-        opened.unchecked[self] = None
+        results = (
+          b for n, b in enumerate(bound.outputs) if n not in self.inout
+        )  # what is updated must stay readable
+        opened.unchecked.setdefault(self, WeakSet()).update(results)
     stats["kernels"] += self.segments[segment].stop - self.segments[segment].start
     self.check(ran[-1])
 

@@ -24,6 +24,8 @@ def schedule(outputs: dict[str, UOp], late: Mapping[str, int] = NONE) -> tuple[l
   by a name of its own (t0, t1, ...).
   """
   s = Schedule(outputs)
+  while cuts := s.cuts() - s.cut:
+    s = Schedule(outputs, s.cut | cuts)
   kernels = merge_kernels(s.kernels, late)
   return by_level(kernels, late) if late else kernels, s.aliases
 

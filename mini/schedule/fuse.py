@@ -43,6 +43,7 @@ COSTLY = 8  # operations that are not worth repeating in a loop
 AGAIN = 8  # times that an operand of a contraction may be computed again
 # a reduction of so many elements is not done inside a kernel with so few results
 SERIAL, NARROW = 1 << 14, 16
+MOST_READ = 24  # memories that a kernel is made of, before some are joined
 TRANSPARENT = VIEWS | {"detach", "copy", "shard"}
 LEAVES = {"buffer", "const", "iota"}
 WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
@@ -65,6 +66,10 @@ class Root:
   ] = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
+def count_params(k: UOp) -> int:
+  return sum(u.op == "param" for u in toposort(k))
+
+
 def is_summed(r: UOp) -> bool:
   """Is r the range of a reduce? `fresh` names them so."""
   return rname(r)[0] == "k"
@@ -77,7 +82,9 @@ def live(rs: Index) -> tuple[UOp, ...]:
 class Schedule:
   """outputs: {name: node}. After construction, `kernels` in the order in which they run."""
 
-  def __init__(self, outputs: dict[str, UOp]):
+  def __init__(self, outputs: dict[str, UOp], cut: frozenset[UOp] = frozenset()):
+    """cut: nodes that get memory whatever they cost."""
+    self.cut = cut
     self.demands: dict[UOp, dict[tuple[Root, Index], tuple[UOp, ...]]] = {}
     self.wanted: dict[Root, dict[tuple[UOp, Index], None]] = {}
     self.stages: dict[UOp, tuple[tuple[int, ...], Index]] = {}
@@ -101,7 +108,9 @@ class Schedule:
       if node in self.demands and node.op not in LEAVES and node not in self.memory:
         for (root, index), context in self.demands[node].items():
           self.descend(node, root, index, context)
-    self.kernels = [k for root in reversed(self.roots) if (k := self.build(root)) is not None]
+    built = {root: self.build(root) for root in reversed(self.roots)}
+    self.kernels = [k for k in built.values() if k is not None]
+    self.wide = [root for root, k in built.items() if k is not None and count_params(k) > MOST_READ]
     self.aliases = {name: self.named[node] for name, node in outputs.items() if self.named[node] != name}
 
   # ---------------------------------------------------------------- what a value costs
@@ -262,7 +271,7 @@ class Schedule:
   def needs_memory(self, node: UOp) -> bool:
     """Can no kernel of its users compute this value as it goes?"""
     wanted = self.demands[node]
-    if node.op in ALWAYS_GLOBAL:
+    if node.op in ALWAYS_GLOBAL or node in self.cut:
       return True
     # what a gather reads: views stay views if a data-dependent index can pass through them
     if node in self.forced:
@@ -333,6 +342,39 @@ class Schedule:
 
   def temporary(self) -> str:
     return f"t{len(self.memory)}"
+
+  # ---------------------------------------------------------------- kernels that read too many memories
+
+  def cuts(self) -> frozenset[UOp]:
+    """Nodes to give memory to, so that no kernel is made of more than a device can pass."""
+    found: set[UOp] = set()
+    for root in self.wide:
+      inside = [root.value]
+      seen = {root.value}
+      for u in inside:  # grows
+        for s in u.src if u is root.value or u not in self.memory else ():
+          if s not in seen:
+            seen.add(s)
+            inside.append(s)
+      read: dict[UOp, frozenset[UOp]] = {}
+      for u in sorted(inside, key=lambda u: u.serial):  # sources first
+        held = not u.src or (u in self.memory and u is not root.value)
+        read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else self.narrow(u, read, found)
+    return frozenset(found)
+
+  def narrow(self, u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
+    """The memories that u is made of; where they are too many, the source with the most becomes one of them."""
+    parts = {s: read[s] for s in u.src}
+    none: frozenset[UOp] = frozenset()
+    while len(all_ := none.union(*parts.values())) > MOST_READ // 2:
+      s = top = max(parts, key=lambda s: len(parts[s]))
+      while top.op in TRANSPARENT:
+        top = top.src[0]
+      if len(parts[s]) == 1:
+        break
+      found.add(top)
+      parts[s] = frozenset((top,))
+    return all_
 
   # ---------------------------------------------------------------- second pass: the scalar DAG
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
 
+MOST_PARAMS = 30  # of one kernel: Metal passes 31 buffers, and one may be the error word
+
 
 class Group:
   """A kernel and what must be known of it to merge it with another."""
@@ -196,4 +198,5 @@ def try_merge(first: Group, second: Group) -> Group | None:
   renamed = substitute(renamed, passed)
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
-  return Group(kernel(second.kernel.arg.what, both, rs))
+  merged = Group(kernel(second.kernel.arg.what, both, rs))
+  return merged if len({*merged.loaded, *written(merged.kernel)}) <= MOST_PARAMS else None
