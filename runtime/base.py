@@ -35,6 +35,7 @@ class Info:
   units: int = 1  # multiprocessors
   matrices: frozenset[str] = frozenset()  # its matrix instructions, by the names of the language's table
   queues: int = 1  # streams of launches that it works on at once
+  compilers: int = 1  # sources that are worth compiling at once
 
 
 class Cache(Protocol):

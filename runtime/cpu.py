@@ -53,7 +53,8 @@ class CPU:
     self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
     vectors, lanes, registers = compiler.vectors()
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
-                     *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()))  # fmt: skip
+                     *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()),
+                     compilers=threads)  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
     self.heap = Heap("CPU", self.info.memory_bytes, system_alloc, LIBC.free, self.counters, Memory)

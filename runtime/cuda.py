@@ -78,7 +78,8 @@ class CUDA:
       target=f"{driver.title} sm_{capability} (CUDA {driver.version[0]}.{driver.version[1]})",
       lanes=LANES,
       registers=REGISTERS,
-      threads=host.available_threads(),  # they compile
+      threads=1,
+      compilers=host.available_threads(),
       l1_bytes=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
       l2_bytes=ask("L2_CACHE_SIZE"),
       stack_bytes=STACK_BYTES,
@@ -149,7 +150,7 @@ class CUDA:
     if len(todo) > 1:
       from concurrent.futures import ThreadPoolExecutor  # 10 ms that a single source saves
 
-      with ThreadPoolExecutor(min(len(todo), self.info.threads)) as pool:
+      with ThreadPoolExecutor(min(len(todo), self.info.compilers)) as pool:
         images = list(pool.map(self._image, todo))
     else:
       images = [self._image(s) for s in todo]

@@ -156,14 +156,13 @@ class Opened:
     return r.source(), r.helpers
 
   def build(self, made: list) -> None:
-    """Compile kernels that were rendered together. On a CPU as many sources as there are cores, at once; elsewhere one
-    source: what a program costs is little beside what the first one costs."""
+    """Compile kernels that were rendered together, in as many sources as the device compiles at once."""
     from mini.render.cstyle import link
 
     new = [c for c in made if c.name not in self.functions]
     if not new:
       return
-    units = min(len(new), max(1, self.shim.info.threads))
+    units = min(len(new), self.shim.info.compilers)
     groups = [new[n::units] for n in range(units)]
     prelude = self.kind.language(new[0].kernel, self.shim.info).prelude
     sources = [link({c.name: (c.source, c.helpers) for c in group}, prelude) for group in groups]

@@ -75,7 +75,8 @@ class Emulation:
       language, f"{sources.NAMES[language]}, emulated on {os.uname().machine} ({self.compiler.name})", lanes=4,
       registers=64, threads=host.available_threads(), l1_bytes=128 << 10, l2_bytes=4 << 20, stack_bytes=16 << 10,
       memory_bytes=min(MEMORY_BYTES, host.available_memory()), dtypes=dtypes, kind="gpu", group=1024,
-      warp=WARPS[language], shared_bytes=SHARED[language], units=4, matrices=MATRICES[language], queues=4)  # fmt: skip
+      warp=WARPS[language], shared_bytes=SHARED[language], units=4, matrices=MATRICES[language], queues=4,
+      compilers=host.available_threads())  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.live = 0  # bytes in use
 
