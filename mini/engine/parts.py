@@ -247,9 +247,9 @@ class Run:
       return
     try:
       data = source.bytes()
-    except IndexError as e:  # of a program that was launched before
+    except IndexError as e:  # of a program that was launched before; it has run all the same
       self.late.append(e)
-      data = source.bytes()
+      data = Device[source.device].shim.download(source.memory, source.nbytes)
     Device[target.device].upload(target.memory, data)
     stats["copies"] += 1
     if config.DEBUG >= 2 or config.PROFILE:
