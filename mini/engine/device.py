@@ -79,6 +79,9 @@ KINDS: dict[str, Kind] = {
 }
 
 
+COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
+
+
 class Opened:
   """One device of this process."""
 
@@ -86,12 +89,13 @@ class Opened:
     kind, _, index = name.partition(":")
     self.name, self.kind = name, KINDS[kind]
     self.lock = threading.RLock()
-    self.compiled: dict[tuple, dict[UOp, Any]] = {}  # by the settings that recipes depend on
     self.functions: dict[str, Any] = {}
     # Programs that were launched, and whose guards may have fired, each with what it computed.
     self.unchecked: dict[Any, WeakSet[Any]] = {}
     self.shim = self.kind.open(int(index or 0))
     self.interprets = self.shim is None
+    # Recipes and sources by the settings that they depend on: those of all devices that are like this one.
+    self.compiled = COMPILED.setdefault((self.kind, None if self.interprets else self.shim.info), {})
     # Does NumPy see its memory?
     self.is_host = self.interprets or kind == "CPU"
 

@@ -111,7 +111,7 @@ def cost(k: UOp) -> tuple[int, int]:
 
 
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
-  """Recipes and sources of kernels that this device has not seen, compiled together."""
+  """Recipes and sources of kernels that no device of this kind has seen; what this one has not seen, compiled together."""
   machine = machine_of(opened.shim.info)
   known = opened.compiled.setdefault((config.NOOPT, config.FAST), {})
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
@@ -119,9 +119,9 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
   for k in fresh:
     tuned, recipe = (k, "") if config.NOOPT else write_recipe(k, machine)
     made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
-  opened.build([c for _, c in made])
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
+  opened.build([known[k] for k in kernels])
   return known
 
 
