@@ -151,6 +151,15 @@ def test_another_default_device_for_a_block():
   assert x.device == "CPU:1" and Tensor.rand(3).realize().device == "CPU"
 
 
+def test_equal_constants_are_computed_on_the_default_device_of_the_time():
+  node = Tensor.zeros(3)._uop  # held, so that equal tensors have this node
+  with Context(DEV="INTERP"):
+    there = Tensor.zeros(3).realize()
+  here = Tensor.zeros(3).realize()
+  assert (there.device, here.device, here._uop is node) == ("INTERP", "CPU", False)
+  assert (here + Tensor.zeros(3)).realize().device == "CPU"
+
+
 # ---------------------------------------------------------------- mixing devices
 
 

@@ -31,13 +31,18 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def realize(roots: Sequence[UOp]) -> list[UOp]:
-  """The roots as buffer leaves, computed together."""
+  """The roots as buffer leaves, computed together. What has no memory beneath it does not remember its leaf: who asks next
+  may want it on another device."""
   bare = [stripped(u) for u in roots]
   todo = list(dict.fromkeys(u for u in bare if leaf_of(u) is None))
-  if todo:
-    with _lock:
+  with _lock:
+    if todo:
       compute(todo)
-  return [reshaped(leaf, u) for u, leaf in zip(roots, map(leaf_of, bare)) if leaf]
+    leaves = [reshaped(leaf, u) for u, leaf in zip(roots, map(leaf_of, bare)) if leaf]
+    for u in todo:
+      if not place(u):
+        del u.memo["leaf"]
+  return leaves
 
 
 def reshaped(leaf: UOp, u: UOp) -> UOp:
@@ -45,8 +50,7 @@ def reshaped(leaf: UOp, u: UOp) -> UOp:
   if shape(leaf) == shape(u):
     return leaf
   if isinstance(leaf.arg[0], Sharded) and not leaf.arg[0].fits(shape(u)):
-    with _lock:
-      compute([u])
+    compute([u])
     return u.memo["leaf"]
   return buffer(leaf.arg[0], shape(u), u.dtype)
 
@@ -118,7 +122,7 @@ def brought(u: UOp) -> UOp | None:
     return leaf_of(u)
   source = stripped(u.src[0])
   leaf = leaf_of(source)
-  if leaf is not None and place(source):
+  if leaf is not None:
     u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
   return leaf_of(u)
 
@@ -141,8 +145,7 @@ class Numbered:
       u, done = stack.pop()
       if u in memo:
         continue
-      # what is anywhere is computed where it is used
-      leaf = known(u) if place(u) or u.op == "buffer" else None
+      leaf = known(u)
       if leaf is not None:
         if leaf not in memo:
           memo[leaf] = self.leaf(leaf)

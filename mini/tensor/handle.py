@@ -454,16 +454,19 @@ class Handle:
     ]
     pending = [t for t in dict.fromkeys(tensors + losses) if not t.is_realized]
     nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
+    found: dict[UOp, UOp] = {}
     if nodes:
       try:
-        for node, leaf in zip(nodes, realize(nodes)):
-          node.memo["leaf"] = leaf
+        found.update(zip(nodes, realize(nodes)))
+        for node, leaf in found.items():
+          if place(node):
+            node.memo["leaf"] = leaf
       except IndexError as e:
         if "out of bounds" not in str(e):
           raise
         raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
     for t in dict.fromkeys(tensors + losses):
-      t._keep_leaf()
+      t._keep_leaf(found)
     return self  # type: ignore[return-value]
 
   def _leaf(self) -> UOp | None:
@@ -482,11 +485,11 @@ class Handle:
       node = node.src[0]
     return node.op == "buffer" and self._is_own_tag()
 
-  def _keep_leaf(self) -> None:
-    """Forget the graph, unless gradients will pass through it."""
+  def _keep_leaf(self, found: dict[UOp, UOp]) -> None:
+    """Forget the graph, unless gradients will pass through it. found: leaves of what was computed just now."""
     if self._is_part():
       return
-    leaf = self._leaf()
+    leaf = found.get(untagged(self._uop)) or self._leaf()
     assert leaf is not None
     if self._is_own_tag():
       if self._uop.src[0] is not leaf:
