@@ -77,9 +77,10 @@ def pass_table() -> str:
 def devices() -> str:
   """Every device that there is, and for each kind that cannot be had here what would help."""
   from mini.engine.device import KINDS, Device
+  from mini.render import LANGUAGES
   from runtime.base import DeviceError
 
-  rows = []
+  rows: list[tuple[str, str, str]] = []
   for kind in KINDS:
     for n in range(1 if kind in ("CPU", "INTERP") else 16):
       try:
@@ -88,9 +89,19 @@ def devices() -> str:
         if n == 0:
           rows.append((kind, "missing", " ".join(str(e).split())))
         break
-      default = "default" if device.name == Device.DEFAULT else "ready"
-      rows.append((device.name, default, about(device)))
-  return columns(rows)
+      state = "default" if device.name == Device.DEFAULT else "ready"
+      first, *_ = rows[-1][0].split(" ") if rows else [""]
+      if n and rows[-1] == (rows[-1][0], "ready", about(device)):  # like the one before
+        rows[-1] = (f"{first} to :{n}", *rows[-1][1:])
+      else:
+        rows.append((device.name, state, about(device)))
+  missing = [
+    kind for kind, state, why in rows if state == "missing" and kind in LANGUAGES and "EMULATE" not in why
+  ]
+  hint = f"\nEMULATE=1 runs the kernels of {', '.join(missing)} on the CPU: slowly, to test them." * bool(
+    missing
+  )
+  return columns(rows) + hint
 
 
 def about(device: Any) -> str:

@@ -62,7 +62,7 @@ def edges_of(d: DType) -> np.ndarray:
 
 
 def edges(d: DType, count: int, n: int) -> np.ndarray:
-  """From 257 on every pair of two operands' edges, and behind them what a shorter one has: edges among random values."""
+  """Edges among random values; where there is room, behind every pair of two operands' edges."""
   found = edges_of(d)
   rng = np.random.default_rng([1, count, n])
   spread = np.abs(rng.standard_normal(count)) * 10.0 ** rng.integers(-2, 3, count)
@@ -87,30 +87,32 @@ def laced(d: DType, count: int, n: int) -> np.ndarray:
   return x
 
 
-def whole(d: DType, count: int, n: int) -> np.ndarray:
-  """Floats that an int32 holds, once cut to a whole number."""
-  most = min(limits(d)[0], 2.0**31 - 256)
+def below(power: int, d: DType, count: int, n: int) -> np.ndarray:
+  """Floats of a size below 2^power."""
+  most = min(limits(d)[0], 2.0**power * (1 - 2.0**-8))
   fractions = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 0.99, -0.99]
-  borders = [
-    127.9,
-    128,
-    -129,
-    255.5,
-    256,
-    32768,
-    -32769,
-    65535.5,
-    most,
-    -most,
-  ]  # of narrower integers, which wrap
+  # of narrower integers, which wrap
+  borders = [127.9, 128, -129, 255.5, 256, 32768, -32769, 65535.5, most, -most]
   rng = np.random.default_rng([4, count, n])
   listed = rng.choice(np.clip([*fractions, *borders], -most, most), count)
   return rounded(np.where(rng.random(count) < 0.5, listed, rng.uniform(-300, 300, count)), d)
 
 
-def natural(d: DType, count: int, n: int) -> np.ndarray:
-  """Floats that a uint32 holds, once cut to a whole number."""
-  return np.abs(whole(d, count, n))
+def whole(d: DType, count: int, n: int) -> np.ndarray:
+  """Floats that an int32 holds, once cut to a whole number."""
+  return below(31, d, count, n)
+
+
+def whole_int64(d: DType, count: int, n: int) -> np.ndarray:
+  return below(63, d, count, n)
+
+
+def whole_uint32(d: DType, count: int, n: int) -> np.ndarray:
+  return np.abs(below(32, d, count, n))
+
+
+def whole_uint64(d: DType, count: int, n: int) -> np.ndarray:
+  return np.abs(below(64, d, count, n))
 
 
 def index(d: DType, count: int, n: int) -> np.ndarray:
@@ -132,9 +134,8 @@ def negative(d: DType, count: int, n: int) -> np.ndarray:
   return x
 
 
-KINDS: dict[str, Callable[[DType, int, int], np.ndarray]] = {
-  f.__name__: f for f in (edges, signs, laced, whole, natural, index, outside, negative)
-}
+LISTED = (edges, signs, laced, whole, whole_int64, whole_uint32, whole_uint64, index, outside, negative)
+KINDS: dict[str, Callable[[DType, int, int], np.ndarray]] = {f.__name__: f for f in LISTED}
 
 
 @lru_cache(4096)

@@ -52,11 +52,19 @@ def summary(v: Verdicts) -> str:
 
 
 def failures(v: Verdicts) -> list[str]:
-  """A line for each thing that failed."""
-  cases = [(v.cases[n], why) for n, why in sorted(v.wrong.items()) if why]
-  return [f"{r.name}: {r.unknown}" for r in v.rows if r.unknown] + [
-    f"{case.row}, {case.column.name}, {case.layout}: {why}" for case, why in cases
-  ]
+  """A line for each row in which something failed: how much, and the first of it."""
+  of_row: dict[str, list[int]] = {}
+  for n, case in enumerate(v.cases):
+    if n in v.wrong:
+      of_row.setdefault(case.row, []).append(n)
+  lines = [f"{r.name}: {r.unknown}" for r in v.rows if r.unknown]
+  for row, numbers in of_row.items():
+    failed = [n for n in numbers if v.wrong[n]]
+    if failed:
+      first = v.cases[failed[0]]
+      why = f"{first.column.name}, {first.layout}: {v.wrong[failed[0]]}"
+      lines.append(f"{row}: {len(failed)} of {len(numbers)} failed. {why}")
+  return lines
 
 
 def table(v: Verdicts) -> str:
