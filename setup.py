@@ -23,10 +23,10 @@ setup(
   package_data={"": ["*.c", "*.h", "*.txt", "py.typed"]},
   install_requires=["numpy>=1.24"],
   extras_require={
-    "opencl": ["pyopencl"],
-    # A driver for CPUs. 2026.2 computes some minima of int64 wrongly on processors with AVX-512.
-    "opencl-cpu": ["pyopencl", f"intel-opencl-rt<2026; {LINUX_X86}", f"intel-cmplr-lib-rt<2026; {LINUX_X86}"],
-    "cuda": ["pycuda"],
+    # With a driver for CPUs, which a machine that has none runs on. 2026.2 of it computes some minima of int64 wrongly.
+    "opencl": ["pyopencl", f"intel-opencl-rt<2026; {LINUX_X86}", f"intel-cmplr-lib-rt<2026; {LINUX_X86}"],
+    "cuda": ["nvidia-cuda-nvrtc"],
+    "pycuda": ["pycuda"],  # built from source, with a CUDA toolkit; without it the driver is called by ctypes
     "examples": ["matplotlib", "tokenizers"],
     "test": ["pytest", "safetensors"],
   },

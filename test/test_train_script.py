@@ -45,6 +45,16 @@ def losses(out: Path) -> dict[int, float]:
   return {row["step"]: row["loss"] for row in rows}
 
 
+@pytest.mark.parametrize("dev", ["CUDA", *(pytest.param(d, marks=pytest.mark.full) for d in ("METAL", "CL"))])
+def test_every_device_learns_the_same(tmp_path, text, dev, monkeypatch):
+  """GPUs are emulated."""
+  monkeypatch.setenv("MINI_EMULATE", "1")
+  for name in ("CPU", dev):
+    train(tmp_path / name, "--data", text, "--dev", name, "--steps", 5, "--batch", 2, "--seq", 16)
+  mine, theirs = losses(tmp_path / dev), losses(tmp_path / "CPU")
+  assert len(mine) == 5 and all(abs(mine[n] - theirs[n]) < 1e-4 for n in theirs)
+
+
 def test_resume_is_the_same_to_the_bit(tmp_path, text):
   """With dropout, accumulation and a pass over the data that ends in between."""
   flags = ("--data", text, "--dropout", 0.1, "--accumulate", 2, "--save-every", 5, "--eval-every", 4)

@@ -270,6 +270,7 @@ def main() -> None:
     Path(args.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
   wrong = sum(not row.get("right", True) for row in result["rows"])
   print(f"{len(result['rows']) - wrong} as asked, {wrong} not; {result['seconds']} s; {args.out}")
+  sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
