@@ -1,6 +1,7 @@
 """Tensors on several devices: every operation on parts and on wholes, training on 1, 2 and 4, what is copied, errors."""
 
 import pickle
+from functools import partial
 
 import fuzz_tensor
 import gpt2
@@ -113,7 +114,7 @@ def test_operation(name, axis):
   for devices in (TWO, THREE):
     x = Tensor(a).shard(devices, axis)
     stats.reset()
-    got = f(x, lambda b: Tensor(b, device=devices)).realize()
+    got = f(x, partial(Tensor, device=devices)).realize()
     copies, n = stats.copies, len(devices)
     if name in ("unary", "product", "softmax", "mean"):  # other kernels, or another order
       np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)
@@ -410,7 +411,8 @@ def test_sharding_inside_of_jit():
 def test_two_that_begin_with_the_same_memory():
   """A part may be the memory of another tensor: each of them is updated for itself."""
   a = Tensor(data(4)).realize()
-  b = Tensor(a.shard(TWO)._uop)
+  b = a.to(TWO).realize()
+  assert memory(b).parts[0] is a._leaf().arg[0]
 
   @jit
   def step(x):
@@ -423,7 +425,7 @@ def test_two_that_begin_with_the_same_memory():
 
 
 def test_devices_of_several_kinds():
-  devices = ("CPU", "INTERP")
+  devices = ("CPU", "INTERP", "INTERP:1")
   found = {}
   for names in (("CPU",), devices):
     Tensor.manual_seed(3)

@@ -266,7 +266,7 @@ class Program:
     self.device, self.inout, self.levels = device, inout or {}, levels
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
-    self.graph = graph_program("g", tuple(outputs if device == "INTERP" else simplify(list(outputs))))
+    self.graph = graph_program("g", tuple(outputs if Device[device].interprets else simplify(list(outputs))))
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))
@@ -277,7 +277,7 @@ class Program:
     self.arena_bytes = 0
     self.segments = [Segment(0, 0, 0)]
     stats["schedules"] += 1
-    if device == "INTERP":
+    if Device[device].interprets:
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
       return
@@ -365,7 +365,7 @@ class Program:
 
   def bind(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes) -> Bound:
     """All the memory that a run needs. MemoryError, with nothing launched yet."""
-    if self.device == "INTERP":
+    if Device[self.device].interprets:
       return Bound([], inputs, outputs, numbers)
     opened = Device[self.device]
     handles = [b.memory for b in (*inputs, *outputs)]
@@ -382,7 +382,7 @@ class Program:
     """Launch a segment; those before it were launched. The rest is as in `run`."""
     watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
     ran = [] if ran is None else ran
-    if self.device == "INTERP":
+    if Device[self.device].interprets:
       self.interpret(bound, segment, watched)
       ran.append(0)
       return

@@ -91,7 +91,7 @@ class View:
   """A program's stages, by name. What INTERP runs is the graph; its other stages are those of a CPU with 8 lanes."""
 
   def __init__(self, program: Program, name: str):
-    self.program, self.name, self.interpreted = program, name, program.device == "INTERP"
+    self.program, self.name, self.interpreted = program, name, Device[program.device].interprets
 
   @property
   def graph(self) -> list[UOp]:
@@ -162,7 +162,7 @@ class PartsView(View):
     found = []
     for part, share in zip(self.parts.parts, self.parts.division.shares):
       p = part.program
-      if p.device == "INTERP":
+      if Device[p.device].interprets:
         found.append(schedule_of(share))
       else:
         made = scheduled(p.graph, p.inout, p.gpu, p.levels)
