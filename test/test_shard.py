@@ -2,6 +2,7 @@
 
 import pickle
 from functools import partial
+from math import prod
 
 import fuzz_tensor
 import gpt2
@@ -10,10 +11,10 @@ import pytest
 
 from mini import Tensor, jit, nn, stats
 from mini.engine import parts
+from mini.engine.realize import Numbered
 from mini.engine.shards import cut_axis, portions
 from mini.engine.spread import spread
-from mini.ir import graph
-from mini.ir.uop import toposort
+from mini.ir.uop import closed, rsize, toposort
 from mini.nn.state import part_of
 from mini.types import ShapeError
 from runtime.base import DeviceError
@@ -256,9 +257,11 @@ def test_random_bits_are_made_where_they_are_used(monkeypatch):
   assert not sizes or max(sizes) == 1
   x = Tensor(a).shard(TWO, 0).dropout(0.4, training=True)
   (value,) = spread([x._uop])
-  for part in value.parts:  # of each device's share of the counters
-    assert max(graph.numel(u) for u in toposort(part) if u.op == "threefry") <= a.size
-    assert part.op == "where" and graph.shape(part) == (3, 40)
+  numbered = Numbered(list(value.parts))
+  for part in numbered.program(numbered.roots).parts:
+    (launch,) = part.program.launches
+    assert any(u.op == "threefry" for u in toposort(launch.kernel))
+    assert prod(map(rsize, closed(launch.kernel))) == 3 * 40  # each makes its own
 
 
 # ---------------------------------------------------------------- training

@@ -371,7 +371,8 @@ class Handle:
 
   @property
   def device(self) -> str:
-    """The name of the device that it is on, or, if nothing of it is in memory yet, on which it would be computed."""
+    """The name of the device that it is on, or, if nothing of it is in memory yet, on which it would be computed; of a
+    tensor on several (`shard`), their names."""
     return device_of(self._uop)
 
   @property
