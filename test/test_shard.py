@@ -40,27 +40,59 @@ def data(*s, kind=np.float32):
 
 
 class Shards(fuzz_tensor.Fuzzer):
-  """What enters a program is on one to four devices, in parts or whole."""
+  """What enters a program is on several devices, in parts or whole."""
 
-  def __init__(self, seed):
+  def __init__(self, seed, devices):
     super().__init__(seed)
-    self.devices = CPUS[: 1 + seed % 4]
+    self.devices, self.how = devices, np.random.default_rng(seed)  # the same program for all devices
+    self.leaves = []
 
   def tensor(self, a, dtype=None):
     t = super().tensor(a, dtype)
-    if self.r.random() < 0.3:
+    if self.how.random() < 0.3:
       t = t + 0 if t.dtype.kind != "b" else t | False  # not in memory yet
-    axes = [axis for axis, n in enumerate(t.shape) if n >= len(self.devices)]
-    return t.shard(self.devices, self.pick(axes) if axes and self.r.random() < 0.75 else None)
+    axes = [axis for axis, n in enumerate(t.shape) if n >= 4]
+    axis = int(self.how.choice(axes)) if axes and self.how.random() < 0.75 else None
+    early = self.how.random() < 0.5
+    if early and t.dtype.kind == "f":
+      self.leaves.append(t.requires_grad_())
+    t = t.shard(self.devices, axis)
+    if not early and t.dtype.kind == "f":
+      self.leaves.append(t.requires_grad_())
+    return t
+
+
+def failed(fuzzer):
+  return f"{fuzzer.devices}:\n  " + "\n  ".join(fuzzer.log)
 
 
 @pytest.mark.parametrize("seed", range(32))
 def test_random_programs(seed):
-  fuzzer = Shards(seed)
+  fuzzer = Shards(seed, CPUS[: 1 + seed % 4])
   try:
     fuzzer.run()
   except Exception as e:
-    raise AssertionError(f"seed {seed}, {fuzzer.devices}:\n  " + "\n  ".join(fuzzer.log)) from e
+    raise AssertionError(failed(fuzzer)) from e
+
+
+class Smooth(Shards):
+  """Programs that have gradients everywhere, which do not grow."""
+
+  step_put = step_realize = step_unary = step_cast = lambda self: None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_gradients_of_random_programs(seed):
+  found = []
+  for n in (1, 2 + seed % 3):
+    fuzzer = Smooth(seed, CPUS[:n])
+    fuzzer.run(8)
+    outputs = [t for t, _ in fuzzer.pairs if t.requires_grad]
+    for t in outputs:
+      t.cast("float64").nan_to_num(0, 0, 0).sum().backward()
+    found.append([t.grad.numpy() for t in fuzzer.leaves if t.grad is not None])
+  for a, b in zip(*found, strict=True):
+    np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-3 * np.abs(a[np.isfinite(a)]).max(initial=1))
 
 
 # ---------------------------------------------------------------- each operation
