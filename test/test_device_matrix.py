@@ -22,6 +22,7 @@ from mini.opsuite import cases, compare, report
 from mini.opsuite.cases import Case, rows
 from mini.opsuite.data import leaf
 from mini.types import dtypes
+from runtime.base import DeviceError
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "docs" / "devices.md"
@@ -136,11 +137,10 @@ def test_a_broken_spelling_of_cuda(tmp_path):
 
 @needs_cc
 def test_a_crash_is_one_failed_case(tmp_path):
-  """A division by zero ends a process on many CPUs; the process that is tested in here is another one."""
   path = toy_with(tmp_path, ("floor", "f32", "*(volatile float *)8"))
   lines = suite("TOY", "--from", path, "--types", "float32", "--rows", "floor,ceil,abs,add", status=1)
   assert failed_rows(lines) == {"floor"}
-  assert lines[0] == "TOY: floor: 4 of 5 failed. float32, contiguous: the process crashed: SIGSEGV"
+  assert lines[0] == "TOY: floor: 4 of 4 failed. float32, contiguous: the process crashed: SIGSEGV"
   assert lines[-1] == "13 passed, 4 failed"
 
 
@@ -219,7 +219,7 @@ def test_a_report_keeps_what_is_not_its_own(tmp_path):
   words = ["--rows", "abs,exp", "--types", "int8,float32", "--report", str(path)]
   assert suite("INTERP", *words, status=0) == ["12 passed, 0 failed"]
   first = path.read_text()
-  assert "| abs | ok | ok |\n| exp | floats only | ok |" in first.replace("\r", "")
+  assert "| exp | floats only | ok |\n| abs | ok | ok |\n" in first
   path.write_text(f"# Devices\n\nWords.\n\n{first}\n## Others\n\nMore words.\n")
   suite("INTERP", *words, status=0)
   assert path.read_text() == f"# Devices\n\nWords.\n\n{first}\n## Others\n\nMore words.\n"
@@ -242,7 +242,10 @@ def kept(name):
 def test_the_kept_tables_are_those_of_now(name, words, tmp_path):
   """`python -m mini test-device CPU CL EMULATE=1 CUDA METAL --report docs/devices.md` makes them anew."""
   if name == "CL":
-    pytest.importorskip("pyopencl", reason="no pyopencl: pip install pyopencl[pocl]")
+    try:
+      Device["CL"]
+    except DeviceError as e:
+      pytest.skip(str(e))
   path = tmp_path / "table.md"
   lines = suite(*words, "--report", str(path))
   assert path.exists(), lines

@@ -195,6 +195,11 @@ def reduced(kind: str, d: DType) -> Roots:
   yield "no element", g.reduce(leaf(data, (0, 3), d), kind, (0,))
   if kind == "add" and d is not dtypes.bool:
     yield "matrix product", product(leaf(plain, (33, 65), d), g.permute(leaf(plain, (65, 17), d), (1, 0)))
+    a, b = (leaf(plain, (64, 64), d, n) for n in range(2))
+    if d.itemsize == 2 and d.kind == "f":  # as matrix instructions have it
+      a, b = g.cast(a, dtypes.float32), g.cast(b, dtypes.float32)
+    if d.kind == "f":
+      yield "matrix product of whole tiles", product(a, b)
 
 
 def product(a: UOp, b: UOp) -> UOp:

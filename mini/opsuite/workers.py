@@ -28,6 +28,7 @@ from runtime.base import DeviceError
 
 SILENCE = 180  # seconds without an answer after which a worker is ended: a column's kernels compile in a few
 MOST_WORKERS = 4
+BATCH = 160  # cases that are compiled together, at most
 
 
 class Setup(NamedTuple):
@@ -202,12 +203,17 @@ class Driver:
     self.workers: list[Worker] = []
 
   def plan(self, lacks: Sequence[str]) -> None:
-    """A batch for each column: what has the same inputs stands together. The largest first."""
-    columns: dict[DType, list[int]] = {}
+    """What has the same inputs stands together, and is compiled together: a batch is some layouts of a column."""
+    alike: dict[tuple[DType, str], list[int]] = {}
     for n, case in enumerate(self.cases):
       if runs_on(case, lacks):
-        columns.setdefault(case.column, []).append(n)
-    self.batches.extend(sorted(columns.values(), key=len, reverse=True))
+        alike.setdefault((case.column, case.layout), []).append(n)
+    for (column, _), numbers in sorted(alike.items(), key=lambda item: dtypes.all.index(item[0][0])):
+      last = self.batches[-1] if self.batches else []
+      if last and self.cases[last[0]].column is column and len(last) + len(numbers) <= BATCH:
+        last += numbers
+      else:
+        self.batches.append(numbers)
 
   def start(self) -> Worker:
     worker = Worker(self.setup)
