@@ -26,7 +26,11 @@ from mini.opsuite.run import Runner, grouped, one_line
 from mini.types import DType, dtypes
 from runtime.base import DeviceError
 
-SILENCE = 180  # seconds without an answer after which a worker is ended: a column's kernels compile in a few
+SILENCE = (
+  120,
+  40,
+  40,
+)  # seconds without an answer after which a worker is ended, by care: a batch compiles in a few
 MOST_WORKERS = 4
 BATCH = 160  # cases that are compiled together, at most
 
@@ -159,18 +163,18 @@ class Worker:
     self.process = context.Process(target=work, args=(theirs, setup), daemon=True)
     self.process.start()
     theirs.close()
-    kind, self.facts = self.receive()
+    kind, self.facts = self.receive(SILENCE[0])
     if kind == "unknown":
       raise LookupError(setup.device)
     if kind != "opened":
       raise DeviceError(self.facts)
 
-  def receive(self) -> Message:
+  def receive(self, seconds: float) -> Message:
     try:
-      if self.conn.poll(SILENCE):
+      if self.conn.poll(seconds):
         return self.conn.recv()
       self.process.kill()
-      raise Died(f"it did not end within {SILENCE} s")
+      raise Died(f"it did not end within {seconds} s")
     except (EOFError, OSError):
       self.process.join()
       code = self.process.exitcode or 0
@@ -179,7 +183,7 @@ class Worker:
 
   def ask(self, numbers: list[int], care: int) -> Iterator[Message]:
     self.conn.send((numbers, care))
-    while (message := self.receive())[0] != "end":
+    while (message := self.receive(SILENCE[care]))[0] != "end":
       if message[0] == "failed":
         raise Died(message[1])
       yield message
@@ -201,6 +205,7 @@ class Driver:
     self.lock = Lock()
     self.failed: list[BaseException] = []
     self.workers: list[Worker] = []
+    self.over = False
 
   def plan(self, lacks: Sequence[str]) -> None:
     """What has the same inputs stands together, and is compiled together: a batch is some layouts of a column."""
@@ -234,6 +239,7 @@ class Driver:
       for t in threads:
         t.join()
     finally:
+      self.over = True  # so that nobody starts another
       for worker in self.workers:
         worker.close()
     if self.failed:
@@ -255,7 +261,7 @@ class Driver:
   def finish(self, worker: Worker | None, batch: list[int]) -> Worker | None:
     """Run a batch to its end, whatever dies. The worker that lives."""
     care, left = 0, batch
-    while left := [n for n in left if n not in self.wrong and not self.gives_up(n)]:
+    while not self.over and (left := [n for n in left if n not in self.wrong and not self.gives_up(n)]):
       worker = worker or self.start()
       begun: list[int] = []
       try:
