@@ -8,9 +8,8 @@ from fuzz_graph import program, random_recipe, scheduled
 from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.engine.launch import Launchable, interpret
-from mini.engine.program import params_of
 from mini.ir.interp import evaluate
-from mini.ir.kernel import extent, guarded, kernel, stores
+from mini.ir.kernel import extent, guarded, kernel, params_of, stores
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text
 from mini.ir.uop import closed

@@ -1,6 +1,7 @@
 """Recipes for devices with groups of threads: each is verified, means what the kernel means, and is of the family that its
 shape asks for. What the rendered sources compute is tested by the emulation (test_local.py, test_emulate.py)."""
 
+import golden_sources as golden
 import numpy as np
 import pytest
 from fuzz_graph import program as random_program
@@ -18,6 +19,7 @@ from mini.ir.parse import parse
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program, text
 from mini.ir.verify import verify
+from mini.render import render_for
 
 MACHINE = Machine(lanes=4, kind="gpu", group=1024, shared_bytes=48 << 10, units=4)
 
@@ -127,3 +129,26 @@ def test_random_kernels(seed, request):
   for kernel in random_kernels(outputs)[0]:
     verify(write_recipe(kernel, MACHINE)[0])
     check(kernel, write_recipe(kernel, MACHINE)[0])
+
+
+@pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
+@pytest.mark.parametrize("dev, instruction", [("METAL", "8x8 f32"), ("CUDA", "m16n8k8 tf32")])
+def test_arguments_keep_their_order_where_a_matrix_instruction_reads_them_in_another(dev, instruction):
+  kernel = parse("""
+    kernel k(%a0: out f32[32, 96], %a1: in f32[3, 2, 2, 16, 16], %a2: in f32[2, 16, 32]) {
+      %l = range 96
+      %m = range 32
+      %k = range 2
+      %k1 = range 16
+      %0 = load %a1[%l // 32, %k, (%l // 16) % 2, %k1, %l % 16] : f32
+      %1 = load %a2[%k, %k1, %m]                               : f32
+      %2 = mul %0, %1                                          : f32
+      %3 = reduce.add %2 over (%k, %k1)                        : f32
+      store %a0[%m, %l], %3
+      end over (%l, %m)
+    }""")
+  with_recipe, recipe = write_recipe(kernel, MACHINE._replace(matrices=frozenset({instruction}), fast=True))
+  assert instruction in recipe
+  data = golden.random_inputs(kernel, 0, laced=False)
+  got, _ = golden.Emulated(render_for(dev, {"k": with_recipe}), dev).run(with_recipe, data)
+  np.testing.assert_allclose(got["a0"], interpret(kernel, data)["a0"], rtol=1e-2, atol=2e-2)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
-from mini.engine.program import params_of
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
+from mini.ir.kernel import params_of
 from mini.ir.text import kernel_text
 from mini.ir.uop import const
 from mini.ir.verify import verify

@@ -16,9 +16,9 @@ from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import apply
 from mini.engine.divide import Division, Share
 from mini.engine.place import place
-from mini.engine.program import nameless, params_of, scheduled, segments_of
+from mini.engine.program import nameless, scheduled, segments_of
 from mini.ir.graph import shape
-from mini.ir.kernel import all_ranges, kernel, param, stores
+from mini.ir.kernel import all_ranges, kernel, param, params_of, stores
 from mini.ir.rules import simplify
 from mini.ir.text import (
   Copy,

@@ -20,7 +20,18 @@ from mini.engine.device import Device, Opened
 from mini.engine.queues import Span, assign
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
-from mini.ir.kernel import access, directions, extent, guarded, is_inline, kernel, param, stores, written
+from mini.ir.kernel import (
+  access,
+  directions,
+  extent,
+  guarded,
+  is_inline,
+  kernel,
+  param,
+  params_of,
+  stores,
+  written,
+)
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort
@@ -63,13 +74,6 @@ class Compiled(NamedTuple):
   def nanoseconds(self) -> float:
     """What it takes one core, roughly."""
     return self.flops / 8 + self.nbytes / 16
-
-
-def params_of(k: UOp) -> list[UOp]:
-  """The params of a kernel, written ones first: the order of its arguments."""
-  outs = written(k)
-  loaded = dict.fromkeys(u.src[0] for u in toposort(k) if u.op == "load" and u.src[0].op == "param")
-  return outs + [p for p in loaded if p not in outs]
 
 
 def nameless(k: UOp, split: bool = False) -> Launch:
@@ -310,15 +314,15 @@ class Program:
     calls: list[Call] = []
     touched: list[list[Span]] = []
     for launch, c in zip(self.launches, self.compiled):
-      args = [
-        (slot, at + start)
-        for (slot, at), start in zip(map(self.slots.__getitem__, launch.names), launch.starts)
-      ]
+      where = {}
+      for n, (name, start) in enumerate(zip(launch.names, launch.starts)):
+        slot, at = self.slots[name]
+        where[f"a{n}"] = slot, at + start
+      params = directions(c.kernel)  # the recipe may load them in another order
+      args = [where[p.arg[0]] for p in params]
+      spans = zip(args, params.items())
       touched.append(
-        [
-          Span(slot, at, at + prod(p.arg[1]) * p.dtype.itemsize, d != "in")
-          for (slot, at), (p, d) in zip(args, directions(launch.kernel).items())
-        ]
+        [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
       )
       args += [(-1, 0)] * c.guarded
       calls.append(Call(opened.functions[c.name], args, c.extent, c.nanoseconds, c.group, name=c.name))

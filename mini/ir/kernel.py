@@ -83,6 +83,11 @@ def directions(kernel: UOp) -> dict[UOp, str]:
   return {p: "in" if p not in writes else "inout" if p in reads else "out" for p in (*writes, *reads)}
 
 
+def params_of(kernel: UOp) -> list[UOp]:
+  """The params in the order of the kernel's arguments: those that are written first, the others as they are loaded."""
+  return list(directions(kernel))
+
+
 def is_inline(u: UOp) -> bool:
   """Printed where it is used, without a name: index expressions, conditions on them, constants, params."""
   if u.dtype is dtypes.index:

@@ -17,7 +17,16 @@ from math import prod
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges, sort_lanes, values_in
 from mini.codegen.matrix import instruction_of, lower, parts
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, shuffled, threads
-from mini.ir.kernel import access, all_ranges, carries_value, is_inline, memory_shape, stage_index, written
+from mini.ir.kernel import (
+  access,
+  all_ranges,
+  carries_value,
+  is_inline,
+  memory_shape,
+  params_of,
+  stage_index,
+  written,
+)
 from mini.ir.ops import identity
 from mini.ir.uop import (
   FALSE,
@@ -70,6 +79,7 @@ class Renderer:
       if instruction not in lang.matrices:
         known = ", ".join(lang.matrices) or "none"
         raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
+    self.params = params_of(kernel)
     kernel = lower(kernel, lang.bits)
     self.kernel, self.lang, self.name = kernel, lang, name
     self.out: list[str] = []
@@ -102,9 +112,6 @@ class Renderer:
         raise RenderError(f"{u.op} depends on two vec ranges")
       if vs and rsize(vs[0]) % lang.width:
         raise RenderError(f"vec %{rname(vs[0])}: {rsize(vs[0])} is not a multiple of {lang.width}")
-    outs = written(kernel)
-    loaded = dict.fromkeys(u.src[0] for u in order if u.op == "load" and u.src[0].op == "param")
-    self.params = outs + [p for p in loaded if p not in outs]
     parallel = [u for u in all_ranges(kernel) if rkind(u) == "par"]
     if len(parallel) > 1 or any(r not in closed(kernel) for r in parallel):
       raise RenderError(
