@@ -243,7 +243,9 @@ def test_the_error_word_comes_back_and_is_0_again_in_the_next_run(device, lib):
 
 def test_profile_has_a_time_for_each_call(device, lib):
   block = filled(device, np.zeros(8, np.int32))
-  tiny, slow = device.sequence([Call(lib["bump"], [(0, 0)], 1, 0), Call(lib["slow"], [], 8, 0)]).profile([block])
+  tiny, slow = device.sequence([Call(lib["bump"], [(0, 0)], 1, 0), Call(lib["slow"], [], 8, 0)]).profile(
+    [block]
+  )
   assert 0 <= tiny < slow and read(device, block)[0] == 1
 
 
