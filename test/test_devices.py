@@ -824,7 +824,15 @@ def random_program(rng, devices):
 
 
 @pytest.mark.parametrize(
-  "devices", [["CPU", "CPU:1"], ["CPU", "CPU:1", "CPU:2"], ["CPU", "TOY"], ["CPU:1", "INTERP"]], ids=" ".join
+  "devices",
+  [
+    ["CPU", "TOY"],
+    *(
+      pytest.param(d, marks=pytest.mark.full)
+      for d in (["CPU", "CPU:1"], ["CPU", "CPU:1", "CPU:2"], ["CPU:1", "INTERP"])
+    ),
+  ],
+  ids=str,
 )
 def test_random_programs_over_several_devices_give_what_one_gives(devices, rng, seed):
   toy.opened()

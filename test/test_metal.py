@@ -507,11 +507,14 @@ def interrupt(number, frame):
 sys.unraisablehook = lambda caught: None  # what comes in a finalizer Python reports, and goes on
 signal.signal(signal.SIGALRM, interrupt)
 signal.setitimer(signal.ITIMER_REAL, 0.01, 0.0003)
+def work():  # a function: from Python 3.13 on what comes at the test of a loop is not within the `try` around it
+  global armed
+  armed = True
+  while armed:
+    s.run([block], done)
 while interrupts < 500:
   try:
-    armed = True
-    while armed:
-      s.run([block], done)
+    work()
   except KeyboardInterrupt:
     pass
 signal.setitimer(signal.ITIMER_REAL, 0)

@@ -66,7 +66,7 @@ def failed(fuzzer):
   return f"{fuzzer.devices}:\n  " + "\n  ".join(fuzzer.log)
 
 
-@pytest.mark.parametrize("seed", range(32))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.full] * (n >= 8)) for n in range(32)])
 def test_random_programs(seed):
   fuzzer = Shards(seed, CPUS[: 1 + seed % 4])
   try:
@@ -81,7 +81,7 @@ class Smooth(Shards):
   step_put = step_realize = step_unary = step_cast = lambda self: None
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.full] * (n >= 3)) for n in range(10)])
 def test_gradients_of_random_programs(seed):
   found = []
   for n in (1, 2 + seed % 3):
@@ -371,6 +371,7 @@ def test_training(name):
     assert set(found[n][2]) == {3 * n * (n - 1) + 2 * (n - 1)}
 
 
+@pytest.mark.full
 def test_training_a_gpt():
   """Dropout, a tied embedding, groups with and without weight decay. AdamW's eps is larger than the rounding errors of
   gradients that are 0 (those of the keys' bias), which it would blow up."""

@@ -4,7 +4,7 @@ import fuzz_tensor
 import pytest
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", [pytest.param(n, marks=[pytest.mark.full] * (n >= 4)) for n in range(10)])
 def test_programs(block):
   for seed in range(block * 10, block * 10 + 10):
     fuzz_tensor.run(seed)

@@ -45,7 +45,8 @@ def losses(out: Path) -> dict[int, float]:
   return {row["step"]: row["loss"] for row in rows}
 
 
-@pytest.mark.parametrize("dev", ["CUDA", *(pytest.param(d, marks=pytest.mark.full) for d in ("METAL", "CL"))])
+@pytest.mark.full
+@pytest.mark.parametrize("dev", ["CUDA", "METAL", "CL"])
 def test_every_device_learns_the_same(tmp_path, text, dev, monkeypatch):
   """GPUs are emulated."""
   monkeypatch.setenv("MINI_EMULATE", "1")
