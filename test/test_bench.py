@@ -32,6 +32,11 @@ def test_dispatch():
 
 
 @pytest.mark.full
+def test_data_parallel():
+  assert figures("data_parallel.py", "--seconds", "0.05")["copies in a step"] == 6
+
+
+@pytest.mark.full
 def test_startup():
   assert figures("startup.py", "--rounds", "1")["ms: first sum, warm cache"] > 0
 
