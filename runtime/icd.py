@@ -73,7 +73,8 @@ def find(index: int) -> tuple[Any, Any]:
   try:
     import pyopencl  # type: ignore[import-not-found, unused-ignore]
   except ImportError as e:
-    raise DeviceError(f"OpenCL needs pyopencl: pip install pyopencl ({e})") from None
+    more = f"and where there is no driver one for CPUs: {CPU_DRIVER}"
+    raise DeviceError(f"OpenCL needs pyopencl: pip install pyopencl; {more} ({e})") from None
   found = devices(pyopencl)
   if not found:
     raise DeviceError(f"OpenCL has no device: install the driver of a GPU, or one for CPUs ({CPU_DRIVER})")
