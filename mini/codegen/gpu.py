@@ -1,4 +1,4 @@
-"""Recipes for devices with groups of threads: what `heuristic.py` is for processors with vector registers.
+"""Recipes for devices with groups of threads: what contraction.py and stream.py are for processors with vector registers.
 
 Three families. A *contraction* is tiled twice: a group computes a block of the output from panels in shared memory, and
 each thread a small tile of the block in registers. A kernel with long *rows* to reduce has a group for each row. All
@@ -10,19 +10,11 @@ from __future__ import annotations
 
 from math import prod
 
-from mini.codegen.heuristic import (
-  Machine,
-  Product,
-  Writer,
-  coefficient,
-  collapse_outputs,
-  contiguous,
-  factors,
-  find_product,
-  flat_index_of,
-)
+from mini.codegen.contraction import Product, factors, find_product, flat_index_of
 from mini.codegen.linearize import is_loop
 from mini.codegen.matrix import INSTRUCTIONS, tile_size
+from mini.codegen.stream import contiguous
+from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs
 from mini.ir.kernel import access, all_ranges, contractions
 from mini.ir.uop import UOp, closed, rname, rsize, toposort
 from mini.schedule.index import flatten

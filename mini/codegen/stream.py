@@ -1,0 +1,108 @@
+"""Recipes for everything that streams: the contiguous range becomes vectors, the outermost one runs in parallel."""
+
+from __future__ import annotations
+
+from mini.codegen.linearize import is_loop
+from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse_outputs, flat_index
+from mini.ir.kernel import access, stores
+from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
+from mini.types import dtypes
+
+
+def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
+  """The range of this owner along which its accesses are contiguous: the one to make a vector of."""
+  values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
+  touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
+  fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
+  scores: dict[UOp, int] = {}
+  for r in closed(owner):
+    if r in fixed or not is_loop(r):
+      continue
+    score = 0
+    for u in dict.fromkeys(touched):
+      flat = flat_index(u)
+      gate = access(u)[2] if u.op != "stage" else None
+      if r not in flat.free and (gate is None or r not in gate.free):
+        continue
+      weight = 2 if u.op in ("store", "stage") else 1
+      step = coefficient(flat, r)
+      score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
+    if any(
+      r in u.free and u.op == "cast" and u.src[0].dtype is dtypes.index for v in values for u in toposort(v)
+    ):
+      score -= 1
+    scores[r] = score
+  best = max(scores, key=lambda r: scores[r], default=None)
+  return best if best is not None and scores[best] > 0 else None
+
+
+def owners(kernel: UOp) -> list[UOp]:
+  return [u for u in reversed(toposort(kernel)) if closed(u)]
+
+
+def stream(w: Writer, machine: Machine) -> None:
+  collapse_outputs(w)
+  done: set[str] = set()  # owners by their first range's name: nodes change with every step
+  while True:
+    owner = next((u for u in owners(w.kernel) if key(u) not in done), None)
+    if owner is None:
+      break
+    done.add(key(owner))
+    values = stores(w.kernel) if owner.op == "kernel" else (owner.src[0],)
+    if any(
+      rkind(r) == "vec"
+      for v in values
+      for r in v.free | frozenset(x for u in toposort(v) for x in closed(u))
+      if owner.op == "kernel" or r in v.free
+    ):
+      continue
+    r = contiguous(owner, w.kernel)
+    if r is None:
+      continue
+    vectorize(w, owner, r, machine)
+    done |= {f"{owner.op} {rname(r)}{suffix}" for suffix in ("o", "v", ".rest")}  # what it has become
+  parallel(w, machine)
+
+
+def key(owner: UOp) -> str:
+  return f"{owner.op} {rname(closed(owner)[0])}"
+
+
+def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
+  name, size, lanes = rname(r), rsize(r), machine.lanes
+  reduces_below = any(u.op == "reduce" and r in u.free for u in toposort(w.kernel))
+  widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
+  order = [rname(x) for x in closed(owner) if x is not r]
+  mode = "peel" if owner.op == "reduce" else "overlap"
+  for n in widths:
+    if n == 1 or size < n or (size % n and size < 2 * n and n > lanes):
+      continue
+    if size == n:
+      w.attempt(f"vec {name}")
+      return
+    if w.attempt(f"split {name} {n} -> {name}o, {name}v {mode}"):
+      if owner.op != "reduce" and closed(owner)[-1] is not r and order:
+        w.attempt("order " + " ".join([*order, f"{name}o"]))
+      w.attempt(f"vec {name}v")
+      return
+
+
+def parallel(w: Writer, machine: Machine) -> None:
+  """The outermost output loop runs in parallel; a short one gives way to a longer one where nothing is staged in between."""
+  loops = [r for r in closed(w.kernel) if is_loop(r)]
+  if not loops:
+    return
+  first = loops[0]
+  nested = any(u.op in ("stage", "scan") or (u.op == "reduce" and u.free) for u in toposort(w.kernel))
+  if rsize(first) < 4 * machine.threads and not nested:
+    first = max(loops, key=rsize)
+  if first is not loops[0] and not w.attempt(
+    "order " + " ".join(rname(r) for r in [first, *(x for x in loops if x is not first)])
+  ):
+    first = loops[0]
+  if w.attempt(f"par {rname(first)}"):
+    return
+  for r in loops:  # stores that may meet (scatter) keep their loop: another runs in parallel outside it
+    if w.attempt(f"par {rname(r)}"):
+      w.attempt("order " + " ".join(rname(x) for x in [r, *(x for x in loops if x is not r)]))
+      return

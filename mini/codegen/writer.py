@@ -1,0 +1,114 @@
+"""A recipe in the making: what its writers know of a machine, of a kernel, and of the cost of an access."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from mini.codegen.recipe import RecipeError, Tuning
+from mini.ir.kernel import access, stage_index, stores
+from mini.ir.uop import UOp, closed, index_nodes, linear, rname, toposort
+from mini.schedule.index import flatten
+
+
+class Machine(NamedTuple):
+  """What the heuristic must know of a device."""
+
+  lanes: int = 8  # float32 elements of a vector register
+  threads: int = 1
+  rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
+  l2_bytes: int = 512 << 10
+  stack_bytes: int = 512 << 10
+  kind: str = "cpu"  # cpu | gpu: the family of recipes
+  group: int = 1  # most threads of a group
+  shared_bytes: int = 0  # of a group
+  units: int = 1  # groups that run at once, at least
+  matrices: frozenset[str] = frozenset()  # its matrix instructions
+  fast: bool = False  # may a product be rounded as they do it?
+
+  @property
+  def panel_bytes(self) -> int:
+    """What a packed panel may take: half of the cache, and it is on the stack."""
+    return min(self.l2_bytes // 2, self.stack_bytes * 3 // 4)
+
+
+class Writer(Tuning):
+  """A recipe in the making: steps that apply are kept."""
+
+  def __init__(self, kernel: UOp):
+    super().__init__(kernel)
+    self.lines: list[str] = []
+
+  def attempt(self, line: str) -> bool:
+    saved = self.kernel, dict(self.named)
+    try:
+      self.step(line)
+    except RecipeError:
+      self.kernel, self.named = saved
+      return False
+    self.lines.append(line)
+    return True
+
+
+# ---------------------------------------------------------------- what an access costs
+
+
+def flat_index(u: UOp) -> UOp:
+  """The row-major offset that a load, a store or a stage touches."""
+  if u.op == "stage":
+    return flatten(stage_index(u), u.arg.shape)
+  memory, index, _ = access(u)
+  return flatten(index, memory.arg[1] if memory.op == "param" else memory.arg.shape)
+
+
+def coefficient(flat: UOp, r: UOp) -> int | None:
+  """By how much the offset moves with r; None if not by the same amount everywhere."""
+  terms, _ = linear(flat)
+  if any(t is not r and r in t.free for t in terms):
+    return None
+  return terms.get(r, 0)
+
+
+def divisions(kernel: UOp) -> int:
+  """Divisions in the addresses of a kernel: what collapsing two ranges must not add to."""
+  return sum(
+    e.op in ("div", "mod")
+    for u in toposort(kernel)
+    if u.op in ("load", "store")
+    for x in (flat_index(u), access(u)[2])
+    for e in index_nodes(x)
+  )
+
+
+def accesses(value: UOp) -> list[UOp]:
+  return [u for u in toposort(value) if u.op in ("load", "store")]
+
+
+def collapse_outputs(w: Writer) -> None:
+  """Neighbouring output ranges become one where every access stays as simple."""
+  changed = True
+  while changed:
+    changed = False
+    rs = closed(w.kernel)
+    for a, b in pairwise(rs):
+      before, saved = divisions(w.kernel), (w.kernel, dict(w.named))
+      if any(r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)):
+        continue  # a store that stands between the two loops
+      if w.attempt(f"collapse {rname(a)} {rname(b)} -> {rname(a)}"):
+        if divisions(w.kernel) <= before:
+          changed = True
+          break
+        w.kernel, w.named = saved
+        w.lines.pop()
+
+
+def cut(w: Writer, name: str, size: int, n: int, kind: str) -> tuple[str, str]:
+  """A range in tiles of n lanes: (the loop over the tiles, "" if there is one tile; the lanes)."""
+  if size == n:
+    w.attempt(f"{kind} {name}")
+    return "", name
+  lane = name + kind[0]
+  if not w.attempt(f"split {name} {n} -> {name}o, {lane} overlap"):
+    return name, name
+  w.attempt(f"{kind} {lane}")
+  return f"{name}o", lane
