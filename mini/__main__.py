@@ -272,10 +272,10 @@ def sizes_of(spelled: str) -> dict[str, int]:
 
 
 def program_command(args: argparse.Namespace) -> int:
-  from mini.codegen.heuristic import Machine
+  from mini.engine.program import assumed
 
   programs = read(args.what, sizes_of(args.test or ""))
-  machine = Machine()
+  machine = assumed()
   if args.test is not None and args.dev != "INTERP":
     from mini.engine.device import Device
     from mini.engine.program import machine_of

@@ -82,6 +82,27 @@ def text(value: str) -> str:
   return value
 
 
+def quantities(*names: str) -> Callable[[str], tuple[tuple[str, int], ...]]:
+  """name=number for some of the names; 512K and 1M are numbers."""
+
+  def parse(text: str) -> tuple[tuple[str, int], ...]:
+    found: dict[str, int] = {}
+    for part in (p.strip() for p in text.split(",") if p.strip()):
+      name, _, value = (w.strip() for w in part.partition("="))
+      digits, unit = (value[:-1], value[-1]) if value[-1:] in UNITS else (value, "")
+      if name not in names:
+        raise ValueError(_nearest(name, names))
+      if not (digits.isascii() and digits.isdigit() and 0 < int(digits) < 1 << 20):
+        raise ValueError(f"{name} is a number above 0, such as 8, 512K or 1M")
+      found[name] = int(digits) << UNITS.get(unit, 0)
+    return tuple(found.items())
+
+  return parse
+
+
+UNITS = {"K": 10, "M": 20}
+
+
 def folder(value: str) -> str:
   if value in ("0", "1") or "/" in value:
     return value
@@ -107,6 +128,7 @@ TABLE = {s.name: s for s in (
   Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
   Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
   Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
+  Setting("MACHINE", "",    quantities("lanes", "registers", "threads", "l1", "l2", "stack"), "what recipes are to think of the CPU, for what is not as it was found: lanes=8,registers=16,threads=2,l1=32K,l2=512K,stack=512K"),
   Setting("EMULATE", "0",   switch,                   "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
   Setting("FAST",    "0",   switch,                   "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that round to TF32"),
 )}
@@ -155,6 +177,11 @@ class Config:
     except KeyError:
       raise AttributeError(f"there is no setting {name}: {_nearest(name, list(TABLE))}") from None
 
+  @property
+  def code(self) -> tuple[Any, ...]:
+    """The settings that kernels depend on: what keeps any keeps them by these, too."""
+    return (self.NOOPT, self.FAST, self.MACHINE)
+
   def origin(self, name: str) -> str:
     """Where the value comes from: "Context", a variable's name, or "default"."""
     return "Context" if name in _override.get() else self._origins[name] or "default"
@@ -198,7 +225,9 @@ def _shown(value: Any) -> str:
   """A value as the environment would spell it."""
   if isinstance(value, bool):
     return str(int(value))
-  return ",".join(value) if isinstance(value, (tuple, list)) else str(value)
+  if isinstance(value, (tuple, list)):
+    return ",".join(v if isinstance(v, str) else f"{v[0]}={v[1]}" for v in value)
+  return str(value)
 
 
 config = Config(os.environ)

@@ -605,7 +605,7 @@ def jit(fn: Callable | None = None) -> Callable:
       if tensors:
         tensors[0].realize(*tensors[1:])
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
-      modes = (devices, local.gradients, Tensor.training, config.NOOPT, config.FAST, rules_here())
+      modes = (devices, local.gradients, Tensor.training, config.code, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors)), None)
       if routine is None:

@@ -7,7 +7,9 @@ from fuzz_graph import program, random_recipe, scheduled
 
 from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe
+from mini.config import Context
 from mini.engine.launch import Launchable, interpret
+from mini.engine.program import assumed, machine_of, nameless
 from mini.ir.interp import evaluate
 from mini.ir.kernel import extent, guarded, kernel, params_of, stores
 from mini.ir.parse import parse
@@ -128,6 +130,30 @@ def test_made_kernels(what):
   )[0]
   scale = np.abs(exact).max()
   assert np.abs(got.numpy() - exact).max() <= 3e-6 * scale * np.sqrt(300)
+
+
+def test_recipes_are_written_for_the_machine_that_MACHINE_describes():
+  x = Tensor(np.random.default_rng(0).standard_normal((70, 200)).astype(np.float32))
+  info = Device["CPU"].shim.info
+  assert machine_of(info).registers == info.registers >= 16
+  found = set()
+  for lanes in (4, 8, 16):
+    with Context(MACHINE=f"lanes={lanes},registers=16,l1=16K,l2=256K,threads=2"):
+      m = machine_of(info)
+      assert (m.lanes, m.registers, m.threads, m.l1_bytes) == (lanes, 16, 2, 16 << 10)
+      assert assumed().l2_bytes == m.l2_bytes == 256 << 10
+      found.add(write_recipe(nameless(parse(COPY)).kernel, machine_of(info))[1])
+      np.testing.assert_allclose((x * 2).exp().numpy(), np.exp(x.numpy() * 2), rtol=1e-6)
+  assert len(found) == 3
+
+
+COPY = """kernel k(%y: out f32[1000], %x: in f32[1000]) {
+  %i = range 1000
+  %0 = load %x[%i] : f32
+  store %y[%i], %0
+  end over (%i)
+}
+"""
 
 
 def test_lanes_that_a_summed_value_does_not_depend_on():

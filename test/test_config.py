@@ -34,6 +34,7 @@ def test_the_prefixed_name_wins():
   ("CACHE",   "0",              "0"),
   ("CACHE",   "/tmp/x",         "/tmp/x"),
   ("CC",      "ccache gcc -g",  "ccache gcc -g"),
+  ("MACHINE", "lanes=8, l2=1M", (("lanes", 8), ("l2", 1 << 20))),
 ])  # fmt: skip
 def test_values(name, text, value):
   assert getattr(Config({name: text}), name) == value
@@ -41,7 +42,8 @@ def test_values(name, text, value):
 
 
 @pytest.mark.parametrize(("name", "text"), [("DEBUG", "true"), ("DEBUG", "7"), ("DEV", "GPU"), ("SHOW", "krnel"),
-                                            ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of")])  # fmt: skip
+                                            ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of"), ("MACHINE", "lanes=0"),
+                                            ("MACHINE", "l2=1G"), ("MACHINE", "lanes")])  # fmt: skip
 def test_a_bad_value_is_an_error_with_the_prefix_and_a_warning_without(name, text):
   with pytest.raises(ConfigError, match=f"MINI_{name}={text} does not fit"):
     Config({"MINI_" + name: text})
@@ -61,6 +63,8 @@ def test_suggestions():
     Config({"MINI_DEBG": "1"})
   with pytest.raises(ConfigError, match="did you mean kernel"):
     Config({"MINI_SHOW": "krnel"})
+  with pytest.raises(ConfigError, match="did you mean registers"):
+    Config({"MINI_MACHINE": "lanes=8,register=16"})
   with pytest.raises(AttributeError, match="did you mean THREADS"):
     _ = config.THREDS
   with pytest.raises(ConfigError, match="did you mean DEBUG"):
@@ -100,7 +104,8 @@ def test_a_context_is_of_its_thread_only():
 
 
 def test_the_printed_table_has_a_row_for_each():
-  with Context(DEBUG=3, SHOW="kernel"):
+  with Context(DEBUG=3, SHOW="kernel", MACHINE="l2=512K,lanes=8"):
+    assert "l2=524288,lanes=8" in str(config)
     lines = str(config).splitlines()
   assert [line.split()[0] for line in lines] == list(TABLE)
   assert lines[1].split()[:3] == ["DEBUG", "3", "Context"] and lines[2].split()[:3] == [

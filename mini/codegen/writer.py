@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.ir.kernel import access, stage_index, stores
@@ -12,11 +12,13 @@ from mini.schedule.index import flatten
 
 
 class Machine(NamedTuple):
-  """What the heuristic must know of a device."""
+  """What the heuristic must know of a device. The defaults are those of a processor with AVX2."""
 
   lanes: int = 8  # float32 elements of a vector register
   threads: int = 1
   rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
+  registers: int = 16  # vector registers: 16 with AVX2, 32 with AVX-512 and NEON
+  l1_bytes: int = 32 << 10
   l2_bytes: int = 512 << 10
   stack_bytes: int = 512 << 10
   kind: str = "cpu"  # cpu | gpu: the family of recipes
@@ -30,6 +32,11 @@ class Machine(NamedTuple):
   def panel_bytes(self) -> int:
     """What a packed panel may take: half of the cache, and it is on the stack."""
     return min(self.l2_bytes // 2, self.stack_bytes * 3 // 4)
+
+  def described(self, given: tuple[tuple[str, int], ...]) -> Machine:
+    """The same, but for what is given of it, by the names of the setting MACHINE."""
+    table: dict[str, Any] = {n if n in self._fields else f"{n}_bytes": value for n, value in given}
+    return self._replace(**table)
 
 
 class Writer(Tuning):

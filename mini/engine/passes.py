@@ -16,7 +16,7 @@ from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import apply
 from mini.engine.divide import Division, Share
 from mini.engine.place import place
-from mini.engine.program import nameless, scheduled, segments_of
+from mini.engine.program import assumed, nameless, scheduled, segments_of
 from mini.ir.graph import shape
 from mini.ir.kernel import all_ranges, kernel, param, params_of, stores
 from mini.ir.rules import simplify
@@ -260,7 +260,7 @@ def source_pass(machine: Machine, dev: str) -> Callable[[UOp], list[UOp]]:
 
 def passes(machine: Machine | None = None, dev: str = "CPU") -> dict[str, Pass]:
   """THE LIST, in the order in which a graph goes through it. dev: whose language the source is in."""
-  machine = machine or Machine()
+  machine = machine or assumed()
   # fmt: off
   return {
     "simplify": Pass(("graph", "kernel", "schedule"), simplify_pass,          "algebra: `python -m mini rules`"),

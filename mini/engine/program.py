@@ -117,7 +117,7 @@ def cost(k: UOp) -> tuple[int, int]:
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that no device of this kind has seen; what this one has not seen, compiled together."""
   machine = machine_of(opened.shim.info)
-  known = opened.compiled.setdefault((config.NOOPT, config.FAST), {})
+  known = opened.compiled.setdefault(config.code, {})
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:
@@ -138,11 +138,18 @@ def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[i
 
 
 def machine_of(info: Info) -> Machine:
-  """What recipes depend on."""
-  return Machine(
-    info.lanes, info.threads, l2_bytes=info.l2_bytes, stack_bytes=info.stack_bytes, kind=info.kind,
-    group=info.group, shared_bytes=info.shared_bytes, units=info.units, matrices=info.matrices, fast=config.FAST,
+  """What recipes depend on: what the device says of itself, and of a CPU what MACHINE says instead."""
+  machine = Machine(
+    info.lanes, info.threads, registers=info.registers, l1_bytes=info.l1_bytes, l2_bytes=info.l2_bytes,
+    stack_bytes=info.stack_bytes, kind=info.kind, group=info.group, shared_bytes=info.shared_bytes, units=info.units,
+    matrices=info.matrices, fast=config.FAST,
   )  # fmt: skip
+  return machine.described(config.MACHINE) if info.kind == "cpu" else machine
+
+
+def assumed() -> Machine:
+  """The machine of recipes that are only shown: the same everywhere, but for what MACHINE says."""
+  return Machine().described(config.MACHINE)
 
 
 def family(k: UOp) -> str:

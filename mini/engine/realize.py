@@ -91,8 +91,7 @@ def run(todo: list[UOp]) -> None:
     key = (
       *graph.devices,
       *graph.homes.values(),
-      config.NOOPT,
-      config.FAST,
+      *config.code,
       rules_here(),
       *(graph.roots[n] for n in live),
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.heuristic import write_recipe
 from mini.config import config
 from mini.engine.device import Device
 from mini.engine.passes import (
@@ -31,7 +31,7 @@ from mini.engine.passes import (
   schedule_pass,
   with_own_names,
 )
-from mini.engine.program import Program, scheduled
+from mini.engine.program import Program, assumed, scheduled
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
@@ -110,7 +110,7 @@ class View:
   def recipes(self) -> dict[UOp, str]:
     """{kernel with its recipe: the recipe}."""
     if self.interpreted:
-      made = [(k, "") if config.NOOPT else write_recipe(k, Machine()) for k in self.schedule[0].src]
+      made = [(k, "") if config.NOOPT else write_recipe(k, assumed()) for k in self.schedule[0].src]
       return {
         with_own_names(renamed(tuned, k.arg.what)): r for k, (tuned, r) in zip(self.schedule[0].src, made)
       }
@@ -128,7 +128,7 @@ class View:
   @property
   def source(self) -> list[UOp]:
     if self.interpreted:
-      c = render({k.arg.what: k for k in self.recipes}, Machine().lanes)
+      c = render({k.arg.what: k for k in self.recipes}, assumed().lanes)
       return [source_program(self.name, "c", c.strip("\n"))]
     opened, compiled = Device[self.program.device], self.program.compiled
     kind = opened.name.partition(":")[0]
