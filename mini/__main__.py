@@ -292,7 +292,7 @@ def program_command(args: argparse.Namespace) -> int:
       if args.show
       else results
     )
-    print("\n".join(map(text, shown)))
+    print("\n".join(text(p, comments=True) for p in shown))
   return 0 if args.test is None or run_tests(programs, args, machine) else 1
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
+from mini.engine.passes import schedule_pass
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.kernel import params_of
-from mini.ir.text import kernel_text
+from mini.ir.parse import parse
+from mini.ir.text import graph_program, kernel_text, text
 from mini.ir.uop import const
 from mini.ir.verify import verify
 from mini.schedule import schedule
@@ -126,3 +128,40 @@ def test_no_kernel_has_more_parameters_than_a_device_can_pass():
     data.update({p.arg[0]: np.zeros(p.arg[1], np.float32) for p in params_of(k) if p.arg[0] not in data})
     run_kernel(k, data)
   assert (data["total"] == 4950).all() and (data["out7"] == 7 * 4950).all()
+
+
+def test_reasons_are_comments():
+  """Each decision is told beside the memory, in text that reads back as the same program."""
+  n = 64
+  x, w = g.buffer("x", (n, n), dtypes.float32), g.buffer("w", (n, n), dtypes.float32)
+
+  def product(a, b):
+    a = g.expand(g.reshape(a, (n, n, 1)), (n, n, n))
+    return g.reshape(
+      g.reduce(g.alu("mul", a, g.expand(g.reshape(b, (1, n, n)), (n, n, n))), "add", (1,)), (n, n)
+    )
+
+  def centered(e):  # e is wanted as it is, and summed
+    mean = g.reduce(e, "add", (1,))
+    return g.alu("add", e, g.expand(mean, (n, n)))
+
+  rows = centered(g.alu("sin", g.alu("mul", x, w)))
+  total = g.expand(g.reduce(x, "add", (1,)), (n, n))
+  graph = graph_program(
+    "f",
+    (
+      product(g.alu("exp2", x), w),
+      rows,
+      g.alu("mul", total, x),
+      g.reduce(g.alu("mul", total, w), "max", (0,)),
+    ),
+  )
+  (program,) = schedule_pass(graph)
+  found = text(program, comments=True)
+  assert parse(found) is program and "#" not in text(program)
+  for reason in (
+    "exp2 in memory: the sum that reads it would compute it 64 times",
+    "sin: f32[64] on the stack: its user wants it at several indices, and computing it again costs 17 operations",
+    "reduce in memory: 2 kernels read it, and it is a reduction of 64 elements each",
+  ):
+    assert reason in found, found

@@ -26,13 +26,15 @@ from mini.ir.text import (
   Plan,
   Run,
   graph_program,
+  noted,
+  noted_of,
   schedule_program,
   source_program,
   uops_program,
 )
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort, uop
 from mini.render import NAMES, render_for
-from mini.schedule import NONE, schedule
+from mini.schedule import NONE, Why, schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
@@ -51,7 +53,7 @@ def with_kernels(program: UOp, change: Callable[[UOp], UOp]) -> UOp:
   """A kernel, or each kernel of a schedule, changed; the names of kernels stay."""
   if program.op == "kernel":
     return change(program)
-  return schedule_program(program.arg, tuple(change(k) for k in program.src))
+  return noted(schedule_program(program.arg, tuple(change(k) for k in program.src)), noted_of(program))
 
 
 def renamed(k: UOp, name: str) -> UOp:
@@ -96,11 +98,13 @@ def schedule_pass(graph: UOp, dev: str = "CPU") -> list[UOp]:
       return [planned_for(graph.arg, division, names, parts, repeat=True)]
   split = split_reductions(scatter_in_place([substitute(o, table) for o in graph.src]))
   outputs = {f"out{n}": o for n, o in enumerate(split)}
-  kernels, aliases = schedule(outputs)
+  why: Why = {}
+  kernels, aliases = schedule(outputs, why=why)
   if aliases:  # an output that equals another is copied
     outputs = {n: uop("stage", o.dtype, (o,)) if n in aliases else o for n, o in outputs.items()}
-    kernels, _ = schedule(outputs)
-  return [planned(graph.arg, kernels, list(outputs))]
+    why.clear()
+    kernels, _ = schedule(outputs, why=why)
+  return [noted(planned(graph.arg, kernels, list(outputs)), why)]
 
 
 Kinds = dict[str, tuple[DType, tuple[int, ...]]]  # of memory, by name
@@ -175,12 +179,14 @@ class Scheduled(NamedTuple):
   same: list[int]  # of each output the one whose memory it is
   inplace: dict[int, int]  # {output: input}
   labels: list[str]  # of the kernels
+  why: Why
 
 
 def schedule_of(share: Share) -> Scheduled:
   """As a program on some CPU has it, with nothing written over anything."""
-  kernels, same, _ = scheduled(uop("graph", dtypes.void, tuple(share.roots)), {}, False, share.levels)
-  return Scheduled(kernels, same, {}, [])
+  why: Why = {}
+  kernels, same, _ = scheduled(uop("graph", dtypes.void, tuple(share.roots)), {}, False, share.levels, why)
+  return Scheduled(kernels, same, {}, [], why)
 
 
 def planned_for(
@@ -204,12 +210,14 @@ def planned_for(
     called.setdefault(owner.get(v, v), f"t.{v}")
   called.update({v: called[o] for v, o in owner.items()})
   steps: list[tuple[int, bool, UOp | Copy, str]] = []
+  why: Why = {}
   for t in division.transfers:
     steps.append((t.level, False, Copy(called[t.source], called[t.target]), ""))
   devices = {called[v]: value.device for v, value in enumerate(division.values) if v not in division.free}
   for n, (share, part) in enumerate(zip(division.shares, parts)):
     table = {f"in{j}": called[v] for j, v in enumerate(share.inputs)}
     table.update({f"out{k}": called[v] for k, v in enumerate(share.outputs)})
+    why.update({table.get(m, f"{m}.{n}" if n else m): reasons for m, reasons in part.why.items()})
     for segment in segments_of(part.kernels, share.levels):
       for at in range(segment.start, segment.stop):
         body = part.kernels[at]
@@ -228,7 +236,7 @@ def planned_for(
   inout = {
     called[share.inputs[j]] for share, part in zip(division.shares, parts) for j in part.inplace.values()
   }
-  return planned(name, program, list(outputs), inout, labels, kinds, devices)
+  return noted(planned(name, program, list(outputs), inout, labels, kinds, devices), why)
 
 
 def recipe_pass(machine: Machine) -> Callable[[UOp], list[UOp]]:

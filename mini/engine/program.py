@@ -36,7 +36,7 @@ from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort
 from mini.ir.verify import VerifyError, is_injective, verify
-from mini.schedule import schedule
+from mini.schedule import Why, schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
@@ -209,11 +209,14 @@ def binary(nbytes: float) -> str:
 
 
 def scheduled(
-  graph: UOp, inout: dict[int, int], gpu: bool = False, levels: Sequence[int] = ()
+  graph: UOp, inout: dict[int, int], gpu: bool = False, levels: Sequence[int] = (), why: Why | None = None
 ) -> tuple[list[UOp], list[int], dict[int, int]]:
-  """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place)."""
+  """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place).
+  why: gets the reasons of the schedule."""
   kernels, aliases = schedule(
-    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))}, late(levels)
+    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))},
+    late(levels),
+    why,
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}
@@ -222,6 +225,8 @@ def scheduled(
       moved = in_place(kernels, f"out{n}", f"in{i}")
       if moved is not None:
         kernels, inplace[n] = moved, i
+        if why and f"out{n}" in why:
+          why[f"in{i}"] = why.pop(f"out{n}")
   return kernels, same, inplace
 
 

@@ -35,11 +35,12 @@ from mini.engine.program import Program, assumed, scheduled
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program, source_program, text, uops_program
+from mini.ir.text import graph_program, noted, source_program, text, uops_program
 from mini.ir.uop import UOp
 from mini.render import NAMES
 from mini.render.c import render
 from mini.render.cstyle import link
+from mini.schedule import Why
 from mini.types import DType, MiniError, from_storage
 
 if TYPE_CHECKING:
@@ -101,10 +102,11 @@ class View:
   def schedule(self) -> list[UOp]:
     if self.interpreted:
       return schedule_pass(graph_program(self.name, tuple(simplify(list(self.program.graph.src)))))
-    kernels, same, inplace = scheduled(self.program.graph, self.program.inout, self.program.gpu)
+    why: Why = {}
+    kernels, same, inplace = scheduled(self.program.graph, self.program.inout, self.program.gpu, why=why)
     outputs = [f"in{inplace[n]}" if n in inplace else f"out{n}" for n in dict.fromkeys(same)]
     names = [c.name for c in self.program.compiled]
-    return [planned(self.name, kernels, outputs, {f"in{i}" for i in inplace.values()}, names)]
+    return [noted(planned(self.name, kernels, outputs, {f"in{i}" for i in inplace.values()}, names), why)]
 
   @cached_property
   def recipes(self) -> dict[UOp, str]:
@@ -165,8 +167,9 @@ class PartsView(View):
       if Device[p.device].interprets:
         found.append(schedule_of(share))
       else:
-        made = scheduled(p.graph, p.inout, p.gpu, p.levels)
-        found.append(Scheduled(*made, [c.name for c in p.compiled]))
+        why: Why = {}
+        made = scheduled(p.graph, p.inout, p.gpu, p.levels, why)
+        found.append(Scheduled(*made, [c.name for c in p.compiled], why))
     names = [f"in{n}" for n in range(self.parts.division.inputs)]
     return [planned_for(self.name, self.parts.division, names, found)]
 
@@ -201,7 +204,7 @@ def show(program: Program | Parts) -> None:
   for stage in wanted:
     for p in getattr(view, stage):
       lines += recipe_lines(p, view.recipes[p]) if stage == "kernel" else []
-      lines.append(text(p))
+      lines.append(text(p, comments=True))
   emit(lines)
 
 

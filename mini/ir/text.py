@@ -12,7 +12,8 @@ used; it carries its type, as in `i32(3)`, where nothing else tells it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges
@@ -24,6 +25,7 @@ from mini.ir.uop import TRUE, UOp, closed, conjuncts, mul, rkind, rname, rsize, 
 from mini.types import DType, dtypes
 
 IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)  # the name of an input or a range; values have numbers
+Notes = Mapping[str, Sequence[str]]  # memory -> sentences
 WIDTH = 56  # types stand in one column, not further to the right than this
 
 
@@ -80,9 +82,23 @@ def source_program(name: str, language: str, source: str) -> UOp:
   return uop("source", dtypes.void, (), (name, language, source))
 
 
-def text(program: UOp) -> str:
-  """The text of a program, of whichever stage, without a newline at the end."""
-  return PRINTERS[program.op](program)
+def text(program: UOp, comments: bool = False) -> str:
+  """The text of a program, of whichever stage, without a newline at the end. comments: with those that `noted` gave it."""
+  return (
+    schedule_text(program, noted_of(program))
+    if comments and program.op == "schedule"
+    else PRINTERS[program.op](program)
+  )
+
+
+def noted(program: UOp, why: Notes) -> UOp:
+  """The same schedule, with comments on memory, to be printed where it is written. They are no part of the program."""
+  program.memo["why"] = why
+  return program
+
+
+def noted_of(program: UOp) -> Notes:
+  return program.memo.get("why", {})
 
 
 # ---------------------------------------------------------------- numbers, types, index expressions
@@ -327,7 +343,7 @@ def kernel_text(kernel: UOp, names: dict[UOp, str] | None = None) -> str:
 # ---------------------------------------------------------------- schedule
 
 
-def schedule_text(program: UOp) -> str:
+def schedule_text(program: UOp, why: Notes = MappingProxyType({})) -> str:
   plan = program.arg
   arguments = [m for m in plan.memory if isinstance(m.where, str)]
   rows = [
@@ -344,6 +360,8 @@ def schedule_text(program: UOp) -> str:
     if run.kernel not in printed:
       rows += [(line, "") for line in kernel_text(kernel).split("\n")]
       printed.add(run.kernel)
+    filled = [n for n, d in zip(run.names, directions(kernel).values()) if d != "in"]
+    rows += [(f"# {n}: {reason}", "") for n in filled for reason in why.get(n, ())]
     rows.append((f"run {kernel.arg.what}({', '.join('%' + n for n in run.names)})", ""))
   head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}{on(m.device)}" for m in arguments]
   return block(header("schedule", plan.name, head), rows)

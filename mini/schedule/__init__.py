@@ -1,6 +1,6 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
-fuse.py decides where every value lives, merge.py joins kernels that walk the same ranges, memory.py places temporaries.
+cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the same ranges, memory.py places temporaries.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ from mini.ir.uop import UOp
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
 
+Why = dict[str, list[str]]  # memory -> sentences
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-def schedule(outputs: dict[str, UOp], late: Mapping[str, int] = NONE) -> tuple[list[UOp], dict[str, str]]:
+def schedule(
+  outputs: dict[str, UOp], late: Mapping[str, int] = NONE, why: Why | None = None
+) -> tuple[list[UOp], dict[str, str]]:
   """(kernels in the order in which they run, {output: the equal output whose memory it is}).
 
   outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one is
   not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
-  by a name of its own (t0, t1, ...).
+  by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences.
   """
   s = Schedule(outputs)
   while cuts := s.cuts() - s.cut:
     s = Schedule(outputs, s.cut | cuts)
+  if why is not None:
+    why.update(s.why)
   kernels = merge_kernels(s.kernels, late)
   return by_level(kernels, late) if late else kernels, s.aliases
 

@@ -10,44 +10,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from math import prod
 
-from mini.ir.graph import numel, shape
+from mini.ir.graph import shape
 from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
-from mini.ir.ops import VIEWS, is_elementwise
 from mini.ir.uop import (
   FALSE,
   TRUE,
   UOp,
   add,
   both,
-  bounds,
   conjuncts,
   const,
   copy,
   free_in,
   mul,
   range_,
-  rname,
   rsize,
   substitute,
   toposort,
   uop,
 )
+from mini.schedule.cost import LEAVES, MOST_READ, TRANSPARENT, Value, Weights, decide, inside
 from mini.schedule.index import Index, stored_index, view_index
 from mini.types import dtypes
-
-STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
-RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
-COSTLY = 8  # operations that are not worth repeating in a loop
-AGAIN = 8  # times that an operand of a contraction may be computed again
-# a reduction of so many elements is not done inside a kernel with so few results
-SERIAL, NARROW = 1 << 14, 16
-MOST_READ = 24  # memories that a kernel is made of, before some are joined
-TRANSPARENT = VIEWS | {"detach", "copy", "shard"}
-LEAVES = {"buffer", "const", "iota"}
-WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
-ALWAYS_GLOBAL = {"stage", "cat", "scatter", "scan"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +55,6 @@ def count_params(k: UOp) -> int:
   return sum(u.op == "param" for u in toposort(k))
 
 
-def is_summed(r: UOp) -> bool:
-  """Is r the range of a reduce? `fresh` names them so."""
-  return rname(r)[0] == "k"
-
-
 def live(rs: Index) -> tuple[UOp, ...]:
   return tuple(r for r in rs if r.op == "range")
 
@@ -95,8 +75,10 @@ class Schedule:
     self.memory: dict[UOp, UOp] = {}  # node -> param
     self.roots: list[Root] = []
     self.forced: set[UOp] = set()
+    self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     order = toposort(*outputs.values())
-    self.weigh(order)
+    self.users = Counter(x for n in order for x in n.src)
+    self.weights = Weights(order, self.users)
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
       self.named.setdefault(node, name)
@@ -112,41 +94,6 @@ class Schedule:
     self.kernels = [k for k in built.values() if k is not None]
     self.wide = [root for root, k in built.items() if k is not None and count_params(k) > MOST_READ]
     self.aliases = {name: self.named[node] for name, node in outputs.items() if self.named[node] != name}
-
-  # ---------------------------------------------------------------- what a value costs
-
-  def weigh(self, order: list[UOp]) -> None:
-    """Per node, when it is inlined: the buffers and reduces that it reads, its operations, whether a contraction is beneath.
-    What only repeats a row or a scalar is free: placement hoists it."""
-    self.reads: dict[UOp, frozenset[UOp]] = {}
-    self.work: dict[UOp, int] = {}
-    self.heavy: set[UOp] = set()
-    none: frozenset[UOp] = frozenset()
-    users = self.users = Counter(x for n in order for x in n.src)
-    for n in order:
-      if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
-        self.reads[n] = frozenset((n,))
-      elif n.op == "expand" or not n.src:
-        self.reads[n] = none
-      else:
-        self.reads[n] = (
-          none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
-        )
-      if n.op in LEAVES or n.op == "expand":
-        self.work[n] = 0
-      elif n.op == "reduce":
-        self.work[n] = 0  # by then in memory
-        if is_contraction(n):
-          self.heavy.add(n)
-      elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
-        self.work[n] = self.work[n.src[0]] if n.op in TRANSPARENT else 0
-      else:
-        own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
-        self.work[n] = min(1000, own + sum(self.work[s] for s in n.src))
-      if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(
-        s in self.heavy and users[s] == 1 for s in n.src
-      ):
-        self.heavy.add(n)
 
   # ---------------------------------------------------------------- first walk: where values live
 
@@ -260,85 +207,28 @@ class Schedule:
 
   def place(self, node: UOp) -> None:
     """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global."""
-    if self.needs_memory(node):
-      self.open(node, self.temporary())
-    elif node.op not in TRANSPARENT:
-      axes, repeated = self.uses(node)
-      roots = {root for root, _ in self.demands[node]}
-      if (len(roots) > 1 or axes or repeated) and not self.cheap_again(node, len(roots), repeated):
-        self.keep(node, axes)
+    v = Value(node, self.demands[node], self.weights, node in self.cut, node in self.forced)
+    found = decide(v)
+    if found.where == "memory":
+      name = self.temporary()
+      self.why[name] = [f"{node.op} in memory: {found.why}"]
+      self.open(node, name)
+    elif found.where == "stack":
+      self.keep(v, found.why)
 
-  def needs_memory(self, node: UOp) -> bool:
-    """Can no kernel of its users compute this value as it goes?"""
-    wanted = self.demands[node]
-    if node.op in ALWAYS_GLOBAL or node in self.cut:
-      return True
-    # what a gather reads: views stay views if a data-dependent index can pass through them
-    if node in self.forced:
-      plain = node.op in TRANSPARENT and node.op != "pad"
-      return not plain or any(awkward(i) for _, index in wanted for i in view_index(node, index)[0])
-    if node.op in TRANSPARENT:
-      return False
-    if (
-      node.op == "reduce"
-      and numel(node.src[0]) >= SERIAL
-      and any(numel(r.value) < NARROW for r, _ in wanted if r.value is not node)
-    ):
-      return True  # its user runs on one core
-    for (_, index), context in wanted.items():
-      own = free_in(index)
-      if node in self.heavy and any(map(is_summed, own)):
-        return True  # a contraction's result, reduced again: it would lose its register tile
-      again = prod(rsize(r) for r in context if r not in own)
-      computed = is_elementwise(node.op) and node.op not in ("cast", "bitcast")
-      if computed and again >= AGAIN and any(map(is_summed, context)):
-        return True  # an operand of a contraction
-    return False
-
-  def uses(self, node: UOp) -> tuple[set[int], bool]:
-    """(the axes in which demands differ, or which stand within loops that would repeat a costly value; are there such?)"""
-    wanted = self.demands[node]
-    first = next(iter(wanted))[1]
-    axes: set[int] = set()
-    repeated = False
-    for (_, index), context in wanted.items():
-      axes |= {a for a, i in enumerate(index) if i is not first[a]}
-      own = free_in(index)
-      missing = [n for n, r in enumerate(context) if r not in own]
-      if missing and self.costly(node):
-        repeated = True
-        axes |= {a for a, i in enumerate(index) if i.free & set(context[missing[0] :])}
-    return axes, repeated
-
-  def costly(self, node: UOp) -> bool:
-    return node.op == "reduce" or self.work[node] >= COSTLY
-
-  def cheap_again(self, node: UOp, kernels: int, repeated: bool) -> bool:
-    """Does computing it once more cost less than writing and reading it?"""
-    buffers = len(self.reads[node])
-    if node in self.heavy:
-      return False
-    if not self.costly(node) and buffers < 2:
-      return True
-    # passes over memory: read what it is made of, or write and read it
-    again = kernels * buffers <= kernels + buffers + 1
-    return kernels > 1 and not repeated and node.op != "reduce" and self.work[node] <= RECOMPUTE and again
-
-  def keep(self, node: UOp, axes: set[int]) -> None:
-    """On the stack over `axes`, where one kernel uses it and they fit; or else in global memory."""
-    wanted = self.demands[node]
-    (root, first), context = next(iter(wanted.items()))
-    kept = free_in(tuple(i for a, i in enumerate(first) if a not in axes))
-    within_bounds = all(inside(i, n) for i, n in zip(first, shape(node)))
-    size = node.dtype.itemsize * prod(shape(node)[a] for a in axes)
-    alone = all(r is root for r, _ in wanted) and not root.accumulates
-    if not alone or node in self.heavy or not within_bounds or not kept or size > STACK_BYTES:
-      return self.open(node, self.temporary())
-    new = {a: self.fresh(root, "s", shape(node)[a]) for a in sorted(axes)}
+  def keep(self, v: Value, why: str) -> None:
+    """A stage of the value in the one kernel that uses it."""
+    node = v.node
+    (root, first), context = next(iter(v.wanted.items()))
+    new = {a: self.fresh(root, "s", shape(node)[a]) for a in sorted(v.axes)}
     index = tuple(new.get(a, i) for a, i in enumerate(first))
     self.stages[node] = (tuple(new), index)
-    self.demands[node] = {(root, index): tuple(r for r in context if r in kept) + live(tuple(new.values()))}
+    self.demands[node] = {(root, index): tuple(r for r in context if r in v.kept) + live(tuple(new.values()))}
     self.wanted[root][node, index] = None
+    row = [shape(node)[a] for a in new]
+    self.why.setdefault(root.memory.arg[0], []).append(
+      f"{node.op}: {node.dtype.short}{row} on the stack: {why}"
+    )
 
   def temporary(self) -> str:
     return f"t{len(self.memory)}"
@@ -507,11 +397,6 @@ def _within_value(a: UOp, s: UOp) -> bool:
   return True
 
 
-def inside(i: UOp, n: int) -> bool:
-  lo, hi = bounds(i) if not any(u.op == "at" for u in toposort(i)) else (-1, -1)
-  return 0 <= lo and hi < n
-
-
 def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
   """What stands for a graph node's value, read at `index`, in the index of a gather or scatter until it has been built.
   Its bounds are those that the guard sees to; without a size, as in the guard itself, it may be anything."""
@@ -525,52 +410,8 @@ def guard(value: UOp, index: Index, size: int) -> UOp:
   )
 
 
-def awkward(i: UOp) -> bool:
-  """Does a data-dependent index stand under a division? C rounds those of negative numbers towards zero."""
-  return any(u.op in ("div", "mod", "min") and any(x.op == "at" for x in toposort(u)) for u in toposort(i))
-
-
 def output_ranges(s: tuple[int, ...]) -> Index:
   letters = "ijlmnopqruvw"
   return tuple(
     const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s)
   )
-
-
-CHEAP = {
-  "add",
-  "mul",
-  "max",
-  "lt",
-  "ne",
-  "and",
-  "or",
-  "xor",
-  "where",
-  "abs",
-  "neg",
-  "min",
-  "floor",
-  "ceil",
-  "trunc",
-  "round",
-}
-
-
-def is_contraction(n: UOp) -> bool:
-  """A sum of products in which either factor is used again: matmul, convolution, outer forms of them."""
-  if n.op != "reduce" or n.arg[0] != "add":
-    return False
-  product = n.src[0]
-  while product.op in ("reshape", "permute", "shrink", "flip", "cast"):
-    product = product.src[0]
-  return product.op == "mul" and all(repeats(s) for s in product.src) and numel(n) > 1
-
-
-def repeats(u: UOp) -> bool:
-  """Is u, seen through views, a repeated value?"""
-  while u.op in TRANSPARENT or u.op == "cast":
-    if u.op == "expand":
-      return True
-    u = u.src[0]
-  return False

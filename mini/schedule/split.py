@@ -11,7 +11,7 @@ from math import prod
 
 from mini.ir.graph import alu, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
-from mini.schedule.fuse import is_contraction
+from mini.schedule.cost import is_contraction
 
 LONG = 1 << 15  # elements per result from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into, ...

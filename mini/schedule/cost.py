@@ -1,0 +1,297 @@
+"""Where a value lives, and why: the one place that decides it. fuse.py gathers what is known of a value, and does it.
+
+inline: each kernel that wants the value computes it, where it wants it. stack: its one user computes it once, over a few
+axes, into a row beside its loops. memory: a kernel of its own writes it, and those that want it read it.
+
+`decide` is the list of the reasons, in the order in which they count; each reason is a sentence that
+`SHOW=schedule` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from mini.ir.graph import numel, shape
+from mini.ir.ops import VIEWS, is_elementwise
+from mini.ir.uop import UOp, bounds, free_in, rname, rsize, toposort
+from mini.schedule.index import Index, view_index
+
+if TYPE_CHECKING:
+  from mini.schedule.fuse import Root
+
+STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
+RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
+COSTLY = 8  # operations that are not worth repeating in a loop
+AGAIN = 8  # times that an operand of a contraction may be computed again
+# a reduction of so many elements is not done inside a kernel with so few results
+SERIAL, NARROW = 1 << 14, 16
+MOST_READ = 24  # memories that a kernel is made of, before some are joined
+MOST_WORK = 1000  # operations are counted up to here
+TRANSPARENT = VIEWS | {"detach", "copy", "shard"}
+LEAVES = {"buffer", "const", "iota"}
+ALWAYS_GLOBAL = {"stage", "cat", "scatter", "scan"}
+WORK = {"exp2": 8, "log2": 8, "sin": 16, "sqrt": 8, "div": 4, "mod": 4, "cast": 1, "bitcast": 0}
+# fmt: off
+CHEAP = {"add", "mul", "max", "lt", "ne", "and", "or", "xor", "where", "abs", "neg", "min", "floor", "ceil", "trunc",
+         "round"}
+# fmt: on
+
+
+class Decision(NamedTuple):
+  where: str  # inline | stack | memory
+  why: str
+
+
+# ---------------------------------------------------------------- what a value costs, whoever wants it
+
+
+class Weights:
+  """Of each node, when it is inlined: the memories and reduces that it reads, its operations, and whether a contraction is
+  beneath. What only repeats a row or a scalar is free: placement hoists it."""
+
+  def __init__(self, order: list[UOp], users: Mapping[UOp, int]):
+    """order: sources first. users: how many each node has."""
+    self.reads: dict[UOp, frozenset[UOp]] = {}
+    self.work: dict[UOp, int] = {}
+    self.heavy: set[UOp] = set()
+    none: frozenset[UOp] = frozenset()
+    for n in order:
+      if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
+        self.reads[n] = frozenset((n,))
+      elif n.op == "expand" or not n.src:
+        self.reads[n] = none
+      else:
+        self.reads[n] = (
+          none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
+        )
+      if n.op in LEAVES or n.op == "expand":
+        self.work[n] = 0
+      elif n.op == "reduce":
+        self.work[n] = 0  # by then in memory
+        if is_contraction(n):
+          self.heavy.add(n)
+      elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
+        self.work[n] = self.work[n.src[0]] if n.op in TRANSPARENT else 0
+      else:
+        own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
+        self.work[n] = min(MOST_WORK, own + sum(self.work[s] for s in n.src))
+      if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(
+        s in self.heavy and users[s] == 1 for s in n.src
+      ):
+        self.heavy.add(n)
+
+
+def is_contraction(n: UOp) -> bool:
+  """A sum of products in which either factor is used again: matmul, convolution, outer forms of them."""
+  if n.op != "reduce" or n.arg[0] != "add":
+    return False
+  product = n.src[0]
+  while product.op in ("reshape", "permute", "shrink", "flip", "cast"):
+    product = product.src[0]
+  return product.op == "mul" and all(repeats(s) for s in product.src) and numel(n) > 1
+
+
+def repeats(u: UOp) -> bool:
+  """Is u, seen through views, a repeated value?"""
+  while u.op in TRANSPARENT or u.op == "cast":
+    if u.op == "expand":
+      return True
+    u = u.src[0]
+  return False
+
+
+# ---------------------------------------------------------------- what is known of one value
+
+
+class Value:
+  """A node and those that want it: the facts that `decide` decides by."""
+
+  def __init__(
+    self,
+    node: UOp,
+    wanted: Mapping[tuple[Root, Index], tuple[UOp, ...]],
+    weights: Weights,
+    cut: bool,
+    gathered: bool,
+  ):
+    """wanted: {(kernel, index): the loops that enclose its user there}. cut: a kernel would read too many memories.
+    gathered: it is read at an index that is data."""
+    self.node, self.wanted = node, wanted
+    self.cut, self.gathered = cut, gathered
+    self.work = weights.work[node]
+    self.heavy = node in weights.heavy  # a contraction, or what follows one
+    self.memories = len(weights.reads[node])  # that it is computed from
+    self.costly = node.op == "reduce" or self.work >= COSTLY
+    self.computed = is_elementwise(node.op) and node.op not in ("cast", "bitcast")
+
+  @cached_property
+  def kernels(self) -> int:
+    return len({root for root, _ in self.wanted})
+
+  @cached_property
+  def _uses(self) -> tuple[set[int], bool, bool]:
+    first = next(iter(self.wanted))[1]
+    axes: set[int] = set()
+    repeated = False
+    for (_, index), context in self.wanted.items():
+      axes |= {a for a, i in enumerate(index) if i is not first[a]}
+    differs = bool(axes)
+    for (_, index), context in self.wanted.items():
+      own = free_in(index)
+      missing = [n for n, r in enumerate(context) if r not in own]
+      if missing and self.costly:
+        repeated = True
+        axes |= {a for a, i in enumerate(index) if i.free & set(context[missing[0] :])}
+    return axes, differs, repeated
+
+  @property
+  def axes(self) -> set[int]:
+    """Those in which demands differ, or which stand within loops that would repeat a costly value: a stage has them."""
+    return self._uses[0]
+
+  @property
+  def differs(self) -> bool:
+    """Is it wanted at several indices?"""
+    return self._uses[1]
+
+  @property
+  def repeated(self) -> bool:
+    """Does it cost much, and stand in a loop that would compute it again?"""
+    return self._uses[2]
+
+  @cached_property
+  def again(self) -> int:
+    """How often the sum that it is an operand of would compute it."""
+    times = 0
+    for (_, index), context in self.wanted.items():
+      own = free_in(index)
+      if any(map(is_summed, context)):
+        times = max(times, prod(rsize(r) for r in context if r not in own))
+    return times
+
+  @property
+  def summed(self) -> bool:
+    """Does a kernel reduce it, over an axis of its own?"""
+    return any(any(map(is_summed, free_in(index))) for _, index in self.wanted)
+
+  @property
+  def narrow(self) -> int:
+    """The results of a kernel that wants it, where they are too few for all cores; else 0."""
+    found = (numel(root.value) for root, _ in self.wanted if root.value is not self.node)
+    return next((n for n in found if n < NARROW), 0)
+
+  @property
+  def passes_gather(self) -> bool:
+    """Can an index that is data pass through this view?"""
+    if self.node.op not in TRANSPARENT or self.node.op == "pad":
+      return False
+    return not any(awkward(i) for _, index in self.wanted for i in view_index(self.node, index)[0])
+
+  @property
+  def stack_bytes(self) -> int:
+    return self.node.dtype.itemsize * prod(shape(self.node)[a] for a in self.axes)
+
+  @property
+  def kept(self) -> frozenset[UOp]:
+    """The loops that a stage of it would stand in."""
+    first = next(iter(self.wanted))[1]
+    return free_in(tuple(i for a, i in enumerate(first) if a not in self.axes))
+
+  @property
+  def within(self) -> bool:
+    """Is it wanted nowhere outside its bounds, under a guard?"""
+    first = next(iter(self.wanted))[1]
+    return all(inside(i, n) for i, n in zip(first, shape(self.node)))
+
+  @property
+  def accumulated(self) -> bool:
+    """Does its kernel add to memory where stores meet?"""
+    return any(root.accumulates for root, _ in self.wanted)
+
+
+def is_summed(r: UOp) -> bool:
+  """Is r the range of a reduce? `Schedule.fresh` names them so."""
+  return rname(r)[0] == "k"
+
+
+def inside(i: UOp, n: int) -> bool:
+  lo, hi = bounds(i) if not any(u.op == "at" for u in toposort(i)) else (-1, -1)
+  return 0 <= lo and hi < n
+
+
+def awkward(i: UOp) -> bool:
+  """Does a data-dependent index stand under a division? C rounds those of negative numbers towards zero."""
+  return any(u.op in ("div", "mod", "min") and any(x.op == "at" for x in toposort(u)) for u in toposort(i))
+
+
+# ---------------------------------------------------------------- the decision
+
+
+def decide(v: Value) -> Decision:
+  """Inline, stack or memory, and the reason."""
+  op = v.node.op
+  if op in ALWAYS_GLOBAL:
+    return Decision("memory", f"a {op} is written before it is read")
+  if v.cut:
+    return Decision("memory", f"the kernel that wants it would be made of more than {MOST_READ} memories")
+  if v.gathered and not v.passes_gather:
+    return Decision("memory", "it is read at an index that is data")
+  if op in TRANSPARENT:
+    return Decision("inline", "a view")
+  if op == "reduce" and numel(v.node.src[0]) >= SERIAL and v.narrow:
+    return Decision(
+      "memory", f"a reduction of {numel(v.node.src[0]):,} elements in a kernel with few results, {v.narrow}"
+    )
+  if v.heavy and v.summed:
+    return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
+  if v.computed and v.again >= AGAIN:
+    return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
+  if v.kernels == 1 and not v.axes and not v.repeated:
+    return Decision("inline", "one kernel wants it, once")
+  cheap = cheap_again(v)
+  return Decision("inline", cheap) if cheap else kept(v)
+
+
+def cheap_again(v: Value) -> str | None:
+  """Why computing it once more costs less than writing and reading it, if that is so."""
+  if v.heavy:
+    return None
+  if not v.costly and v.memories < 2:
+    return f"{v.work} operations on one memory are cheap enough to be repeated"
+  # passes over memory: read what it is made of, or write and read it
+  again = v.kernels * v.memories <= v.kernels + v.memories + 1
+  if v.kernels > 1 and not v.repeated and v.node.op != "reduce" and v.work <= RECOMPUTE and again:
+    return f"to read the {v.memories} memories beneath it in {v.kernels} kernels is no more than to write and read it"
+  return None
+
+
+def kept(v: Value) -> Decision:
+  """On the stack, where one kernel uses it and the row fits; or else in memory."""
+  if v.kernels > 1:
+    return Decision("memory", f"{v.kernels} kernels read it, and {expense(v)}")
+  reason = "its user wants it at several indices" if v.differs else "a loop of its user would repeat it"
+  reason += f", and {expense(v)}"
+  if v.heavy:
+    return Decision("memory", reason)
+  if v.accumulated:
+    return Decision("memory", f"{reason}; its user adds to memory in order")
+  if not v.within:
+    return Decision("memory", f"{reason}; it is read under a guard")
+  if not v.kept:
+    return Decision("memory", f"{reason}; no loop of its user is outside all of it")
+  if v.stack_bytes > STACK_BYTES:
+    return Decision("memory", f"{reason}; a row of {v.stack_bytes:,} bytes is too long for the stack")
+  return Decision("stack", f"{reason}; a row takes {v.stack_bytes:,} bytes")
+
+
+def expense(v: Value) -> str:
+  """What computing it again costs, as a clause."""
+  if v.heavy:
+    return "it has a contraction in it"
+  if v.node.op == "reduce":
+    return f"it is a reduction of {numel(v.node.src[0]) // max(1, numel(v.node)):,} elements each"
+  more = " or more" * (v.work == MOST_WORK)
+  return f"computing it again costs {v.work:,} operations{more} on {v.memories} memories"
