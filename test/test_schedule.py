@@ -72,6 +72,15 @@ def test_long_reductions_are_cut():
   assert check({"out0": g.reduce(leaf(data, "y", 100, 100), "add", (0, 1))}, data) == 1
 
 
+def test_products_with_a_long_inner_axis_are_cut():
+  """Into a batch of products, each with its rows and columns; what no number divides leaves a rest of its own."""
+  for k, kernels in ((3072, 1), (6144, 2), (7001, 3)):
+    data = {}
+    a, b = leaf(data, "a", 3, k, 1), leaf(data, "b", 1, k, 2)
+    product = g.alu("mul", g.expand_to(a, (3, k, 2)), g.expand_to(b, (3, k, 2)))
+    assert check({"out0": g.reduce(product, "add", (1,))}, data) == kernels
+
+
 def test_outputs_that_are_one_value_or_depend_on_each_other():
   data = {}
   x = leaf(data, "x", 4, 6)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mini.ir.graph import alu, reduce, reshape, shape, shrink, stage
+from mini.ir.graph import cat, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.cost import is_contraction
 
@@ -53,19 +53,25 @@ def _split_plain(u: UOp, gpu: bool) -> UOp:
 
 
 def _split_contraction(u: UOp) -> UOp:
+  """The parts come first, as a batch of products of which each keeps its rows and columns; what is left over is one more."""
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   axis = max(axes, key=lambda a: s[a])
   n = s[axis]
   if n <= CHUNK or len(axes) != 1:
     return u
-  parts, rest = divmod(n, CHUNK)
-  whole = tuple((0, m) for m in s)
-  main = shrink(x, (*whole[:axis], (0, parts * CHUNK), *whole[axis + 1 :]))
-  cut = reshape(main, (*s[:axis], parts, CHUNK, *s[axis + 1 :]))
-  partial = reduce(cut, kind, (axis + 1,))
-  total = reshape(reduce(reshape(partial, (*s[:axis], parts, *s[axis + 1 :])), kind, (axis,)), shape(u))
-  if not rest:
-    return total
-  tail = reduce(shrink(x, (*whole[:axis], (parts * CHUNK, n), *whole[axis + 1 :])), kind, (axis,))
-  return alu("add", total, tail)
+  least = -(-n // CHUNK)
+  parts = next((p for p in range(least, 2 * least) if n % p == 0), 0)
+  length = n // parts if parts else CHUNK
+  main = n // length * length
+  within = tuple((0, m) for m in s)
+  cut = reshape(
+    shrink(x, (*within[:axis], (0, main), *within[axis + 1 :])),
+    (*s[:axis], main // length, length, *s[axis + 1 :]),
+  )
+  front = (axis, *(a for a in range(len(s) + 1) if a != axis))
+  partial = reduce(permute(cut, front), kind, (axis + 1,))
+  if main < n:
+    rest = reduce(shrink(x, (*within[:axis], (main, n), *within[axis + 1 :])), kind, axes)
+    partial = cat((partial, reshape(rest, (1, *shape(rest)))), 0)
+  return reshape(reduce(stage(partial), kind, (0,)), shape(u))
