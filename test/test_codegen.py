@@ -115,6 +115,8 @@ MADE = {  # graphs that went wrong once, or whose recipes are the long ones
   "matmul with a long inner axis": lambda x: x.reshape(12, -1)[:9, :7000] @ x.reshape(-1, 12)[:7000, :7],
   "max of a window":            lambda x: x.reshape(1, 1, 300, 301).max_pool2d(3).relu(),
   "a scan of a product":        lambda x: (x[:20, :30] @ x[:30, :40]).cumsum(0),
+  "a sum of all columns":       lambda x: x.T.sum() + x[:150].reshape(-1, 3).sum(0).reshape(3, 1),
+  "a sum over wide rows":       lambda x: x.reshape(30, -1).sum(0),
   "sums over both axes":        lambda x: x.sum(0) + x[:, 0].sum() + x.max(),
 }
 # fmt: on

@@ -12,7 +12,7 @@ from mini.ir.interp import evaluate, run_kernel
 from mini.ir.kernel import params_of
 from mini.ir.parse import parse
 from mini.ir.text import graph_program, kernel_text, text
-from mini.ir.uop import const
+from mini.ir.uop import closed, const, rsize
 from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.memory import ALIGN, Need, plan
@@ -79,6 +79,26 @@ def test_products_with_a_long_inner_axis_are_cut():
     a, b = leaf(data, "a", 3, k, 1), leaf(data, "b", 1, k, 2)
     product = g.alu("mul", g.expand_to(a, (3, k, 2)), g.expand_to(b, (3, k, 2)))
     assert check({"out0": g.reduce(product, "add", (1,))}, data) == kernels
+
+
+@pytest.mark.parametrize(
+  "s, axes, tasks",
+  [
+    ((40009,), (0,), 64),  # a prime: the second kernel adds what is over
+    ((16, 4, 1000), (0, 1, 2), 64),
+    ((2, 3, 4, 5, 3001), (0, 2, 3, 4), 3 * 2 * 4 * 2),
+    ((40000, 3), (0,), 64 * 64 * 3),  # rows of 3 are seen as rows of 192
+    ((5000, 40), (0,), 8 * 40),
+    ((3, 33000), (1,), 3),  # as many tasks as rows will do
+  ],
+)
+def test_whatever_the_sizes_a_long_reduction_is_cut(s, axes, tasks):
+  for kind in ("add", "max"):
+    data = {}
+    out = g.reduce(leaf(data, "x", *s), kind, axes)
+    check({"out0": out}, data)
+    first = scheduled({"out0": out})[0][0]
+    assert np.prod([rsize(r) for r in closed(first)]) == tasks
 
 
 def test_outputs_that_are_one_value_or_depend_on_each_other():

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse_outputs, flat_index
+from mini.codegen.writer import (
+  Machine,
+  Writer,
+  accesses,
+  coefficient,
+  collapse,
+  collapse_outputs,
+  flat_index,
+  owner_key,
+  owner_named,
+  owners,
+)
 from mini.ir.kernel import access, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.types import dtypes
@@ -36,18 +47,15 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
   return best if best is not None and scores[best] > 0 else None
 
 
-def owners(kernel: UOp) -> list[UOp]:
-  return [u for u in reversed(toposort(kernel)) if closed(u)]
-
-
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
+  collapse_sums(w)
   done: set[str] = set()  # owners by their first range's name: nodes change with every step
   while True:
-    owner = next((u for u in owners(w.kernel) if key(u) not in done), None)
+    owner = next((u for u in owners(w.kernel) if owner_key(u) not in done), None)
     if owner is None:
       break
-    done.add(key(owner))
+    done.add(owner_key(owner))
     values = stores(w.kernel) if owner.op == "kernel" else (owner.src[0],)
     if any(
       rkind(r) == "vec"
@@ -64,14 +72,26 @@ def stream(w: Writer, machine: Machine) -> None:
   parallel(w, machine)
 
 
-def key(owner: UOp) -> str:
-  return f"{owner.op} {rname(closed(owner)[0])}"
+def collapse_sums(w: Writer) -> None:
+  """A reduce goes through memory in order, in as few loops as that takes."""
+  for name in [owner_key(u) for u in owners(w.kernel) if u.op == "reduce" and len(closed(u)) > 1]:
+    owner = owner_named(w, name)
+    steps = {
+      r: max((coefficient(flat_index(u), r) or 0 for u in accesses(owner.src[0])), default=0)
+      for r in closed(owner)
+    }
+    inwards = sorted(closed(owner), key=lambda r: -steps[r])
+    if inwards != list(closed(owner)):
+      w.attempt("order " + " ".join(map(rname, inwards)))
+    collapse(w, f"reduce {rname(inwards[0])}")
 
 
 def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   name, size, lanes = rname(r), rsize(r), machine.lanes
   reduces_below = any(u.op == "reduce" and r in u.free for u in toposort(w.kernel))
   widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
+  if owner is w.kernel and reduces_below:
+    widths = [n for n in wide(w.kernel, r, machine) if size >= n * 4 * machine.threads] + widths
   order = [rname(x) for x in closed(owner) if x is not r]
   mode = "peel" if owner.op == "reduce" else "overlap"
   for n in widths:
@@ -85,6 +105,15 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
         w.attempt("order " + " ".join([*order, f"{name}o"]))
       w.attempt(f"vec {name}v")
       return
+
+
+def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
+  """Of sums over rows that lie apart the more is read of each row at a time the better, as long as accumulators and what is
+  added to them are few."""
+  sums = [u for u in toposort(kernel) if u.op == "reduce" and r in u.free]
+  values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
+  most = 4 * machine.registers // (len(sums) + len(values))
+  return [n * machine.lanes for n in (32, 16, 8) if n <= most]
 
 
 def parallel(w: Writer, machine: Machine) -> None:

@@ -93,13 +93,35 @@ def accesses(value: UOp) -> list[UOp]:
 
 def collapse_outputs(w: Writer) -> None:
   """Neighbouring output ranges become one where every access stays as simple."""
+  if closed(w.kernel):
+    collapse(w, owner_key(w.kernel))
+
+
+def owners(kernel: UOp) -> list[UOp]:
+  return [u for u in reversed(toposort(kernel)) if closed(u)]
+
+
+def owner_key(owner: UOp) -> str:
+  """Names an owner by its first range: it is another node after every step."""
+  return f"{owner.op} {rname(closed(owner)[0])}"
+
+
+def owner_named(w: Writer, name: str) -> UOp:
+  """The owner that has this key now."""
+  return next(u for u in owners(w.kernel) if owner_key(u) == name)
+
+
+def collapse(w: Writer, name: str) -> None:
+  """The same of the ranges of any owner."""
   changed = True
   while changed:
     changed = False
-    rs = closed(w.kernel)
+    rs = closed(owner_named(w, name))
     for a, b in pairwise(rs):
       before, saved = divisions(w.kernel), (w.kernel, dict(w.named))
-      if any(r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)):
+      if name.startswith("kernel") and any(
+        r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)
+      ):
         continue  # a store that stands between the two loops
       if w.attempt(f"collapse {rname(a)} {rname(b)} -> {rname(a)}"):
         if divisions(w.kernel) <= before:

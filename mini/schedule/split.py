@@ -7,16 +7,18 @@ cache. The number of parts depends on sizes alone, so a result does not change w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
-from mini.ir.graph import cat, permute, reduce, reshape, shape, shrink, stage
+from mini.ir.graph import alu, cat, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.cost import is_contraction
 
-LONG = 1 << 15  # elements per result from which a plain reduction is cut
+LONG = 1 << 15  # elements for each of what runs in parallel, from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into, ...
 PART = 1 << 14  # ... or as many of this length, up to ...
 MOST_PARTS = 1024
+COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
+NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
 GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
@@ -33,23 +35,56 @@ def split_reductions(roots: Sequence[UOp], gpu: bool = False) -> list[UOp]:
 
 
 def _split_plain(u: UOp, gpu: bool) -> UOp:
+  """Every axis that is cut becomes (parts, q, side by side), of which the first kernel adds up q and the second the others.
+  What does not fill a part, less than there are parts, is left to the second."""
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   length, results = prod(s[a] for a in axes), prod(shape(u))
-  axis = next((a for a in axes if s[a] >= 16), axes[0])
+  last = max((a for a, n in enumerate(s) if n > 1), default=0)
   if gpu:  # a group of threads adds up a row, one thread a column
-    wanted = GROUPS if len(s) - 1 in axes else GROUPS * 64
-    most = min(wanted // max(results, 1), length // 256, s[axis])
+    wanted = min((GROUPS if last in axes else GROUPS * 64) // max(results, 1), length // 256)
   else:
-    most = min(max(PARTS, length // PART), MOST_PARTS, s[axis]) if length >= LONG and results <= 8 else 1
-  parts = next((p for p in range(most, 1, -1) if s[axis] % p == 0), 1)
-  if parts < 4:
+    tasks = results if last in axes else -(-results // COLUMNS)
+    wanted = min(max(PARTS, length // PART), MOST_PARTS) // tasks if length >= LONG * tasks > 0 else 1
+  beside = {} if gpu or last in axes else _side_by_side(s, axes)
+  parts: dict[int, int] = {}
+  for a in axes:
+    n = s[a] // beside.get(a, 1)
+    most = min(wanted, n)
+    if most > 1:
+      parts[a] = next((p for p in range(most, most // 2, -1) if n % p == 0), most)
+      wanted //= most
+  if prod(parts.values()) * prod(beside.values()) < 4:
     return u
-  cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
-  inner = stage(reduce(cut, kind, tuple(a + (a >= axis) for a in axes)))  # keeps the parts
-  return reshape(
-    reduce(reshape(inner, (*shape(u)[:axis], parts, *shape(u)[axis + 1 :])), kind, (axis,)), shape(u)
-  )
+  whole = [(0, n) for n in s]
+  cut: list[int] = []
+  inner, outer, tails = [], [], []
+  for a, n in enumerate(s):
+    p, i = parts.get(a, 1), beside.get(a, 1)
+    if p * i > 1:
+      q = n // (p * i)
+      if q * p * i < n:
+        tails.append((*whole[:a], (q * p * i, n), *whole[a + 1 :]))
+        whole[a] = 0, q * p * i
+      outer += [len(cut), len(cut) + 2]
+      inner.append(len(cut) + 1)
+      cut += [p, q, i]
+    else:
+      inner += [len(cut)] if a in axes else []
+      cut.append(n)
+  partial = stage(reduce(reshape(shrink(x, tuple(whole)), tuple(cut)), kind, tuple(inner)))  # keeps the parts
+  total = reshape(reduce(partial, kind, tuple(outer)), shape(u))
+  for tail in tails:
+    total = alu(kind, total, reduce(shrink(x, tail), kind, axes))
+  return total
+
+
+def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
+  """{axis: how many of its rows are one row of a width that is good for vectors}: where results next to each other are few."""
+  axis = max(axes)
+  narrow = prod(s[axis + 1 :])
+  rows = NARROW // gcd(NARROW, narrow)
+  return {axis: rows} if narrow < NARROW and s[axis] >= 64 * rows else {}
 
 
 def _split_contraction(u: UOp) -> UOp:
