@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from mini.config import config as _config
 from mini.stats import stats
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, grad, no_grad, value_and_grad
@@ -46,3 +47,6 @@ __all__ = [
   "stats",
   "value_and_grad",
 ]
+
+if _config.PROFILE:
+  import_module("mini.engine.profile").start()

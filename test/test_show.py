@@ -12,7 +12,8 @@ import pytest
 from mini import Tensor, jit
 from mini import __main__ as command
 from mini.config import Context
-from mini.engine import program
+from mini.engine import limits, program
+from mini.engine.cache import open_cache
 from mini.engine.launch import Launchable, interface, interpret
 from mini.engine.watch import STAGES, CheckError
 from mini.ir.parse import parse_file
@@ -20,6 +21,7 @@ from mini.ir.text import text
 from mini.ir.uop import const, uop
 from mini.ir.verify import VerifyError
 from mini.types import dtypes
+from runtime import cpu
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = """
@@ -157,9 +159,53 @@ def test_debug_adds_to_what_the_levels_before_print(level, words, shown):
 
 
 def test_profile_sums_up_at_the_end():
-  err = run_script(SCRIPT, PROFILE="1")
-  assert re.search(r"^# .* % .* 3 x contract_5_30_", err, re.MULTILINE) and "GB/s" in err
+  err = run_script(SCRIPT, PROFILE="1", LIMITS="gflops=100,gbs=10,us=1")
+  assert re.search(r"^# .* % .* 3 x .* contract_5_30_.* GB/s .* % of \w+: 1", err, re.MULTILINE)
+  for row in ("capture a jitted function", "schedule", "launch", "download", "the program's own Python"):
+    assert row in err
+  assert re.search(r"^# the slowest kernel, \w+: \d+ % of (compute|memory|latency): ", err.splitlines()[-1])
   assert parse_file(err) == []
+
+
+def test_profile_adds_up_to_the_wall_time():
+  """All of it, with 5 % to spare; and a jitted step has nothing in it that is no kernel and has no row."""
+  err = run_script("""
+import sys, time
+from mini import Tensor, jit
+from mini.engine import profile
+w = Tensor.rand(700, 700).realize()
+@jit
+def step(x):
+  for _ in range(8):
+    x = (x @ w).softmax(1)
+  return x
+for round in range(8):
+  profile.reset()
+  start = time.perf_counter()
+  for _ in range(4):
+    w = step(w)
+  wall, rows = time.perf_counter() - start, profile.rows()
+  total = sum(r.sum.seconds for r in rows)
+  named = total - next(r.sum.seconds for r in rows if r.what == profile.PYTHON)
+  if round > 1 and 0.95 < total / wall < 1.05 and 0.95 < named / wall < 1.01:
+    sys.exit()
+sys.exit(f"{wall} {total} {named}")
+""", PROFILE="1", LIMITS="gflops=100,gbs=10,us=1")  # fmt: skip
+  assert "contract_700_700" in err
+
+
+def test_the_limits_of_a_machine_are_measured_once(tmp_path):
+  shim = cpu.open(cache=open_cache(str(tmp_path / "cache")), threads=2)
+  found = limits.of(shim)
+  assert 1 < found.gflops < 1e5 and 0.1 < found.gbs < 1e4 and 0.01 < found.us < 1e5
+  again = cpu.open(cache=open_cache(str(tmp_path / "cache")), threads=2)
+  assert limits.of(again) == found
+  with Context(LIMITS="gflops=50"):
+    assert limits.of(again) == found._replace(gflops=50)
+  share, words = limits.Limits(100, 10, 1).nearest(1e-3, 50e6, 1e6)
+  assert share == 0.5 and words == "50 % of compute: 100 GFLOP/s"
+  assert "memory: 10 GB/s" in limits.Limits(100, 10, 1).nearest(1e-3, 1e6, 1e6)[1]
+  assert "latency: 1.0 us" in limits.Limits(100, 10, 1).nearest(2e-6, 1e3, 1e3)[1]
 
 
 # ---------------------------------------------------------------- CHECK

@@ -256,4 +256,4 @@ class Run:
       from mini.engine import watch
 
       name = f"copy {source.device} -> {target.device}"
-      watch.note([(name, time.perf_counter() - start, 0, target.nbytes)])
+      watch.note(target.device, [(name, time.perf_counter() - start, 0, target.nbytes)])

@@ -7,7 +7,6 @@ each `with Context(...)`. A routine is one program, so a jitted step is shown on
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import sys
 import threading
@@ -21,6 +20,7 @@ import numpy as np
 
 from mini.codegen.heuristic import write_recipe
 from mini.config import config
+from mini.engine import profile
 from mini.engine.device import Device
 from mini.engine.passes import (
   Scheduled,
@@ -65,7 +65,9 @@ def run(program: Program, handles: Sequence[Any], segment: int) -> int:
   if config.DEBUG < 2 and not config.PROFILE:
     return sequence.run(handles)
   error, seconds = sequence.timed(handles)
-  note([(c.name, s, c.flops, c.nbytes) for c, s in zip(program.compiled[start:stop], seconds)])
+  note(
+    program.device, [(c.name, s, c.flops, c.nbytes) for c, s in zip(program.compiled[start:stop], seconds)]
+  )
   return error
 
 
@@ -74,7 +76,7 @@ def evaluate(program: Program, graph: UOp, memory: Callable[[UOp], np.ndarray]) 
   show(program)
   start = time.perf_counter()
   values = interp.evaluate(list(graph.src), memory, check_node if config.CHECK else None)
-  note([("graph", time.perf_counter() - start, 0, 0)])
+  note(program.device, [("graph", time.perf_counter() - start, 0, 0)])
   return values
 
 
@@ -215,36 +217,19 @@ def recipe_lines(k: UOp, recipe: str) -> list[str]:
 
 # ---------------------------------------------------------------- times: DEBUG=2 and PROFILE
 
-_sums: dict[str, list[float]] = {}  # kernel -> calls, seconds, flops, bytes
 
-
-def rates(seconds: float, flops: float, nbytes: float) -> str:
-  seconds = max(seconds, 1e-9)
-  return f"{flops / seconds / 1e9:9.2f} GFLOP/s {nbytes / seconds / 1e9:8.2f} GB/s"
-
-
-def note(times: list[tuple[str, float, int, int]]) -> None:
+def note(device: str, times: list[tuple[str, float, int, int]]) -> None:
   """(kernel, seconds, arithmetic operations, bytes of distinct memory) of launches: printed, or summed up for the exit."""
   if config.DEBUG >= 2:
-    emit([f"# {name:40} {1e3 * s:10.4f} ms {rates(s, flops, nbytes)}" for name, s, flops, nbytes in times])
+    emit(
+      [
+        f"# {name:40} {1e3 * s:10.4f} ms {profile.rates(s, flops, nbytes)}"
+        for name, s, flops, nbytes in times
+      ]
+    )
   if config.PROFILE:
-    with _lock:
-      if not _sums:
-        atexit.register(print_sums)
-      for name, s, flops, nbytes in times:
-        row = _sums.setdefault(name, [0, 0, 0, 0])
-        row[:] = [a + b for a, b in zip(row, (1, s, flops, nbytes))]
-
-
-def print_sums() -> None:
-  """What PROFILE prints when the process ends: kernels, the costliest first."""
-  total = sum(row[1] for row in _sums.values())
-  lines = [f"# {total:.3f} s in {sum(int(row[0]) for row in _sums.values()):,} launches"]
-  for name, (calls, s, flops, nbytes) in sorted(_sums.items(), key=lambda kv: -kv[1][1]):
-    share = 100 * s / max(total, 1e-9)
-    lines.append(f"# {share:5.1f} % {s:9.4f} s {int(calls):8,} x {name:40} {rates(s, flops, nbytes)}")
-  emit(lines)
-  _sums.clear()
+    profile.start()
+    profile.add_kernels(device, times)
 
 
 # ---------------------------------------------------------------- CHECK
