@@ -14,8 +14,9 @@ from mini.ir.interp import evaluate
 from mini.ir.kernel import extent, guarded, kernel, params_of, stores
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text
-from mini.ir.uop import closed
+from mini.ir.uop import closed, range_, substitute
 from mini.ir.verify import verify
+from mini.render import cstyle
 from mini.render.c import render
 from mini.types import dtypes, to_storage
 from runtime.base import Call
@@ -103,6 +104,17 @@ def test_more_random_kernels_in_c(lanes, dtype, seed, monkeypatch):
   first = seed % (1 << 20)
   for start in range(first, first + 200, 40):
     agree(range(start, start + 40), lanes, ("none", "heuristic", "random"), dtype, monkeypatch)
+
+
+def test_stores_past_the_caches(monkeypatch):
+  """Only of what is large and not read; a row at an odd address falls back to plain stores."""
+  copy = parse(COPY)
+  big = substitute(copy, {r: range_("i", 1 << 23) for r in closed(copy)})
+  for k, past in ((copy, False), (big, True)):
+    source = render({"k": write_recipe(k, Machine(16))[0]}, 16)
+    assert ("past_f32x16(" in source and "  FENCE();\n}" in source) == past
+  monkeypatch.setattr(cstyle, "PAST_BYTES", 0)
+  agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
 # fmt: off

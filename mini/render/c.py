@@ -77,6 +77,21 @@ BITS = {
   "round_f16":   "INLINE float round_f16(float x) { return (float)(_Float16)x; }",
 }
 
+# Past the caches: only whole registers at addresses that are their multiples.
+STREAM = {n: f"""#if defined(__clang__)
+#define STREAM{n}(p, x) __builtin_nontemporal_store(x, (__typeof__(x) *)(p))
+#elif defined({macro})
+typedef long long past{n} __attribute__((vector_size({n})));
+#define STREAM{n}(p, x) __builtin_ia32_movntdq{suffix}((past{n} *)(p), (past{n})(x))
+#else
+#define STREAM{n}(p, x) __builtin_memcpy(p, &x, {n})
+#endif""" for n, macro, suffix in ((16, "__SSE2__", ""), (32, "__AVX__", "256"), (64, "__AVX512F__", "512"))}
+FENCE = """#if defined(__SSE2__)
+#define FENCE() __builtin_ia32_sfence()
+#else
+#define FENCE()
+#endif"""
+
 PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -149,6 +164,19 @@ class Vectors(Spelling):
       self.helpers[name] = f"INLINE void {name}({self.memory(d)} *p, {t} x) {{ {body} }}"
     return f"{name}({p} + {i}, {x});"
 
+  def store_past(self, p: str, i: str, x: str, d: DType, width: int) -> str:
+    nbytes = d.itemsize * width
+    if d in (dtypes.bool, dtypes.float16, dtypes.bfloat16) or nbytes not in STREAM:
+      return self.store(p, i, x, d, width)
+    t, name = self.type(d, width), f"past_{d.short}x{width}"
+    if name not in self.helpers:
+      self.helpers[f"STREAM{nbytes}"] = STREAM[nbytes]
+      body = (
+        f"if ((unsigned long)p % {nbytes}) {self.store('p', '0', 'x', d, width)} else STREAM{nbytes}(p, x);"
+      )
+      self.helpers[name] = f"INLINE void {name}({self.memory(d)} *p, {t} x) {{ {body} }}"
+    return f"{name}({p} + {i}, {x});"
+
   def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
     lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
     one = self.operation(op, sources, d).format(*lanes)
@@ -185,7 +213,8 @@ def C(width: int) -> Language:
     width=width,
     types=REGISTER,
     storage=STORAGE,
-    helpers={**HELPERS, **BITS},
+    helpers={**HELPERS, **BITS, "FENCE": FENCE},
+    fence="FENCE();",
     prelude=PRELUDE,
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",

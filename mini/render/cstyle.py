@@ -21,10 +21,12 @@ from mini.ir.kernel import (
   access,
   all_ranges,
   carries_value,
+  contractions,
   is_inline,
   memory_shape,
   params_of,
   stage_index,
+  stores,
   written,
 )
 from mini.ir.ops import identity
@@ -48,6 +50,7 @@ from mini.render.spelling import Language, RenderError, Wide, held
 from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
+PAST_BYTES = 32 << 20  # a kernel that writes so much leaves its results to memory, not to the caches
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
 
 
@@ -117,6 +120,7 @@ class Renderer:
       raise RenderError(
         f"{lang.name} runs one range of the outputs in parallel, not {', '.join(map(rname, parallel))}"
       )
+    self.past = past_caches(kernel) if lang.fence else frozenset()
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(
@@ -277,8 +281,9 @@ class Renderer:
     gate: UOp,
     how: str | None,
     others: int = 0,
+    past: bool = False,
   ) -> None:
-    """others: the bits of the thread's number that are set in threads which leave this to another."""
+    """others: the bits of the thread's number that are set in threads which leave this to another. past: not to the caches."""
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
     d, w = self.element(target), self.lang.width
@@ -298,6 +303,8 @@ class Renderer:
     x = self.ref(value, env, True)
     if self.stride(flat, v) == 1 and v not in gate.free:
       i = self.at(flat, env)
+      if past:
+        return self.emit(guard + self.spelling.store_past(p, i, x, d, w))
       return self.emit(guard + self.spelling.store(p, i, merged(i, x, w), d, w))
     bit = " & 1" if d is dtypes.bool else ""
     self.emit("{ " + f"{self.spelling.type(d, self.lang.width)} x = {x};")
@@ -465,7 +472,7 @@ class Renderer:
       elif op == "store":
         target, index, gate = access(u)
         self.check(index, gate, target, e)
-        self.store(target, index, u.src[1], e, ls, gate, u.arg, idle(self.kernel, u))
+        self.store(target, index, u.src[1], e, ls, gate, u.arg, idle(self.kernel, u), u in self.past)
       else:
         if op == "load":
           self.check(access(u)[1], access(u)[2], u.src[0], e)
@@ -666,6 +673,9 @@ class Renderer:
       raise RenderError(
         f"{self.name} takes {self.shared} bytes of shared memory; {self.lang.name} has {most}"
       )
+    if self.past:
+      self.spelling.need(self.lang.fence)
+      self.emit(self.lang.fence)
     return self.head() + "\n".join(self.out) + "\n}\n"
 
   def head(self) -> str:
@@ -699,6 +709,18 @@ class Renderer:
 def every(rs: Sequence[UOp]) -> list[dict[UOp, int]]:
   """All values of these lanes, the last the fastest."""
   return [dict(zip(rs, at)) for at in product(*(range(rsize(r)) for r in rs))]
+
+
+def past_caches(kernel: UOp) -> frozenset[UOp]:
+  """The stores of a kernel that writes more than a cache holds, and reads something else: what is not read before it is
+  written need not come from memory first. Not those of a contraction, which has time for it."""
+  order = toposort(kernel)
+  read = {u.src[0] for u in order if u.op == "load"}
+  points = prod(map(rsize, closed(kernel)))
+  found = [s for s in stores(kernel) if s.arg is None and s.src[0] not in read]
+  if not read or contractions(kernel) or points * sum(s.src[0].dtype.itemsize for s in found) < PAST_BYTES:
+    return frozenset()
+  return frozenset(found)
 
 
 def is_multiple(flat: UOp, v: UOp, n: int) -> bool:

@@ -201,6 +201,7 @@ class Language:
   width: int = 1  # elements of a vector register; 1: lanes are scalars
   vector_rows: tuple[Row, ...] = ()
   speller: type[Spelling] | None = None  # that writes vectors
+  fence: str = ""  # a statement after stores that went past the caches; "": none do
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
 
@@ -382,6 +383,10 @@ class Spelling:
     raise RenderError(f"{self.lang.name} has no vectors")
 
   def splat(self, s: str, d: DType) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
+
+  def store_past(self, p: str, i: str, x: str, d: DType, width: int) -> str:
+    """A store of what no cache should hold."""
     raise RenderError(f"{self.lang.name} has no vectors")
 
   def transpose(self, d: DType) -> str:
