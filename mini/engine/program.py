@@ -217,6 +217,7 @@ def scheduled(
     {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))},
     late(levels),
     why,
+    gpu,
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   inplace: dict[int, int] = {}

@@ -18,17 +18,18 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def schedule(
-  outputs: dict[str, UOp], late: Mapping[str, int] = NONE, why: Why | None = None
+  outputs: dict[str, UOp], late: Mapping[str, int] = NONE, why: Why | None = None, gpu: bool = False
 ) -> tuple[list[UOp], dict[str, str]]:
   """(kernels in the order in which they run, {output: the equal output whose memory it is}).
 
   outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one is
   not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
-  by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences.
+  by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences. gpu: for a device with groups of
+  threads.
   """
-  s = Schedule(outputs)
+  s = Schedule(outputs, gpu=gpu)
   while cuts := s.cuts() - s.cut:
-    s = Schedule(outputs, s.cut | cuts)
+    s = Schedule(outputs, s.cut | cuts, gpu)
   if why is not None:
     why.update(s.why)
   kernels = merge_kernels(s.kernels, late)

@@ -116,11 +116,12 @@ class Value:
     weights: Weights,
     cut: bool,
     gathered: bool,
+    chained: bool,
   ):
     """wanted: {(kernel, index): the loops that enclose its user there}. cut: a kernel would read too many memories.
-    gathered: it is read at an index that is data."""
+    gathered: it is read at an index that is data. chained: it is part of a chain between products (rows.py)."""
     self.node, self.wanted = node, wanted
-    self.cut, self.gathered = cut, gathered
+    self.cut, self.gathered, self.chained = cut, gathered, chained
     self.work = weights.work[node]
     self.heavy = node in weights.heavy  # a contraction, or what follows one
     self.memories = len(weights.reads[node])  # that it is computed from
@@ -245,9 +246,9 @@ def decide(v: Value) -> Decision:
     return Decision(
       "memory", f"a reduction of {numel(v.node.src[0]):,} elements in a kernel with few results, {v.narrow}"
     )
-  if v.heavy and v.summed:
+  if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
-  if v.computed and v.again >= AGAIN:
+  if v.computed and v.again >= AGAIN and not v.chained:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
   if v.kernels == 1 and not v.axes and not v.repeated:
     return Decision("inline", "one kernel wants it, once")
@@ -274,7 +275,7 @@ def kept(v: Value) -> Decision:
     return Decision("memory", f"{v.kernels} kernels read it, and {expense(v)}")
   reason = "its user wants it at several indices" if v.differs else "a loop of its user would repeat it"
   reason += f", and {expense(v)}"
-  if v.heavy:
+  if v.heavy and not v.chained:
     return Decision("memory", reason)
   if v.accumulated:
     return Decision("memory", f"{reason}; its user adds to memory in order")

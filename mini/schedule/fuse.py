@@ -32,6 +32,7 @@ from mini.ir.uop import (
 )
 from mini.schedule.cost import LEAVES, MOST_READ, TRANSPARENT, Value, Weights, decide, inside
 from mini.schedule.index import Index, stored_index, view_index
+from mini.schedule.rows import Chains, find_chains
 from mini.types import dtypes
 
 
@@ -51,6 +52,9 @@ class Root:
   ] = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
+Demands = dict[tuple[Root, Index], tuple[UOp, ...]]
+
+
 def count_params(k: UOp) -> int:
   return sum(u.op == "param" for u in toposort(k))
 
@@ -62,12 +66,12 @@ def live(rs: Index) -> tuple[UOp, ...]:
 class Schedule:
   """outputs: {name: node}. After construction, `kernels` in the order in which they run."""
 
-  def __init__(self, outputs: dict[str, UOp], cut: frozenset[UOp] = frozenset()):
-    """cut: nodes that get memory whatever they cost."""
+  def __init__(self, outputs: dict[str, UOp], cut: frozenset[UOp] = frozenset(), gpu: bool = False):
+    """cut: nodes that get memory whatever they cost. gpu: its threads have no stack for rows between products."""
     self.cut = cut
-    self.demands: dict[UOp, dict[tuple[Root, Index], tuple[UOp, ...]]] = {}
+    self.demands: dict[UOp, Demands] = {}
     self.wanted: dict[Root, dict[tuple[UOp, Index], None]] = {}
-    self.stages: dict[UOp, tuple[tuple[int, ...], Index]] = {}
+    self.stages: dict[tuple[UOp, Root], tuple[tuple[int, ...], Index]] = {}
     self.reduces: dict[tuple[UOp, Root, Index], dict[int, UOp]] = {}
     self.used: dict[tuple[Root, str], int] = {}
     self.gates: dict[tuple[UOp, Root, Index], UOp] = {}
@@ -75,10 +79,13 @@ class Schedule:
     self.memory: dict[UOp, UOp] = {}  # node -> param
     self.roots: list[Root] = []
     self.forced: set[UOp] = set()
+    self.asides: dict[Root, list[tuple[UOp, Index]]] = {}  # what a kernel stores on its way
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     order = toposort(*outputs.values())
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
+    self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order)
+    self.position = {u: n for n, u in enumerate(order)}
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
       self.named.setdefault(node, name)
@@ -206,15 +213,52 @@ class Schedule:
         self.demand(s, root, index if shape(s) else (), context)
 
   def place(self, node: UOp) -> None:
-    """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global."""
-    v = Value(node, self.demands[node], self.weights, node in self.cut, node in self.forced)
-    found = decide(v)
-    if found.where == "memory":
+    """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global. What is
+    part of a chain between products each kernel decides for itself."""
+    wanted = self.demands[node]
+    roots = dict.fromkeys(root for root, _ in wanted)
+    parts = [wanted]
+    if node in self.chains.wide:
+      parts = [{at: c for at, c in wanted.items() if at[0] is root} for root in roots]
+    values = [self.value(node, part) for part in parts]
+    decisions = [decide(v) for v in values]
+    why = next((d.why for d in decisions if d.where == "memory"), None)
+    if why is not None:
+      host = self.host(node)
       name = self.temporary()
-      self.why[name] = [f"{node.op} in memory: {found.why}"]
-      self.open(node, name)
-    elif found.where == "stack":
-      self.keep(v, found.why)
+      if host is not None:
+        why += "; it is stored on the way"
+        self.store_aside(node, host, name)
+      else:
+        self.open(node, name)
+      self.why[name] = [f"{node.op} in memory: {why}"]
+      return
+    for v, found in zip(values, decisions):
+      if found.where == "stack":
+        self.keep(v, found.why)
+
+  def value(self, node: UOp, wanted: Demands) -> Value:
+    chained = node in self.chains.wide
+    return Value(node, wanted, self.weights, node in self.cut, node in self.forced, chained)
+
+  def host(self, node: UOp) -> Root | None:
+    """The kernel that makes a statistic on its way, and can store it for the others: the first of those that want it."""
+    if node not in self.chains.statistics:
+      return None
+    wanted = {root: index for root, index in self.demands[node]}
+    first = min(wanted, key=lambda root: self.position[root.node])
+    once = sum(root is first for root, _ in self.demands[node]) == 1
+    rs = live(wanted[first])
+    plain = len(rs) == sum(n > 1 for n in shape(node)) and set(rs) <= set(live(first.index))
+    return first if once and plain and len(wanted) > 1 else None
+
+  def store_aside(self, node: UOp, host: Root, name: str) -> None:
+    """Give node memory that its host writes, which goes on to compute it."""
+    self.memory[node] = param(name, shape(node), node.dtype)
+    for (root, index), context in self.demands[node].items():
+      if root is host:
+        self.asides.setdefault(host, []).append((node, index))
+        self.descend(node, root, index, context)
 
   def keep(self, v: Value, why: str) -> None:
     """A stage of the value in the one kernel that uses it."""
@@ -222,8 +266,10 @@ class Schedule:
     (root, first), context = next(iter(v.wanted.items()))
     new = {a: self.fresh(root, "s", shape(node)[a]) for a in sorted(v.axes)}
     index = tuple(new.get(a, i) for a, i in enumerate(first))
-    self.stages[node] = (tuple(new), index)
-    self.demands[node] = {(root, index): tuple(r for r in context if r in v.kept) + live(tuple(new.values()))}
+    self.stages[node, root] = (tuple(new), index)
+    others = {at: c for at, c in self.demands[node].items() if at[0] is not root}
+    staged = {(root, index): tuple(r for r in context if r in v.kept) + live(tuple(new.values()))}
+    self.demands[node] = others | staged
     self.wanted[root][node, index] = None
     row = [shape(node)[a] for a in new]
     self.why.setdefault(root.memory.arg[0], []).append(
@@ -285,7 +331,11 @@ class Schedule:
     rs = self.context_of(root.value, root.index) if own else live(root.index)
     if root.accumulates:
       rs = root.accumulates + tuple(r for r in rs if r not in root.accumulates)
-    return self.resolve(root, kernel(root.memory.arg[0], (out,), rs))
+    aside = [
+      store(self.memory[node], index, self.scalar(root, node, index, TRUE))
+      for node, index in self.asides.get(root, ())
+    ]
+    return self.resolve(root, kernel(root.memory.arg[0], (*aside, out), rs))
 
   def scalar(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     key = (root, node, index, gate)
@@ -305,10 +355,10 @@ class Schedule:
       )
     if node.op == "buffer":
       return load(param(node.arg[0], shape(node), node.dtype), index, gate)
-    if node in self.memory:
+    if node in self.memory and (node, index) not in self.asides.get(root, ()):
       return load(self.memory[node], index, gate)
-    if node in self.stages:
-      axes, own = self.stages[node]
+    if (node, root) in self.stages:
+      axes, own = self.stages[node, root]
       at = tuple(own[a] for a in axes)
       value = self.compute(root, node, own, TRUE)
       return load(

@@ -170,16 +170,20 @@ class Multiply(Indexing):
       fail(
         ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key
       )
-    scores = self.matmul(key.mT) * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
+    kind = _common("scaled_dot_product_attention", self, value)
+    q, k, v = (t.to(wide(kind)) for t in (self, key, value))
+    scores = q.matmul(k.mT) * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
+    see = None
     if is_causal:
       see = Handle._new(graph.expand_to(below(scores.shape[-2], scores.shape[-1], 0), scores.shape))
       scores = see.where(scores, -math.inf)
     elif attn_mask is not None:
       scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype is dtypes.bool else scores + attn_mask
-    weights = scores.softmax(-1)
+    weights = (scores - scores.detach().max(-1, True)).exp()
+    total = weights.sum(-1, True)
     if dropout_p:
       weights = weights.dropout(dropout_p, training=True)
-    return weights.matmul(value)
+    return (weights.matmul(v) / total).to(kind)
 
   # ---------------------------------------------------------------- pooling
 

@@ -1,0 +1,96 @@
+"""Recipes for products of products, as attention is one: the scheduler left the rows of the inner product on the stack of
+the outer one (schedule/rows.py). A few rows at a time go through the whole kernel: both products then have a register tile
+of those rows by two vectors, what is read again for each few rows is packed once, outside, and what is between the products
+runs along the rows in vectors."""
+
+from __future__ import annotations
+
+from mini.codegen.contraction import factors, flat_index_of
+from mini.codegen.linearize import is_loop
+from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index
+from mini.ir.kernel import all_ranges, contractions, stores
+from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
+
+
+def inner_products(kernel: UOp) -> list[tuple[UOp, UOp]]:
+  """(stage, contraction): the products whose rows are on the stack."""
+  found = []
+  for u in toposort(kernel):
+    if u.op == "stage" and len(closed(u)) == 1:
+      found += [
+        (u, c) for c in contractions(kernel) if closed(u)[0] in c.free and c in set(toposort(u.src[0]))
+      ]
+  return found
+
+
+def rows(w: Writer, machine: Machine) -> bool:
+  """Tiles of rows; False if the kernel holds no rows of a product."""
+  if not inner_products(w.kernel):
+    return False
+  collapse_outputs(w)
+  outputs, flat = closed(w.kernel), flat_index(stores(w.kernel)[-1])
+  columns = next((r for r in reversed(outputs) if coefficient(flat, r) == 1), None)
+  inner = set().union(*(c.free for _, c in inner_products(w.kernel)))
+  row = next((r for r in reversed(outputs) if r is not columns and r in inner), None)
+  if columns is None or row is None or columns in inner:
+    return False
+  rest = [rname(r) for r in outputs if r is not row and r is not columns]
+  name, size, n = rname(row), rsize(row), rsize(columns)
+  column_loop, _ = (
+    cut(w, rname(columns), n, min(2 * machine.lanes, n), "vec")
+    if n >= machine.lanes
+    else (rname(columns), "")
+  )
+  row_loop, _ = cut(w, name, size, min(machine.rows, size), "unroll")
+  loops = [*rest, *filter(None, [row_loop, column_loop])]
+  if len(loops) > 1:
+    w.attempt("order " + " ".join(loops))
+  for at in range(len(inner_products(w.kernel))):
+    stage, product = inner_products(w.kernel)[at]
+    panel(w, stage, product, machine)
+  along(w, machine)
+  w.attempt(f"par {loops[0]}")
+  return True
+
+
+def panel(w: Writer, stage: UOp, product: UOp, machine: Machine) -> None:
+  """Two vectors of the row at once; the operand that has them is packed, for all rows."""
+  r = closed(stage)[0]
+  wide = 2 * machine.lanes if rsize(r) >= 2 * machine.lanes else machine.lanes
+  if rsize(r) < wide:
+    return
+  operand = next((f for f in factors(product) if r in f.free), None)
+  name = next((name for name, u in w.named.items() if u is operand), None)
+  summed = [rname(x) for x in closed(product) if is_loop(x)]
+  loop, lane = cut(w, rname(r), rsize(r), wide, "vec")
+  if operand is None or name is None or not loop:
+    return
+  tile = next(x for x in all_ranges(w.kernel) if rname(x) == lane)
+  if coefficient(flat_index_of(w.named[name]), tile) == 1:
+    return
+  if not w.attempt(f"stage {name[1:]} over ({', '.join([loop, *summed, lane])}) stack"):
+    return
+  copied = f"{summed[-1]}.{name[1:]}"
+  if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
+    w.attempt(f"unroll {lane}.{name[1:]}")
+    w.attempt(f"vec {copied}v")
+
+
+def along(w: Writer, machine: Machine) -> None:
+  """What runs along a row takes vectors of it."""
+  done: set[str] = set()
+  while True:
+    owners = [u for u in toposort(w.kernel) if u.op in ("reduce", "stage") and len(closed(u)) == 1]
+    plain = (u for u in owners if is_loop(closed(u)[0]) and not any(rkind(r) == "vec" for r in u.src[0].free))
+    found = next((u for u in plain if rname(closed(u)[0]) not in done), None)
+    if found is None:
+      return
+    name, size = rname(closed(found)[0]), rsize(closed(found)[0])
+    done |= {name, f"{name}.rest"}
+    wide = 2 * machine.lanes if size >= 2 * machine.lanes else machine.lanes
+    if size == wide:
+      w.attempt(f"vec {name}")
+    elif size > wide:
+      mode = "peel" if found.op == "reduce" else "overlap"
+      if w.attempt(f"split {name} {wide} -> {name}o, {name}v {mode}"):
+        w.attempt(f"vec {name}v")

@@ -1,0 +1,79 @@
+"""Attention: right for all shapes and masks, and the rows between its products live on the stack of one kernel."""
+
+import numpy as np
+import pytest
+
+from mini import Tensor, dtypes, stats
+
+RNG = np.random.default_rng(0)
+
+
+def reference(q, k, v, mask=None, causal=False):
+  """In float64.   q: [.., L, E]   k: [.., S, E]   v: [.., S, V]"""
+  q, k, v = (x.astype(np.float64) for x in (q, k, v))
+  scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+  if causal:
+    scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+  elif mask is not None:
+    scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+  e = np.exp(scores - scores.max(-1, keepdims=True))
+  return (e / e.sum(-1, keepdims=True)) @ v
+
+
+def drawn(*shapes):
+  return [RNG.standard_normal(s).astype(np.float32) for s in shapes]
+
+
+def device():
+  return Tensor([0.0]).device.partition(":")[0]
+
+
+only_cpu = pytest.mark.skipif("device() != 'CPU'", reason="rows on the stack are for processors")
+
+SHAPES = [  # batch, queries, keys, inner, columns
+  ((2,), 64, 64, 16, 16),
+  ((1, 3), 77, 77, 20, 20),
+  ((2,), 33, 129, 8, 24),
+  ((2,), 130, 61, 12, 7),
+  ((), 100, 100, 9, 33),
+]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("batch,n,m,inner,columns", SHAPES)
+def test_shapes(batch, n, m, inner, columns, causal):
+  q, k, v = drawn((*batch, n, inner), (*batch, m, inner), (*batch, m, columns))
+  got = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v), is_causal=causal).numpy()
+  np.testing.assert_allclose(got, reference(q, k, v, causal=causal), rtol=2e-5, atol=2e-6)
+
+
+@only_cpu
+@pytest.mark.parametrize("kind", ["none", "causal", "boolean", "added"])
+def test_one_kernel_without_a_buffer_of_scores(kind):
+  q, k, v = drawn((3, 96, 8), (3, 96, 8), (3, 96, 8))
+  mask = {"boolean": RNG.random((96, 96)) < 0.8, "added": drawn((96, 96))[0]}.get(kind)
+  tensors = [Tensor(x).realize() for x in (q, k, v)]
+  given = None if mask is None else Tensor(mask).realize()
+  stats.reset()
+  before = stats.bytes_live
+  got = tensors[0].scaled_dot_product_attention(*tensors[1:], given, is_causal=kind == "causal").realize()
+  assert stats.kernels == 1 and stats.bytes_peak - before < 4 * 3 * 96 * 96 // 2
+  np.testing.assert_allclose(got.numpy(), reference(q, k, v, mask, kind == "causal"), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+def test_halves_are_rounded_once(dtype):
+  q, k, v = (Tensor(x).cast(dtype) for x in drawn((2, 70, 8), (2, 70, 8), (2, 70, 8)))
+  got = q.scaled_dot_product_attention(k, v)
+  assert got.dtype is dtype
+  want = reference(*(t.cast(dtypes.float32).numpy() for t in (q, k, v)))
+  step = 2.0 ** (-10 if dtype is dtypes.float16 else -7)
+  np.testing.assert_allclose(got.cast(dtypes.float32).numpy(), want, rtol=step, atol=step / 8)
+
+
+def test_a_chain_that_is_wanted_stays_in_memory():
+  q, k, v = drawn((2, 96, 8), (2, 96, 8), (2, 96, 8))
+  scores = Tensor(q) @ Tensor(k).mT
+  e = scores.exp()
+  Tensor.realize(e, out := e @ Tensor(v))
+  np.testing.assert_allclose(out.numpy(), e.numpy() @ v, rtol=1e-4)
