@@ -13,7 +13,7 @@ import functools
 import os
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import repeat
@@ -72,6 +72,11 @@ def unmarked(u: UOp) -> UOp:
   while u.op in MARKS:
     u = u.src[0]
   return u
+
+
+def in_order(u: UOp) -> bool:
+  """Do its elements stand in memory as they do in the node beneath its views?"""
+  return all(op in ("reshape", "shrink") for op, _ in steps_from(base(u), u))
 
 
 Steps = tuple[tuple[str, Any], ...]  # views, the first one first
@@ -326,6 +331,7 @@ class Routine:
     self.settings = trace.settings
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
     self.last = [-1] * len(self.places)  # serials of the nodes that were found to be so
+    self.steady: list[int] | None = None  # of `updated`, those that are so again after every call, once known
     self.plan([leaf_beneath(t) for t in trace.outer], nodes)
 
   def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
@@ -347,7 +353,7 @@ class Routine:
       used[base(u)] = used.get(base(u), 0) + numel(u)
     whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
     roots = [
-      base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole) else unmarked(u)
+      base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole and in_order(u)) else unmarked(u)
       for n, u in enumerate(nodes)
     ]
     sources = [leaf_of(root) or root for root in roots]
@@ -369,15 +375,17 @@ class Routine:
     self.inputs = [slots[p] for p in graph.leaves]
     self.outputs = [(number[u], k) for u, k in live]
     self.results = [Result(number[u], steps_from(root, node)) for u, root, node in zip(sources, roots, nodes)]
+    self.reshape()
     self.needed = {*(n for n, _ in self.inputs), *(r.memory for r in self.results)}
 
     old_values = {r.memory for r in self.results}  # that are results, too
     inout: dict[int, int] = {}
     for i, u in zip(self.updated, sources[first:]):
       old = self.home[i]
-      if old is None or old in old_values or u not in values or self.kinds[old] != self.kinds[number[u]]:
+      new = number[u]
+      if old is None or old in old_values or u not in values or self.kinds[old] != self.kinds[new]:
         continue
-      if layout(leaves[old].arg[0]) != self.layouts[number[u]]:
+      if layout(leaves[old].arg[0]) != self.layouts[new]:
         continue
       for k in range(len(parts[u])):
         if (u, k) in live and self.inputs.count((old, k)) == 1:
@@ -387,6 +395,18 @@ class Routine:
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.overwritten = {n for n, _ in self.taken.values()}
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
+
+  def reshape(self) -> None:
+    """What one result is another shape of gets that shape: a state keeps the view that it has of its memory."""
+    times = Counter(r.memory for r in self.results)
+    for n, (memory, steps) in enumerate(self.results):
+      if (
+        times[memory] == 1
+        and isinstance(self.layouts.get(memory), str)
+        and [op for op, _ in steps] == ["reshape"]
+      ):
+        self.kinds[memory] = self.kinds[memory][0], steps[0][1]
+        self.results[n] = Result(memory, ())
 
   def fits(self, args: Sequence[Tensor]) -> bool:
     """Is what this routine relies on still so? Otherwise the function is traced again."""
@@ -404,11 +424,9 @@ class Routine:
         continue  # looked up by its shape and type
       if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
-      if (kind(t) if self.home[n] is None else view_of(t)) != self.known[n]:
+      if self.described(n, t) != self.known[n]:
         return False
-    if changed and any(
-      len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1
-    ):
+    if changed and self.are_apart(found):
       return False
     for n in changed:
       self.last[n] = found[n]._uop.serial
@@ -481,9 +499,25 @@ class Routine:
       place.find(args)._grad = Tensor(next(values)) if has else None
     nodes = [tagged(t, u) if leaf else u for t, u, leaf in zip(updated, values, self.tagged)]
     rebind(updated, nodes)
-    for i, u in zip(self.updated, nodes):
-      self.last[i] = u.serial
+    if self.steady is None:
+      self.steady = self.found_again(args)
+    for n in self.steady:
+      self.last[self.updated[n]] = nodes[n].serial
     return out
+
+  def found_again(self, args: Sequence[Tensor]) -> list[int]:
+    """Which of `updated` are what they were when the function was traced, as they will be after every call."""
+    found = [place.find(args) for place in self.places]
+    if self.are_apart(found):
+      return []
+    return [n for n, i in enumerate(self.updated) if self.described(i, found[i]) == self.known[i]]
+
+  def described(self, i: int, t: Tensor) -> tuple:
+    return kind(t) if self.home[i] is None else view_of(t)
+
+  def are_apart(self, found: list[Tensor]) -> bool:
+    """Are tensors that were views of one memory views of several?"""
+    return any(len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1)
 
   def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
     """How the i-th place, a tensor that gets a new value, can be had back: not by holding memory that is to be written."""

@@ -30,16 +30,16 @@ from mini.ir.kernel import (
   param,
   params_of,
   stores,
-  written,
 )
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort
-from mini.ir.verify import VerifyError, is_injective, verify
+from mini.ir.verify import VerifyError, verify
 from mini.schedule import Why, schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
+from mini.schedule.overwrite import overwrite
 from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
@@ -163,34 +163,6 @@ def family(k: UOp) -> str:
   return "_".join([what, *(str(rsize(r)) for r in closed(k) if is_loop(r))])
 
 
-def in_place(kernels: list[UOp], out: str, old: str) -> list[UOp] | None:
-  """The kernels with output `out` written over input `old`; None where some kernel still needs the old value."""
-  writers = [n for n, k in enumerate(kernels) if any(p.arg[0] == out for p in written(k))]
-  readers = [n for n, k in enumerate(kernels) if any(p.arg[0] == old for p in params_of(k))]
-  if len(writers) != 1:
-    return None
-  w = writers[0]
-  last = max([w, *readers])
-  k = kernels[w]
-  mine, used = {p.arg[0] for p in written(k)}, {p.arg[0] for p in params_of(k)}
-  for passed in kernels[w + 1 : last + 1]:  # the writer moves behind these
-    if mine & {p.arg[0] for p in params_of(passed)} or used & {p.arg[0] for p in written(passed)}:
-      return None
-  s = next(s for s in stores(k) if s.src[0].arg[0] == out)
-  before = set(toposort(s))
-  loads = [u for u in toposort(k) if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == old]
-  if any(access(u)[1] != access(s)[1] or u not in before for u in loads) or not is_injective(
-    access(s)[1], s.src[0].arg[1], closed(k)
-  ):
-    return None
-  order = kernels[:w] + kernels[w + 1 : last + 1] + [k] + kernels[last + 1 :]
-  renamed = []
-  for k in order:
-    table = {p: param(old, p.arg[1], p.dtype) for p in params_of(k) if p.arg[0] == out}
-    renamed.append(substitute(k, table) if table else k)
-  return renamed
-
-
 def check(stage: str, programs: Sequence[UOp]) -> None:
   """CHECK=1: the verifier, between two passes."""
   for p in programs if config.CHECK else ():
@@ -220,15 +192,12 @@ def scheduled(
     gpu,
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
-  inplace: dict[int, int] = {}
-  for n, i in inout.items():
-    if f"out{n}" not in aliases and i not in inplace.values():
-      moved = in_place(kernels, f"out{n}", f"in{i}")
-      if moved is not None:
-        kernels, inplace[n] = moved, i
-        if why and f"out{n}" in why:
-          why[f"in{i}"] = why.pop(f"out{n}")
-  return kernels, same, inplace
+  pairs = {f"out{n}": f"in{i}" for n, i in inout.items() if f"out{n}" not in aliases}
+  kernels, done = overwrite(kernels, pairs, late(levels))
+  for out, old in done.items():
+    if why is not None and out in why:
+      why[old] = why.pop(out)
+  return kernels, same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
 
 
 def late(levels: Sequence[int]) -> dict[str, int]:

@@ -204,6 +204,8 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   terms, _ = linear(flat)
   reach = 0
   for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
+    if not atom.free & set(ranges):
+      continue  # the same for all of them
     if atom.op != "range" or abs(c) <= reach:
       return False
     reach += abs(c) * (rsize(atom) - 1)

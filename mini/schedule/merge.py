@@ -42,6 +42,14 @@ class Order:
       self.after[g] |= 1 << n
     return n
 
+  def link(self, first: int, second: int) -> None:
+    """Group `first`, which does not wait for group `second`, must run before it."""
+    before, after = self.before[first] | 1 << first, self.after[second] | 1 << second
+    for m in members(before):
+      self.after[m] |= after
+    for m in members(after):
+      self.before[m] |= before
+
   def something_between(self, first: int, second: int) -> bool:
     return bool(self.after[first] & self.before[second])
 

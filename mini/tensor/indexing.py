@@ -76,7 +76,7 @@ class Indexing(Random):
   def __getitem__(self, index: Any) -> Tensor:
     plan = self._plan(index)
     u = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
-    return self._new(_take(u, plan.axes, self._flat_index(plan), plan.indices) if plan.axes else u)
+    return self._new(_take(u, plan.axes, self._flat_index(plan)) if plan.axes else u)
 
   def __setitem__(self, index: Any, value: Any) -> None:
     if self._is_own_tag() and local.gradients:
@@ -117,7 +117,7 @@ class Indexing(Random):
     new = self._fitted(value, room)
     if plan.axes:
       assert flat is not None
-      new = _put(taken, plan.axes, flat, new, "set", plan.indices)
+      new = _put(taken, plan.axes, flat, new, "set")
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
     if all(c.taken == c.size and not c.flipped for c in plan.cuts):
       return new
@@ -472,9 +472,7 @@ class Indexing(Random):
     plan = self._plan(tuple(indices))
     base = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
     value = self._fitted(values, _taken_shape(plan.shape, plan.axes, plan.indices))
-    return self._new(
-      graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add", plan.indices), self.shape)
-    )
+    return self._new(graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add"), self.shape))
 
   # ---------------------------------------------------------------- masks
 
@@ -530,46 +528,46 @@ def _from_front(u: UOp, n: int) -> UOp:
   return graph.alu("where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, const(n, u.dtype)), u)
 
 
-def _front(s: Sequence[int], axes: Sequence[int]) -> tuple[tuple[int, ...], int]:
-  """The order that brings axes to the front, and where their result goes: in place if they stand together, else in front."""
-  together = axes == tuple(range(axes[0], axes[0] + len(axes)))
-  return (*axes, *(a for a in range(len(s)) if a not in axes)), axes[0] if together else 0
+def _gathered(s: Sequence[int], axes: Sequence[int]) -> tuple[tuple[int, ...], int]:
+  """The order of the axes in which those that are indexed stand together, and where: they stay, or go to the front."""
+  if axes == tuple(range(axes[0], axes[0] + len(axes))):
+    return tuple(range(len(s))), axes[0]
+  return (*axes, *(a for a in range(len(s)) if a not in axes)), 0
 
 
 def _taken_shape(s: Sequence[int], axes: Sequence[int], indices: Sequence[Handle]) -> tuple[int, ...]:
-  order, at = _front(s, tuple(axes))
-  rest = tuple(s[a] for a in order[len(axes) :])
+  before, _, after = _split(s, tuple(axes))
   common = broadcast_shape(*(i.shape for i in indices))
   assert common is not None
-  return (*rest[:at], *common, *rest[at:])
+  return (*before, *common, *after)
 
 
-def _take(u: UOp, axes: tuple[int, ...], flat: UOp, indices: Sequence[Handle]) -> UOp:
-  """u at integer tensors along axes: those axes as one, then a gather along it."""
-  s = graph.shape(u)
-  order, at = _front(s, axes)
-  sizes, rest = [s[a] for a in axes], tuple(s[a] for a in order[len(axes) :])
-  rows = graph.reshape(graph.permute(u, order), (prod(sizes), *rest))
-  common = graph.shape(flat)
-  m = prod(common)
-  index = graph.expand(graph.reshape(flat, (m, *(1,) * len(rest))), (m, *rest))
-  out = graph.reshape(graph.gather(rows, index, 0), (*common, *rest))
-  k = len(common)
-  return graph.permute(out, (*range(k, k + at), *range(k), *range(k + at, k + len(rest))))
-
-
-def _put(u: UOp, axes: tuple[int, ...], flat: UOp, value: UOp, kind: str, indices: Sequence[Handle]) -> UOp:
-  """u with value at integer tensors along axes: the inverse of `_take`."""
-  s = graph.shape(u)
-  order, at = _front(s, axes)
+def _split(s: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+  """The sizes before the indexed axes, the number of elements along those, and the sizes behind."""
+  order, at = _gathered(s, axes)
   moved = tuple(s[a] for a in order)
-  sizes, rest = moved[: len(axes)], moved[len(axes) :]
-  common = graph.shape(flat)
-  k, m = len(common), prod(common)
-  value = graph.permute(value, (*range(at, at + k), *range(at), *range(at + k, k + len(rest))))
-  value = graph.reshape(value, (m, *rest))
-  index = graph.expand(graph.reshape(flat, (m, *(1,) * len(rest))), (m, *rest))
-  rows = graph.reshape(graph.permute(u, order), (prod(sizes), *rest))
-  out = graph.reshape(graph.scatter(rows, index, value, kind, 0), moved)
-  back = tuple(order.index(a) for a in range(len(s)))
-  return graph.permute(out, back)
+  return moved[:at], prod(moved[at : at + len(axes)]), moved[at + len(axes) :]
+
+
+def _rows(u: UOp, axes: tuple[int, ...], flat: UOp) -> tuple[UOp, UOp, int]:
+  """u with the indexed axes as one, the index in the shape of what it takes, and which axis it is."""
+  before, n, after = _split(graph.shape(u), axes)
+  m = graph.numel(flat)
+  index = graph.reshape(flat, (*(1,) * len(before), m, *(1,) * len(after)))
+  rows = graph.reshape(graph.permute(u, _gathered(graph.shape(u), axes)[0]), (*before, n, *after))
+  return rows, graph.expand(index, (*before, m, *after)), len(before)
+
+
+def _take(u: UOp, axes: tuple[int, ...], flat: UOp) -> UOp:
+  """u at integer tensors along axes: those axes as one, then a gather along it."""
+  before, _, after = _split(graph.shape(u), axes)
+  return graph.reshape(graph.gather(*_rows(u, axes, flat)), (*before, *graph.shape(flat), *after))
+
+
+def _put(u: UOp, axes: tuple[int, ...], flat: UOp, value: UOp, kind: str) -> UOp:
+  """u with value at integer tensors along axes: the inverse of `_take`."""
+  order, _ = _gathered(graph.shape(u), axes)
+  rows, index, axis = _rows(u, axes, flat)
+  new = graph.scatter(rows, index, graph.reshape(value, graph.shape(index)), kind, axis)
+  moved = graph.reshape(new, tuple(graph.shape(u)[a] for a in order))
+  return graph.permute(moved, tuple(order.index(a) for a in range(len(order))))

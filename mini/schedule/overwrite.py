@@ -1,0 +1,110 @@
+"""Outputs that take over the memory of an input: the new value of a state is written where the old one was.
+
+What a kernel only copies there, as under a scatter (a cache that gets another entry, `t[i] = v`), is not even written: it
+stands there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mini.ir.kernel import access, kernel, memory_shape, param, params_of, stores, written
+from mini.ir.uop import TRUE, UOp, add, closed, const, mul, substitute, toposort
+from mini.ir.verify import is_injective
+from mini.schedule.merge import Order, levels_of, loaded, members
+
+
+def overwrite(
+  kernels: Sequence[UOp], pairs: Mapping[str, str], late: Mapping[str, int]
+) -> tuple[list[UOp], dict[str, str]]:
+  """(kernels in which outputs are written over inputs, for which of the pairs that was done).
+
+  pairs: {output: input}, whose old value is of no use once the output is there. Who reads the old value runs before the
+  first who writes the output; where a reader needs the output itself, or comes too late, the two stay apart.
+  """
+  if not pairs:
+    return list(kernels), {}
+  found = list(kernels)
+  levels = levels_of(kernels, late)
+  order = Order()
+  writers: dict[str, list[int]] = {}
+  readers: dict[str, list[int]] = {}
+  for n, k in enumerate(kernels):
+    reads, writes = ({p.arg[0] for p in ps} for ps in (loaded(toposort(k)), written(k)))
+    order.add({w for name in reads | writes for w in writers.get(name, ())})
+    for table, names in ((writers, writes), (readers, reads)):
+      for name in names:
+        table.setdefault(name, []).append(n)
+  done: dict[str, str] = {}
+  for out, old in pairs.items():
+    if old in done.values():
+      continue
+    left = {n: without_copy(found[n], out, old) for n in writers[out]}
+    first = next((n for n, k in left.items() if any(p.arg[0] == out for p in written(k))), None)
+    if first is not None:
+      before = [r for r in readers.get(old, ()) if r != first and old in names_of(left.get(r, found[r]))]
+      late_ones = any(order.before[r] >> first & 1 or levels[r] > levels[first] for r in before)
+      if late_ones or not is_last(left[first], out, old):
+        continue
+      for r in before:
+        order.link(r, first)
+    for n, k in left.items():
+      found[n] = k
+    done[out] = old
+  return [renamed(found[n], done) for n in sequence(order) if stores(found[n])], done
+
+
+def names_of(k: UOp) -> set[str]:
+  return {p.arg[0] for p in params_of(k)}
+
+
+def without_copy(k: UOp, out: str, old: str) -> UOp:
+  """The kernel less the stores that put into `out` what stands in `old` at the same place."""
+  rest = tuple(s for s in stores(k) if not (s.src[0].arg[0] == out and copies(s, old)))
+  return k if rest == stores(k) else kernel(k.arg.what, rest, closed(k))
+
+
+def copies(s: UOp, old: str) -> bool:
+  value = s.src[1]
+  if s.arg or value.op != "load" or value.src[0].op != "param" or value.src[0].arg[0] != old:
+    return False
+  return access(value)[2] is TRUE and place_of(value) is place_of(s)
+
+
+def place_of(u: UOp) -> UOp:
+  """Which element of its memory a load or store is at."""
+  memory, index, _ = access(u)
+  flat = const(0)
+  for i, n in zip(index, memory_shape(memory)):
+    flat = add(mul(flat, n), i)
+  return flat
+
+
+def is_last(k: UOp, out: str, old: str) -> bool:
+  """Does each round of the kernel read of `old`, if anything, what it then writes to `out`, and no other round does?"""
+  order = toposort(k)
+  loads = [u for u in order if u.op == "load" and u.src[0].op == "param" and u.src[0].arg[0] == old]
+  if not loads:
+    return True
+  s = next(s for s in stores(k) if s.src[0].arg[0] == out)
+  before = set(toposort(s))
+  same = all(
+    access(u)[1] == access(s)[1] and u.src[0].arg[1] == s.src[0].arg[1] and u in before for u in loads
+  )
+  return same and is_injective(access(s)[1], s.src[0].arg[1], closed(k))
+
+
+def renamed(k: UOp, table: Mapping[str, str]) -> UOp:
+  memory = {p: param(table[p.arg[0]], p.arg[1], p.dtype) for p in params_of(k) if p.arg[0] in table}
+  return substitute(k, memory) if memory else k
+
+
+def sequence(order: Order) -> Iterator[int]:
+  """The numbers in their order; before each one those that it has to wait for."""
+  placed = 0
+  for n in range(len(order.before)):
+    if not placed >> n & 1:
+      waits = members(order.before[n] & ~placed)
+      yield from sorted(waits, key=lambda m: (order.before[m].bit_count(), m))
+      yield n
+      placed |= order.before[n] | 1 << n
