@@ -510,14 +510,16 @@ class Routine:
     found = [place.find(args) for place in self.places]
     if self.are_apart(found):
       return []
-    return [n for n, i in enumerate(self.updated) if self.described(i, found[i]) == self.known[i]]
+    here = [(n, i, t) for n, i in enumerate(self.updated) if (t := found[i]) is not None]
+    return [n for n, i, t in here if self.described(i, t) == self.known[i]]
 
   def described(self, i: int, t: Tensor) -> tuple:
     return kind(t) if self.home[i] is None else view_of(t)
 
-  def are_apart(self, found: list[Tensor]) -> bool:
+  def are_apart(self, found: Sequence[Tensor | None]) -> bool:
     """Are tensors that were views of one memory views of several?"""
-    return any(len({leaf_beneath(found[i]) for i in same}) > 1 for same in self.holders if len(same) > 1)
+    groups = ([t for i in same if (t := found[i]) is not None] for same in self.holders if len(same) > 1)
+    return any(len({leaf_beneath(t) for t in tensors}) > 1 for tensors in groups)
 
   def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
     """How the i-th place, a tensor that gets a new value, can be had back: not by holding memory that is to be written."""

@@ -341,6 +341,92 @@ def test_in_place_operators_and_items():
     assert same(w.numpy(), want) and counter.item() == n + 1
 
 
+def put(t, i, v):
+  t[i] = v
+
+
+def plus(t, i, v):
+  t[i] += v
+
+
+def put_twice(t, i, v):
+  t[i, i] = v
+
+
+def put_column(t, i, v):
+  t[:, i] = v
+
+
+def put_fixed(t, i, v):
+  t[2:4] = v
+
+
+@pytest.mark.skipif(Device.DEFAULT != "CPU", reason="the interpreter does not write in place")
+@pytest.mark.parametrize("update", [put, plus, put_twice, put_column, put_fixed])
+def test_a_part_is_updated_without_a_copy(update):
+  t = Tensor(floats(5, 7)).realize()
+  want = t.numpy()
+  step = jit(lambda i, v: update(t, i, v))
+  for n in range(4):
+    i, v = Tensor(n).realize(), Tensor(float(n)).realize()
+    update(want, n, n)
+    address = t.uop.arg[0].memory.address
+    before = dict(stats)
+    step(i, v)
+    assert stats.kernels - before["kernels"] == 1
+    assert n == 0 or stats.bytes_allocated == before["bytes_allocated"]
+    assert t.uop.arg[0].memory.address == address
+    assert same(t.numpy(), want)
+
+
+def test_who_reads_the_old_value_sees_it():
+  table, index, rows = Tensor(floats(6, 3)).realize(), np.array([4, 1, 4]), floats(3, 3, seed=1)
+
+  @jit
+  def f(index, rows):
+    old, picked = table.sum(), table[index]
+    table[index] = rows + table[[1, 2, 3]]
+    return old, picked, table.sum(), table[index] - picked, table.T.contiguous()
+
+  for n in range(3):
+    want = table.numpy()
+    old, picked, new, moved, turned = f(Tensor(index), Tensor(rows + n))
+    before, was = want.sum(), want[index]
+    want[index] = rows + n + want[[1, 2, 3]]
+    assert np.allclose(old.item(), before, atol=1e-5) and np.allclose(new.item(), want.sum(), atol=1e-5)
+    assert same(picked.numpy(), was) and same(moved.numpy(), want[index] - was)
+    assert same(turned.numpy(), np.ascontiguousarray(want.T)) and same(table.numpy(), want)
+
+
+def test_one_cache_in_two_tensors_is_no_longer_one():
+  a = Tensor.zeros(4).realize()
+  b = Tensor(a)
+
+  @jit
+  def f(i):
+    a[i] = 1.0
+    return a + b
+
+  for n in range(3):
+    want = np.zeros(4, np.float32)
+    want[: n + 1] = 1
+    assert same(f(Tensor(n)).numpy(), want) and same(a.numpy(), want) and not b.numpy().any()
+
+
+def test_a_state_that_is_computed_in_another_order():
+  w, x = Tensor(floats(2, 3)).realize(), floats(3, 2, seed=1)
+  want = w.numpy()
+
+  @jit
+  def f(x):
+    w.assign((w.T + x).T)
+
+  for _ in range(3):
+    f(Tensor(x))
+    want = (want.T + x).T
+  assert same(w.numpy(), np.ascontiguousarray(want)) and len(f.captured) == 1
+
+
 def test_a_tensor_that_the_user_binds_anew():
   w = Tensor([1.0, 2.0])
 

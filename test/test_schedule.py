@@ -17,6 +17,7 @@ from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.memory import ALIGN, Need, plan
 from mini.schedule.merge import MOST_PARAMS
+from mini.schedule.overwrite import overwrite
 from mini.types import dtypes
 
 F = dtypes.float64
@@ -194,3 +195,22 @@ def test_reasons_are_comments():
     "reduce in memory: 2 kernels read it, and it is a reduction of 64 elements each",
   ):
     assert reason in found, found
+
+
+def test_what_is_written_over_an_input():
+  """pairs of outputs and inputs; how many kernels are left, and which pairs"""
+  x, i, v = leaf({}, "x", 8, 4), g.buffer("i", (1, 4), dtypes.int64), g.buffer("v", (1, 4), F)
+  new = g.scatter(x, i, v, "set", 0)
+  total = lambda u: g.reduce(u, "add", (0, 1))
+  # the old value is read, in whatever order: before the scatter
+  kernels, done = overwrite(schedule({"out": new, "old": total(x), "new": total(new)})[0], {"out": "x"}, {})
+  assert done == {"out": "x"} and [k.arg.what for k in kernels] == ["old", "out", "new"]
+  # a kernel needs both values
+  kernels, done = overwrite(schedule({"out": new, "d": g.alu("add", new, x)})[0], {"out": "x"}, {})
+  assert done == {} and len(kernels) == 3
+  # the scatter reads other elements of the old value than it writes
+  moved = g.scatter(x, i, g.shrink(x, ((1, 2), (0, 4))), "set", 0)
+  assert overwrite(schedule({"out": moved})[0], {"out": "x"}, {})[1] == {}
+  # an input is overwritten once
+  both = schedule({"a": g.alu("sin", x), "b": g.alu("sqrt", x)})[0]
+  assert overwrite(both, {"a": "x", "b": "x"}, {})[1] in ({"a": "x"}, {})
