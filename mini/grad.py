@@ -468,6 +468,28 @@ def _fit(g: UOp, x: UOp) -> UOp:
   return expand_to(g, s) if s else reshape(total(g, range(len(shape(g)))), ())
 
 
+# ---------------------------------------------------------------- values whose gradient is known
+
+
+def with_gradient(u: UOp, *parts: tuple[UOp, Callable[[UOp], UOp]]) -> UOp:
+  """u, whose gradient with respect to each of these nodes a function makes of u's own: for what has a better one than its
+  operations one by one. The nodes are beneath u, and all that it depends on."""
+  u.memo["gradient"] = tuple(_seen_through(x, rule) for x, rule in parts)
+  return u
+
+
+def _seen_through(x: UOp, rule: Callable[[UOp], UOp]) -> tuple[UOp, Callable[[UOp], UOp]]:
+  """The node beneath views that may have been joined with others."""
+  while x.op in ("reshape", "permute", "expand"):
+    rule = _before(x, rule)
+    x = x.src[0]
+  return x, rule
+
+
+def _before(view: UOp, rule: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
+  return lambda g: GRADS[view.op](rule(g), view, view.src[0])[0]  # type: ignore[return-value]
+
+
 # ---------------------------------------------------------------- the walk
 
 
@@ -500,10 +522,14 @@ def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
       result[u] = g
     if not any(s in between for s in u.src):
       continue
-    for s, gs in zip(u.src, GRADS[u.op](g, u, *u.src)):
+    if "gradient" in u.memo:
+      parts = [(s, rule(g)) for s, rule in u.memo["gradient"] if s in between]
+    else:
+      parts = list(zip(u.src, GRADS[u.op](g, u, *u.src)))
+    for s, gs in parts:
       if s in between and gs is not None:
         arrived.setdefault(s, []).append(_fit(gs, s))
   return [result.get(w) for w in wrt]
 
 
-__all__ = ["GRADS", "NO_GRADIENT", "gradient", "plus", "summed"]
+__all__ = ["GRADS", "NO_GRADIENT", "gradient", "plus", "summed", "with_gradient"]

@@ -483,18 +483,6 @@ class LogSoftmax(Module):
     return x.log_softmax(self.dim)
 
 
-class MaxPool2d(Module):
-  """The maxima of windows."""
-
-  def __init__(
-    self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-  ):
-    self.args = (kernel_size, stride, padding, dilation, ceil_mode)
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.max_pool2d(*self.args)
-
-
 class CrossEntropyLoss(Module):
   """-log softmax(x)[target]; see Tensor.cross_entropy."""
 

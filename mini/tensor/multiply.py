@@ -1,4 +1,4 @@
-"""Products: matrices, attention, and the windows of pooling.
+"""Products: matrices and attention.
 
 A matrix product is a multiplication under a sum - a[.., n, 1, k] * b[.., 1, m, k], summed over k - and nothing else:
 the scheduler finds it there. float16 and bfloat16 are multiplied and summed in float32 and rounded once.
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
-from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, result_type, wide
-from mini.tensor.indexing import Indexing, least_of
-from mini.tensor.movement import below, windows
+from mini.tensor.indexing import Indexing
+from mini.tensor.movement import below
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Multiply(Indexing):
-  """Matrix products, attention, pooling."""
+  """Matrix products, attention."""
 
   def matmul(self, other: Tensor) -> Tensor:
     """Matrix product; `a @ b` is the same.
@@ -42,7 +41,7 @@ class Multiply(Indexing):
       return self.matmul(coerced)
     if not self.shape or not other.shape:
       fail(ShapeError, "a @ b: a 0-d tensor has no axis to sum over; a * b would fit", a=self, b=other)
-    kind = _common("a @ b", self, other)
+    kind = common("a @ b", self, other)
     k, met = self.shape[-1], other.shape[-2] if other.ndim > 1 else other.shape[0]
     if k != met:
       fail(
@@ -185,73 +184,8 @@ class Multiply(Indexing):
       weights = weights.dropout(dropout_p, training=True)
     return (weights.matmul(v) / total).to(kind)
 
-  # ---------------------------------------------------------------- pooling
 
-  def max_pool2d(
-    self,
-    kernel_size: Any = 2,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-  ) -> Tensor:
-    """The largest value of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
-
-    stride is kernel_size if None; padding is by -inf, at most half of the kernel.
-
-    >>> Tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).max_pool2d(2)
-    Tensor([[6, 8]])
-    """
-    u, axes = self._pooled(
-      "max_pool2d", kernel_size, stride, padding, dilation, ceil_mode, least_of(self, "amax")
-    )
-    return self._new(_dropped(graph.reduce(u, "max", axes), axes))
-
-  def avg_pool2d(
-    self,
-    kernel_size: Any = 2,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-  ) -> Tensor:
-    """The average of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
-
-    Padding counts as zeros, unless count_include_pad is False; what ceil_mode adds never counts.
-    """
-    whole: Any = self
-    sizes = _pair(padding)
-    if count_include_pad:
-      whole = self.pad((sizes[1], sizes[1], sizes[0], sizes[0]))
-    around = (0, 0) if count_include_pad else sizes
-    u, axes = whole._pooled("avg_pool2d", kernel_size, stride, around, 1, ceil_mode, 0)
-    ones, _ = whole.ones_like()._pooled("avg_pool2d", kernel_size, stride, around, 1, ceil_mode, 0)
-    total, count = graph.reduce(u, "add", axes), graph.reduce(ones, "add", axes)
-    return self._new(_dropped(graph.alu("div", total, count), axes))
-
-  def _pooled(
-    self, what: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any
-  ) -> tuple[UOp, tuple[int, ...]]:
-    """[.., H, W] as windows [.., kh, H', kw, W'], and the axes of kh and kw."""
-    kernel, pads, gaps = _pair(kernel_size), _pair(padding), _pair(dilation)
-    steps = kernel if stride is None else _pair(stride)
-    if self.ndim < 2 or any(2 * p > k for p, k in zip(pads, kernel)):
-      fail(ShapeError, f"{what}: needs two axes and padding of at most half of the kernel {kernel}", x=self)
-    extra = []
-    for n, k, s, p, d in zip(self.shape[-2:], kernel, steps, pads, gaps):
-      reach = d * (k - 1) + 1
-      over = (n + 2 * p - reach) % s
-      more = s - over if ceil_mode and over and (n + 2 * p - reach) // s * s + s < n + p else 0
-      if n + 2 * p < reach:
-        fail(ShapeError, f"{what}: the window {kernel} is larger than x", x=self)
-      extra.append((p, p + more))
-    u = self.pad((*extra[1], *extra[0]), value=value).uop
-    a = self.ndim - 2
-    u = windows(u, a, kernel[0], steps[0], gaps[0])
-    return windows(u, a + 2, kernel[1], steps[1], gaps[1]), (a, a + 2)
-
-
-def _common(what: str, a: Handle, b: Handle) -> Any:
+def common(what: str, a: Handle, b: Handle) -> Any:
   try:
     return result_type(a, b)
   except DTypeError as e:
@@ -265,12 +199,3 @@ def _fitting(a: Sequence[int], b: Sequence[int]) -> str:
   if len(a) >= 2 and a[-2] == (b[-2] if len(b) > 1 else b[0]):
     return "a.T would fit" if len(a) == 2 else "a.mT would fit"
   return ""
-
-
-def _pair(x: Any) -> tuple[int, int]:
-  return (x[0], x[-1]) if isinstance(x, (tuple, list)) else (x, x)
-
-
-def _dropped(u: UOp, axes: tuple[int, ...]) -> UOp:
-  """Without axes of size 1."""
-  return graph.reshape(u, tuple(n for a, n in enumerate(graph.shape(u)) if a not in axes))

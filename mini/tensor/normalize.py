@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.tensor.handle import Handle, fail, wide
-from mini.tensor.multiply import Multiply
+from mini.tensor.pooling import Pooling
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Normalize(Multiply):
+class Normalize(Pooling):
   """What networks are made of, besides products."""
 
   training: bool = (
@@ -51,6 +51,45 @@ class Normalize(Multiply):
     out = (x * (x.square().mean(axes, True) + tiny).rsqrt()).to(self.dtype)
     return out if weight is None else out * weight
 
+  def batch_norm(self, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
+                 training: bool = False, momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, axis 1, as PyTorch's `F.batch_norm`. https://arxiv.org/abs/1502.03167
+
+    training: mean and variance are those of the batch, and running_mean and running_var, where given, are moved towards
+    them by a share `momentum`; otherwise the running ones are used. The running variance is without bias (over n - 1).
+
+    >>> Tensor([[1.0], [3.0]]).batch_norm(None, None, training=True, eps=0.0)
+    Tensor([[-1.],
+            [ 1.]])
+    """
+    if self.ndim < 2 or self.dtype.kind != "f":
+      fail(ShapeError, "batch_norm: x holds floats, and channels are its axis 1", x=self)
+    x, axes = self._wide(), (0, *range(2, self.ndim))
+    if training:
+      n = self.numel() // max(self.shape[1], 1)
+      if n < 2:
+        fail(ValueError, "batch_norm: a batch of one value for each channel has no variance", x=self)
+      mean = x.mean(axes, True)
+      centered = x - mean
+      var = centered.square().mean(axes, True)
+      for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
+        if running is not None:
+          running.assign(running + (now.detach().reshape(-1).to(running.dtype) - running) * momentum)
+    else:
+      if running_mean is None or running_var is None:
+        fail(ValueError, "batch_norm: without running statistics it is for training only", x=self)
+      mean, var = self._channels(running_mean), self._channels(running_var)
+      centered = x - mean
+    out = (centered * (var + eps).rsqrt()).to(self.dtype)
+    out = out if weight is None else out * self._channels(weight)
+    return out if bias is None else out + self._channels(bias)
+
+  def _channels(self, v: Tensor) -> Tensor:
+    """One number for each channel, to go with x."""
+    if v.shape != (self.shape[1],):
+      fail(ShapeError, "batch_norm: there must be one number for each channel, axis 1 of x", x=self, v=v)
+    return v.reshape(-1, *(1,) * (self.ndim - 2))
+
   def layernorm(self, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) over any axes."""
     centered = self - self.mean(axis, True)
@@ -82,7 +121,7 @@ class Normalize(Multiply):
       fail(ValueError, f"dropout: {p} is no probability", x=self)
     if not (type(self).training if training is None else training) or p == 0:
       return self._new(self.uop)
-    kept = Multiply.rand(*self.shape, device=self.device) >= p
+    kept = Pooling.rand(*self.shape, device=self.device) >= p
     return kept.where(self * (1 / (1 - p)) if p < 1 else self * 0, 0)
 
   def embedding(self, index: Tensor) -> Tensor:

@@ -1,0 +1,298 @@
+"""Convolutions of any number of axes, and their gradients.
+
+A convolution, its transpose and the gradients of both are one form that is linear in three tensors (`Form`): what one of
+them gets from the other two is a sum of products over views, so each is one contraction, and no window is ever copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mini.grad import with_gradient
+from mini.ir import graph
+from mini.ir.uop import UOp
+from mini.tensor.handle import fail, wide
+from mini.tensor.movement import around, span, spread, windows
+from mini.tensor.multiply import Multiply, common
+from mini.types import ShapeError
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+Ints = tuple[int, ...]
+
+
+# ---------------------------------------------------------------- on nodes
+
+
+class Form(NamedTuple):
+  """sum of  x[n, g, c, stride * m + dilation * k - before] * w[g, o, c, k] * y[n, g, o, m]  over all indices, x being 0
+  outside. Each entry holds a number for each axis of a window. The derivative by y is the convolution of x with w."""
+
+  size: Ints  # of x
+  kernel: Ints  # of w
+  count: Ints  # type: ignore[assignment]  # of y; a tuple has a method of this name
+  stride: Ints
+  before: Ints
+  dilation: Ints
+
+
+def derivative(form: Form, by: str, **given: UOp) -> UOp:
+  """Of the form, by x, w or y, where the other two are given. Its gradients are derivatives of the form, too."""
+  out = DERIVATIVES[by](form, **given)
+
+  def rule(name: str) -> Callable[[UOp], UOp]:
+    rest = {n: u for n, u in given.items() if n != name}
+    return lambda g: derivative(form, name, **rest, **{by: g})
+
+  return with_gradient(out, *((u, rule(name)) for name, u in given.items()))
+
+
+def by_y(form: Form, x: UOp, w: UOp) -> UOp:
+  """x: T[N, G, C, L..]   w: T[G, O, C, K..]   ->   T[N, G, O, M..]"""
+  n, (batch, groups, channels), outputs = len(form.size), graph.shape(x)[:3], graph.shape(w)[1]
+  x = graph.reshape(seen(form, x), (batch, groups, 1, channels, *form.kernel, *form.count))
+  w = graph.reshape(w, (1, groups, outputs, channels, *form.kernel, *(1,) * n))
+  return graph.reshape(contracted(x, w, range(3, 4 + n)), (batch, groups, outputs, *form.count))
+
+
+def by_w(form: Form, x: UOp, y: UOp) -> UOp:
+  """x: T[N, G, C, L..]   y: T[N, G, O, M..]   ->   T[G, O, C, K..]"""
+  n, (batch, groups, channels), outputs = len(form.size), graph.shape(x)[:3], graph.shape(y)[2]
+  x = graph.reshape(seen(form, x), (batch, groups, 1, channels, *form.kernel, *form.count))
+  y = graph.reshape(y, (batch, groups, outputs, 1, *(1,) * n, *form.count))
+  out = contracted(x, y, (0, *range(4 + n, 4 + 2 * n)))
+  return graph.reshape(out, (groups, outputs, channels, *form.kernel))
+
+
+def by_x(form: Form, y: UOp, w: UOp) -> UOp:
+  """y: T[N, G, O, M..]   w: T[G, O, C, K..]   ->   T[N, G, C, L..]"""
+  n, (batch, groups, outputs), channels = len(form.size), graph.shape(y)[:3], graph.shape(w)[2]
+  found = []
+  for a, axis in enumerate(zip(*form)):
+    y, w, taps = tapped(y, w, 3 + 2 * a, *axis)
+    found.append(taps)
+  firsts, seconds = range(3, 3 + 2 * n, 2), range(4, 4 + 2 * n, 2)
+  steps = tuple(t.taps for t in found)
+  y = graph.permute(y, (0, 1, *seconds, 2, *firsts))
+  y = graph.reshape(y, (batch, groups, 1, *(m for t in found for m in (t.blocks, 1)), outputs, *steps))
+  w = graph.permute(w, (0, 2, *seconds, 1, *firsts))
+  w = graph.reshape(w, (1, groups, channels, *(m for t in found for m in (1, t.phases)), outputs, *steps))
+  out = contracted(y, w, range(3 + 2 * n, 4 + 3 * n))
+  out = graph.reshape(out, (batch, groups, channels, *(m for t in found for m in (t.blocks, t.phases))))
+  return joined(out, form, found)
+
+
+DERIVATIVES: dict[str, Callable[..., UOp]] = {"x": by_x, "w": by_w, "y": by_y}
+
+
+class Taps(NamedTuple):
+  """How an axis of x is made: element stride * a + r of it gets  w[stride * q + r] * y[a - q]  for each q."""
+
+  taps: int  # how many q
+  blocks: int  # how many a
+  phases: int  # how many r that get anything
+  stride: int
+
+
+def tapped(
+  y: UOp, w: UOp, axis: int, size: int, kernel: int, count: int, stride: int, before: int, dilation: int
+) -> tuple[UOp, UOp, Taps]:
+  """y[.., m, ..] as [.., q, a, ..] and w[.., k, ..] as [.., q, r, ..].
+
+  The kernel gets zeros in front, so that blocks of x begin at multiples of the stride, and behind.
+  """
+  if stride > 1 and dilation > 1 and kernel > 1:  # zeros between the elements of y instead
+    y = spread(y, axis, stride, (count - 1) * stride + 1)
+    count, stride = (count - 1) * stride + 1, 1
+  front = -before % stride
+  taps = -(-(kernel + front) // stride)
+  phases = kernel + front if taps == 1 else stride
+  blocks, reach = -(-size // stride), dilation * (taps - 1)
+  first = (before + front) // stride  # block a begins with y[a + first]
+  y = windows(resized(y, axis, reach - first, blocks + first - count), axis, taps, 1, dilation)
+  w, s = resized(w, axis, front, taps * phases - kernel - front), graph.shape(w)
+  w = graph.flip(graph.reshape(w, (*s[:axis], taps, phases, *s[axis + 1 :])), (axis,) if taps > 1 else ())
+  return y, w, Taps(taps, blocks, phases, stride)
+
+
+def joined(out: UOp, form: Form, found: Sequence[Taps]) -> UOp:
+  """[.., a, r, ..] as the axes of x."""
+  for a, t in enumerate(found):
+    out = resized(out, 4 + 2 * a, 0, t.stride - t.phases)
+  whole = tuple(t.blocks * t.stride for t in found)
+  out = graph.reshape(out, (*graph.shape(out)[:3], *whole))
+  if whole == form.size:
+    return out
+  # what is cut off is computed, and copied: an element at a time, blocks would be no vectors
+  return graph.shrink(graph.stage(out), tuple((0, m) for m in (*graph.shape(out)[:3], *form.size)))
+
+
+def seen(form: Form, x: UOp) -> UOp:
+  """x: T[N, G, C, L..]   ->   its windows, T[N, G, C, K.., M..]"""
+  n = len(form.size)
+  for a, (size, kernel, count, stride, before, dilation) in enumerate(zip(*form)):
+    reach = (count - 1) * stride + dilation * (kernel - 1) + 1
+    x = windows(resized(x, 3 + 2 * a, before, reach - size - before), 3 + 2 * a, kernel, stride, dilation)
+  return graph.permute(x, (0, 1, 2, *range(3, 3 + 2 * n, 2), *range(4, 4 + 2 * n, 2)))
+
+
+def contracted(a: UOp, b: UOp, axes: Sequence[int]) -> UOp:
+  """The sum of a * b, repeated to each other's shape, over axes, which stay with size 1."""
+  s = tuple(map(max, graph.shape(a), graph.shape(b)))
+  return graph.reduce(graph.alu("mul", graph.expand(a, s), graph.expand(b, s)), "add", tuple(axes))
+
+
+def resized(u: UOp, axis: int, before: int, after: int) -> UOp:
+  """With zeros around an axis; where a number is negative, so many elements are cut off."""
+  n = graph.shape(u)[axis]
+  u = span(u, axis, max(-before, 0), n - max(-after, 0))
+  return graph.pad(u, around(graph.shape(u), axis, max(before, 0), max(after, 0)))
+
+
+# ---------------------------------------------------------------- tensors
+
+
+def numbers(x: Any, n: int) -> Ints:
+  """One for each of n axes."""
+  if isinstance(x, (tuple, list)):
+    return tuple(x) if len(x) == n else tuple(x) * n if len(x) == 1 else ()
+  return (x,) * n
+
+
+class Convolution(Multiply):
+  """Convolutions."""
+
+  def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+    """`conv2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
+    return self._convolved("conv1d", 1, weight, bias, stride, padding, dilation, groups)
+
+  def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+    """A weighted sum over each window of the last two axes, as PyTorch's `F.conv2d`.
+
+    self: T[N, C, H, W], or without N   weight: T[O, C / groups, h, w]   bias: T[O]   ->   T[N, O, H', W']
+
+    stride, padding (by zeros), dilation: a number, or one for each axis. padding "valid" is 0; with "same" and stride 1
+    the sizes stay. groups: channels fall into so many parts, each of which makes its part of O. float16 and bfloat16 are
+    summed in float32. ShapeError where channels or sizes do not fit.
+
+    >>> Tensor.ones(1, 1, 3, 3).conv2d(Tensor.ones(1, 1, 2, 2))
+    Tensor([[[[4., 4.],
+              [4., 4.]]]])
+    """
+    return self._convolved("conv2d", 2, weight, bias, stride, padding, dilation, groups)
+
+  def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+    """`conv2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
+    return self._convolved("conv3d", 3, weight, bias, stride, padding, dilation, groups)
+
+  def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+    """`conv_transpose2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
+    return self._spread(
+      "conv_transpose1d", 1, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+  def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+    """The transpose of `conv2d` as a linear map of its input, which is also its gradient: PyTorch's `F.conv_transpose2d`.
+
+    self: T[N, C, H, W], or without N   weight: T[C, O / groups, h, w]   bias: T[O]   ->   T[N, O, H', W']
+
+    H' = (H - 1) * stride - 2 * padding + dilation * (h - 1) + output_padding + 1
+
+    >>> Tensor.ones(1, 1, 1, 2).conv_transpose2d(Tensor([[[[1.0, 2.0]]]]), stride=2)
+    Tensor([[[[1., 2., 1., 2.]]]])
+    """
+    return self._spread(
+      "conv_transpose2d", 2, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+  def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+    """`conv_transpose2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
+    return self._spread(
+      "conv_transpose3d", 3, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+  def _convolved(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:  # fmt: skip
+    self._fits(what, n, weight, groups, 0)
+    if self.ndim == n + 1:
+      return self.unsqueeze(0)._convolved(what, n, weight, bias, stride, padding, dilation, groups).squeeze(0)
+    batch, channels, *size = self.shape
+    outputs, each, *kernel = weight.shape
+    if each * groups != channels:
+      message = f"{what}: x has {channels} channels, and a weight for {each} of them in {groups} groups"
+      fail(ShapeError, message, x=self, weight=weight)
+    steps, gaps = self._steps(what, n, stride, dilation)
+    sides = self._sides(what, n, padding, kernel, steps, gaps)
+    count = []
+    for m, k, s, d, (lo, hi) in zip(size, kernel, steps, gaps, sides):
+      count.append((m + lo + hi - d * (k - 1) - 1) // s + 1)
+    if min(count) < 1:
+      fail(ShapeError, f"{what}: the window {(*kernel,)} is larger than x with its padding", x=self)
+    before = tuple(lo for lo, _ in sides)
+    form = Form((*size,), (*kernel,), (*count,), steps, before, gaps)
+    kind = common(what, self, weight)
+    x = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, each, *size))
+    w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, outputs // groups, each, *kernel))
+    return self._finished(derivative(form, "y", x=x, w=w), kind, (batch, outputs, *count), bias)
+
+  def _spread(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
+              groups: int, dilation: Any) -> Tensor:  # fmt: skip
+    self._fits(what, n, weight, groups, 1)
+    if self.ndim == n + 1:
+      args = (weight, bias, stride, padding, output_padding, groups, dilation)
+      return self.unsqueeze(0)._spread(what, n, *args).squeeze(0)
+    batch, channels, *count = self.shape
+    _, each, *kernel = weight.shape
+    if weight.shape[0] != channels:
+      fail(ShapeError, f"{what}: x has {channels} channels, weight {weight.shape[0]}", x=self, weight=weight)
+    steps, gaps = self._steps(what, n, stride, dilation)
+    before, more = numbers(padding, n), numbers(output_padding, n)
+    if len(before) != n or len(more) != n or min(*before, *more) < 0:
+      fail(ValueError, f"{what}: padding and output_padding are numbers >= 0, for each axis", x=self)
+    if any(e >= max(s, d) for e, s, d in zip(more, steps, gaps)):
+      fail(ValueError, f"{what}: output_padding must be smaller than the stride or the dilation", x=self)
+    size = []
+    for m, k, s, p, d, e in zip(count, kernel, steps, before, gaps, more):
+      size.append((m - 1) * s - 2 * p + d * (k - 1) + e + 1)
+    if min(size) < 1:
+      fail(ShapeError, f"{what}: the padding {before} leaves nothing", x=self)
+    form = Form((*size,), (*kernel,), (*count,), steps, before, gaps)
+    kind = common(what, self, weight)
+    y = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, channels // groups, *count))
+    w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, channels // groups, each, *kernel))
+    return self._finished(derivative(form, "x", y=y, w=w), kind, (batch, each * groups, *size), bias)
+
+  def _finished(self, u: UOp, kind: Any, s: Ints, bias: Tensor | None) -> Tensor:
+    out = self._new(graph.reshape(graph.cast(u, kind), s))
+    return out if bias is None else out + bias.reshape(-1, *(1,) * (len(s) - 2))
+
+  def _fits(self, what: str, n: int, weight: Tensor, groups: int, axis: int) -> None:
+    """Are there as many axes as windows of n need, and do the groups divide what they are groups of?"""
+    if self.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
+      message = f"{what}: x has {n + 2} axes, or {n + 1} without a batch, and the weight {n + 2}"
+      fail(ShapeError, message, x=self, weight=weight)
+    if groups < 1 or weight.shape[0] % groups:
+      message = f"{what}: {weight.shape[0]} {('outputs', 'channels')[axis]} do not fall into {groups} groups"
+      fail(ShapeError, message, x=self, weight=weight)
+
+  def _steps(self, what: str, n: int, stride: Any, dilation: Any) -> tuple[Ints, Ints]:
+    steps, gaps = numbers(stride, n), numbers(dilation, n)
+    if len(steps) != n or len(gaps) != n or min(*steps, *gaps) < 1:
+      fail(ValueError, f"{what}: stride and dilation are numbers >= 1, for each axis", x=self)
+    return steps, gaps
+
+  def _sides(self, what: str, n: int, padding: Any, kernel: Sequence[int], steps: Ints, gaps: Ints) -> list[Ints]:  # fmt: skip
+    """Zeros (before, after) each axis."""
+    if padding == "same":
+      if max(steps) > 1:
+        fail(ValueError, f'{what}: padding="same" goes with stride 1', x=self)
+      return [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps)]
+    found = numbers(0 if padding == "valid" else padding, n)
+    if isinstance(found[0] if found else "", str) or len(found) != n or min(found) < 0:
+      message = f'{what}: padding is "same", "valid" or numbers >= 0, for each axis, not {padding!r}'
+      fail(ValueError, message, x=self)
+    return [(p, p) for p in found]

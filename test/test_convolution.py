@@ -1,0 +1,197 @@
+"""Convolutions and pooling beside PyTorch: values and gradients, errors, modules; and what they are compiled to."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from mini import Tensor, nn
+from mini.types import ShapeError
+
+
+def close(a, b, what):
+  assert a.shape == tuple(b.shape), what
+  np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-9, err_msg=str(what))
+
+
+def beside(name, arrays, *args, device="INTERP", **kw):
+  """The same call of tensors by both, in float64: values, and the gradients of all inputs."""
+  torch = pytest.importorskip("torch")
+  theirs = [torch.from_numpy(a).requires_grad_() for a in arrays]
+  ours = [Tensor(a, requires_grad=True, device=device) for a in arrays]
+  want, got = (
+    getattr(torch.nn.functional, name)(*theirs, *args, **kw),
+    getattr(ours[0], name)(*ours[1:], *args, **kw),
+  )
+  if isinstance(want, tuple):
+    assert got[1].tolist() == want[1].tolist(), (name, args)
+    want, got = want[0], got[0]
+  seed = np.random.default_rng(1).standard_normal(tuple(want.shape))
+  want.backward(torch.from_numpy(seed))
+  got.backward(Tensor(seed, device=device))
+  for a, b in [(got, want), *((t.grad, u.grad) for t, u in zip(ours, theirs))]:
+    close(a, b, (name, args, kw))
+
+
+def convolutions():
+  """(name, shapes, options) for strides, paddings, dilations, groups, odd sizes."""
+  sizes = {1: ((7,), (3,)), 2: ((7, 6), (3, 2)), 3: ((4, 4, 5), (2, 3, 1))}
+  for n, s, p, d, g, more in itertools.product(sizes, (1, 2, 3), (0, 1, 2), (1, 2), (1, 2), (0, 1)):
+    size, kernel = sizes[n]
+    kw = {"stride": s, "padding": p, "dilation": d, "groups": g}
+    if not more and all(m + 2 * p > d * (k - 1) for m, k in zip(size, kernel)):
+      yield f"conv{n}d", ((2, 4, *size), (6, 4 // g, *kernel), (6,)), kw
+    if more < max(s, d) and all((m - 1) * s - 2 * p + d * (k - 1) + more >= 0 for m, k in zip(size, kernel)):
+      yield f"conv_transpose{n}d", ((2, 4, *size), (4, 6 // g, *kernel), (6,)), {**kw, "output_padding": more}
+
+
+def run(case, device):
+  name, shapes, kw = case
+  rng = np.random.default_rng(0)
+  arrays = [rng.standard_normal(s) for s in shapes]
+  if name.startswith("conv_"):
+    arrays[2] = arrays[2][: shapes[1][1] * kw["groups"]]
+  beside(name, arrays, device=device, **kw)
+
+
+def test_convolutions():
+  cases = list(convolutions())
+  for case in random.Random(0).sample(cases, 30):
+    run(case, "INTERP")
+
+
+@pytest.mark.full
+def test_all_convolutions():
+  for case in convolutions():
+    run(case, "INTERP")
+  for case in random.Random(1).sample(list(convolutions()), 60):
+    run(case, "CPU")
+
+
+def test_padding_in_words_and_without_a_batch():
+  x, w = (
+    np.random.default_rng(0).standard_normal((3, 5, 6)),
+    np.random.default_rng(1).standard_normal((4, 3, 2, 3)),
+  )
+  beside("conv2d", [x, w], padding="same", dilation=(2, 1))
+  beside("conv2d", [x, w], padding="valid", stride=(2, 3))
+  beside("conv_transpose2d", [x, w.transpose(1, 0, 2, 3).copy()], stride=2, output_padding=(1, 0))
+
+
+def test_gradients_of_gradients():
+  torch = pytest.importorskip("torch")
+  x, w = (
+    np.random.default_rng(0).standard_normal((2, 2, 6)),
+    np.random.default_rng(1).standard_normal((3, 2, 3)),
+  )
+  a, b = (torch.from_numpy(v).requires_grad_() for v in (x, w))
+  y = (torch.nn.functional.conv1d(a, b, stride=2, padding=1) ** 3).sum()
+  (gx, gw) = torch.autograd.grad(y, (a, b), create_graph=True)
+  want = torch.autograd.grad((gx**2).sum() + (gw**2).sum(), (a, b))
+  a, b = (Tensor(v, requires_grad=True, device="INTERP") for v in (x, w))
+  y = (a.conv1d(b, stride=2, padding=1) ** 3).sum()
+  gx, gw = y.gradient(a, b)
+  got = ((gx**2).sum() + (gw**2).sum()).gradient(a, b)
+  for g, h in zip(got, want):
+    close(g, h, "second")
+
+
+def test_the_gradient_of_what_views_have_joined():
+  """A 1x1 kernel over channels that come last: no node but the product is left of the convolution."""
+  x = np.random.default_rng(0).standard_normal((2, 3, 5))
+  a, b = (Tensor(x, requires_grad=True) for _ in "ab")
+  w = Tensor(np.random.default_rng(1).standard_normal((4, 5)))
+  (a.reshape(1, 6, 5).transpose(1, 2).conv1d(w.unsqueeze(-1)) ** 2).sum().backward()
+  ((b @ w.T) ** 2).sum().backward()
+  np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-12)
+
+
+def poolings():
+  for n, size in {1: (9,), 2: (9, 7), 3: (5, 4, 6)}.items():
+    for k, s, p, c in itertools.product((1, 2, 3), (None, 1, 2, 3), (0, 1), (False, True)):
+      if 2 * p > k:
+        continue
+      for d in (1, 2):
+        if all(m + 2 * p > d * (k - 1) + (0 if not c else 1) for m in size):
+          yield f"max_pool{n}d", size, (k, s, p, d, c)
+      yield f"max_pool{n}d", size, (k, s, p, 1, c, True)
+      for include in (False, True):
+        yield f"avg_pool{n}d", size, (k, s, p, c, include)
+    for m in (1, 2, 3, 4, 5, 11):
+      yield f"adaptive_avg_pool{n}d", size, (m,)
+      yield f"adaptive_max_pool{n}d", size, (m,)
+
+
+def pool(name, size, args):
+  beside(name, [np.random.default_rng(0).standard_normal((2, 3, *size))], *args)
+
+
+def test_pooling():
+  for case in random.Random(0).sample(list(poolings()), 40):
+    pool(*case)
+  pool("adaptive_avg_pool2d", (7, 6), ((None, 4),))
+  beside("avg_pool2d", [np.random.default_rng(0).standard_normal((5, 4))[None]], 2, divisor_override=3)
+
+
+@pytest.mark.full
+def test_all_pooling():
+  for case in poolings():
+    pool(*case)
+
+
+def test_errors():
+  x, w = Tensor.ones(1, 3, 4, 4), Tensor.ones(2, 3, 3, 3)
+  for error, message, call in (
+    (ShapeError, "4 channels", lambda: Tensor.ones(1, 4, 4, 4).conv2d(w)),
+    (ShapeError, "larger than x", lambda: x.conv2d(Tensor.ones(2, 3, 5, 5))),
+    (ShapeError, "2 outputs do not fall into 3 groups", lambda: x.conv2d(w, groups=3)),
+    (ShapeError, "4 axes, or 3", lambda: x[0, 0].conv2d(w)),
+    (ValueError, "stride 1", lambda: x.conv2d(w, stride=2, padding="same")),
+    (ValueError, "stride and dilation", lambda: x.conv2d(w, stride=(1, 2, 3))),
+    (ValueError, "padding is", lambda: x.conv2d(w, padding="some")),
+    (ValueError, "output_padding", lambda: x.conv_transpose2d(Tensor.ones(3, 2, 3, 3), output_padding=1)),
+    (ShapeError, "half of the kernel", lambda: x.max_pool2d(2, padding=2)),
+    (ValueError, "no variance", lambda: Tensor.ones(1, 3).batch_norm(None, None, training=True)),
+  ):
+    with pytest.raises(error, match=message):
+      call()
+
+
+MODULES = [
+  ("Conv1d", (3, 4, 3), {"padding": "same", "padding_mode": "circular"}, (2, 3, 7)),
+  ("Conv2d", (4, 6, (3, 2)), {"stride": 2, "padding": (1, 0), "groups": 2}, (2, 4, 6, 7)),
+  ("Conv2d", (2, 3, 3), {"padding": 2, "padding_mode": "reflect", "bias": False}, (2, 2, 4, 5)),
+  ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "replicate", "dilation": 2}, (2, 2, 5, 5)),
+  ("Conv3d", (2, 3, 2), {}, (1, 2, 3, 3, 3)),
+  ("ConvTranspose1d", (4, 2, 3), {"stride": 2, "output_padding": 1}, (2, 4, 5)),
+  ("ConvTranspose2d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, (2, 4, 5, 4)),
+  ("ConvTranspose3d", (2, 3, 2), {"dilation": 2, "bias": False}, (1, 2, 3, 3, 3)),
+  ("BatchNorm1d", (3,), {}, (5, 3)),
+  ("BatchNorm1d", (3,), {"affine": False}, (4, 3, 5)),
+  ("BatchNorm2d", (3,), {"momentum": None}, (2, 3, 4, 5)),
+  ("BatchNorm2d", (3,), {"track_running_stats": False}, (2, 3, 4, 5)),
+  ("BatchNorm3d", (2,), {"momentum": 0.3, "eps": 1e-3}, (2, 2, 3, 2, 2)),
+  ("AvgPool1d", (2,), {}, (1, 2, 6)),
+  ("MaxPool3d", (2,), {"stride": 1}, (1, 2, 3, 3, 3)),
+  ("AdaptiveAvgPool2d", ((2, 3),), {}, (1, 2, 5, 6)),
+  ("AdaptiveMaxPool1d", (3,), {}, (1, 2, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, args, kw, size", MODULES)
+def test_module(name, args, kw, size):
+  """State and results, after a step of training and without."""
+  torch = pytest.importorskip("torch")
+  theirs, ours = getattr(torch.nn, name)(*args, **kw), getattr(nn, name)(*args, **kw).to("INTERP")
+  assert {n: t.shape for n, t in ours.state_dict().items()} == {
+    n: tuple(t.shape) for n, t in theirs.state_dict().items()
+  }
+  ours.load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
+  x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+  for m in (ours, ours.eval()):
+    theirs.train(m.training)
+    got, want = m(Tensor(x, device="INTERP")), theirs(torch.from_numpy(x)).detach()
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
+  for n, t in theirs.state_dict().items():
+    np.testing.assert_allclose(ours.state_dict()[n].numpy(), t.numpy(), rtol=1e-5, atol=1e-6, err_msg=n)
