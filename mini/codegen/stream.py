@@ -10,6 +10,7 @@ from mini.codegen.writer import (
   coefficient,
   collapse,
   collapse_outputs,
+  cut,
   flat_index,
   owner_key,
   owner_named,
@@ -50,6 +51,7 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
+  tile_transposed(w, machine)
   done: set[str] = set()  # owners by their first range's name: nodes change with every step
   while True:
     owner = next((u for u in owners(w.kernel) if owner_key(u) not in done), None)
@@ -84,6 +86,54 @@ def collapse_sums(w: Writer) -> None:
     if inwards != list(closed(owner)):
       w.attempt("order " + " ".join(map(rname, inwards)))
     collapse(w, f"reduce {rname(inwards[0])}")
+
+
+TILE = 64  # rows and columns: of 4-byte numbers half of an L1 cache
+
+
+def transposed(kernel: UOp) -> tuple[UOp, UOp, list[UOp]] | None:
+  """(the range along which memory is read, that along which it is written, the loads) of a kernel that only moves and
+  computes, and turns what it reads."""
+  if any(u.op in ("reduce", "scan", "stage") for u in toposort(kernel)):
+    return None
+  written = [flat_index(s) for s in stores(kernel)]
+  for j in closed(kernel):
+    if all(coefficient(f, j) == 1 for f in written):
+      break
+  else:
+    return None
+  turned: dict[UOp, list[UOp]] = {}
+  for u in accesses(kernel):
+    f = flat_index(u)
+    i = next((r for r in closed(kernel) if r is not j and coefficient(f, r) == 1), None)
+    if u.op == "load" and i is not None and coefficient(f, j) and not access(u)[2].free & {i, j}:
+      turned.setdefault(i, []).append(u)
+  i = max(turned, key=lambda r: len(turned[r]), default=None)
+  return (i, j, turned[i]) if i is not None else None
+
+
+def tile_transposed(w: Writer, machine: Machine) -> None:
+  """Where memory is read along one range and written along another, square tiles pass through the stack: each side meets
+  whole cache lines, and vectors turn in registers."""
+  found, lanes = transposed(w.kernel), machine.lanes
+  if found is None or min(map(rsize, found[:2])) < lanes:
+    return
+  names = [next(n[1:] for n, u in w.named.items() if u is load) for load in found[2]]
+  outer = [rname(r) for r in closed(w.kernel) if r not in found[:2]]
+  i, j = map(rname, found[:2])
+  sizes = TILE, 2 * lanes, lanes
+  n = next((n for n in sizes if w.attempt(f"split {i} {n} -> {i}o, {i}t overlap")), 0)
+  m = next((m for m in sizes if n and w.attempt(f"split {j} {m} -> {j}o, {j}t overlap")), 0)
+  if not m:
+    return
+  w.attempt("order " + " ".join([*outer, f"{j}o", f"{i}o", f"{i}t", f"{j}t"]))
+  for name in names:
+    read, turned = f"{i}t.{name}", f"{j}t.{name}"
+    w.attempt(f"stage {name} over ({i}t, {j}t) stack")
+    cut(w, turned, m, lanes, "unroll")
+    cut(w, read, n, lanes, "vec")
+    w.attempt(f"order {turned}o {read}o")
+  w.attempt(f"vec {j}t")
 
 
 def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
