@@ -18,7 +18,7 @@ from mini.ir.uop import closed, range_, substitute
 from mini.ir.verify import verify
 from mini.render import cstyle
 from mini.render.c import render
-from mini.types import dtypes, to_storage
+from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Call
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
@@ -171,6 +171,17 @@ COPY = """kernel k(%y: out f32[1000], %x: in f32[1000]) {
   end over (%i)
 }
 """
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16"])
+def test_small_types_are_widened_exactly(name):
+  """Every value that they have: as vectors, and one at a time in the last row."""
+  d = getattr(dtypes, name)
+  bits = np.arange(1 << 8 * d.itemsize).astype(f"u{d.itemsize}")
+  bits = bits[:2] if d is dtypes.bool else bits
+  want = from_storage(bits.view(d.np), d).astype(np.float32)
+  x = Tensor(np.resize(want, 65537)).cast(d).realize()
+  assert np.array_equal((x.float() * 1).numpy(), np.resize(want, 65537), equal_nan=True)
 
 
 def test_lanes_that_a_summed_value_does_not_depend_on():

@@ -39,6 +39,7 @@ SCALARS: tuple[Row, ...] = (
 
 # Rows without a spelling go lane by lane, as do operations without a row.
 # {S}: the mask of the operands' own size, which their comparison gives; {M}: that of int, which a bool is
+# {B}: {0}, of 1 or 2 bytes, as the highest of 4
 VECTORS: tuple[Row, ...] = (
   ("add or max", "bool",      "({0} | {1})"),
   ("mul and min", "bool",     "({0} & {1})"),
@@ -62,6 +63,8 @@ VECTORS: tuple[Row, ...] = (
   ("cast",     "4-byte>bool", "({0} != 0)"),
   ("cast",     "any>bool",    "__builtin_convertvector(({0} != 0), {T})"),
   ("cast",     "bool>any",    "__builtin_convertvector((-{0}), {T})"),
+  ("cast",     "i8 i16>i32 u32 f32", "__builtin_convertvector((({M}){B} >> 8 * (4 - (int)sizeof {0}[0])), {T})"),
+  ("cast",     "u8 u16>i32 u32 f32", "__builtin_convertvector(({M})({B} >> 8 * (4 - (int)sizeof {0}[0])), {T})"),
   ("cast",     "float>small", "__builtin_convertvector(__builtin_convertvector({0}, {M}), {T})"),
   ("cast",     "any>any",     "__builtin_convertvector({0}, {T})"),
   ("bitcast",  "int f32 f64>int f32 f64", "({T}){0}"),
@@ -91,6 +94,20 @@ FENCE = """#if defined(__SSE2__)
 #else
 #define FENCE()
 #endif"""
+
+# A vector in registers, from one in memory, x, of which `high` is the same as the highest of 4 bytes.
+WIDE_LOADS = {
+  dtypes.bool:     "return -({I})({high} >> 24);",
+  dtypes.bfloat16: "return ({T}){high};",
+  dtypes.float16:  """
+#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16)
+  {T} r; __asm__("vcvtph2ps %1, %0" : "=v"(r) : "m"({x})); return r; /* gcc 12 converts one at a time */
+#else
+  {I} x = ({I}){high}; {T} f = ({T})((x & 0x7fffffff) >> 3) * 0x1p112f; /* 112 lies between the exponents' biases */
+  return ({T})(({I})f | (x & -0x7fffffff - 1) | ((f >= 65536.0f) & 0x7f800000)); /* inf and nan stay */
+#endif
+""",
+}
 
 PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 #if defined(__clang__) || __GNUC__ >= 12
@@ -125,7 +142,39 @@ class Vectors(Spelling):
       self.helpers[name] = f"typedef {self.memory(d)} {name} __attribute__(({how}));"
     return name
 
+  def widened(self, d: DType, width: int) -> str:
+    """A function from vectors of 1 or 2 bytes to those of twice as many, of which these are the highest: a shuffle, as
+    gcc 12 converts one element at a time."""
+    name, twice = f"widen_{d.short}x{width}", dtypes.uint16 if d.itemsize == 1 else dtypes.uint32
+    if name not in self.helpers:
+      t, wide = self.bits(d, width), self.bits(twice, width)
+      order = ", ".join(f"{width}, {n}" for n in range(width))
+      shift = 8 * d.itemsize
+      self.helpers[name] = f"""INLINE {wide} {name}({t} x) {{
+#if defined(__clang__) || __GNUC__ >= 12
+  {t} zero = {{0}}; return ({wide})SHUFFLE(x, zero, {order});
+#else
+  {wide} r; for (int i = 0; i < {width}; i++) r[i] = x[i]; return r << {shift};
+#endif
+}}"""
+    return name
+
+  def bits(self, d: DType, width: int) -> str:
+    """A vector's type where memory and registers agree on what an element is."""
+    t = f"{d.short}x{width}"
+    self.helpers.setdefault(
+      t, f"typedef {REGISTER[d]} {t} __attribute__((vector_size({d.itemsize * width})));"
+    )
+    return t
+
+  def highest(self, x: str, d: DType, width: int) -> str:
+    """x, a vector of 1 or 2 bytes, as the highest of 4."""
+    name = self.widened(d, width)
+    return f"{name}({x})" if d.itemsize == 2 else self.highest(f"{name}({x})", dtypes.uint16, width)
+
   def slot(self, name: str, op: str, of: DType, d: DType, width: int) -> str:
+    if name == "B":
+      return self.highest("{0}", of, width)
     if name == "S":
       return self.type(MASKS[held(of).itemsize], width)
     return self.type(dtypes.bool, width) if name == "M" else super().slot(name, op, of, d, width)
@@ -144,11 +193,11 @@ class Vectors(Spelling):
     t = self.type(d, width)
     if d not in (dtypes.bool, dtypes.float16, dtypes.bfloat16):
       return f"({t})*(const {self.unaligned(d, width)}*)({p} + {i})"
-    name, one = f"load_{d.short}x{width}", super().load("p", "i", d)
+    name = f"load_{d.short}x{width}"
     if name not in self.helpers:
-      body = (
-        f"{t} r; for (int i = 0; i < {width}; i++) r[i] = {'-' if d is dtypes.bool else ''}{one}; return r;"
-      )
+      as_int, bits = self.type(dtypes.int32, width), dtypes.uint8 if d is dtypes.bool else dtypes.uint16
+      x = f"*(const {self.unaligned(bits, width)} *)p"
+      body = WIDE_LOADS[d].format(T=t, I=as_int, x=x, high=self.highest(x, bits, width), width=width)
       self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p) {{ {body} }}"
     return f"{name}({p} + {i})"
 
