@@ -160,7 +160,8 @@ class Module:
         t.uop = node
       if grad is not None:
         t.grad = Tensor(placed(grad.uop, device, kind))
-    Tensor.realize(*tensors, *(t.grad for t in tensors if t.grad is not None))
+    if tensors:
+      Tensor.realize(*tensors, *(t.grad for t in tensors if t.grad is not None))
     return self
 
   def cpu(self) -> Module:

@@ -169,7 +169,7 @@ class Multiply(Indexing):
       fail(
         ShapeError, "scaled_dot_product_attention: the last axes of query and key differ", query=self, key=key
       )
-    kind = _common("scaled_dot_product_attention", self, value)
+    kind = common("scaled_dot_product_attention", self, value)
     q, k, v = (t.to(wide(kind)) for t in (self, key, value))
     scores = q.matmul(k.mT) * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
     see = None
