@@ -20,7 +20,9 @@ def figures(script: str, *args: str) -> dict:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("script, args, rows", [("matmul.py", ("--quick",), 6), ("rows.py", (), 6)])
+@pytest.mark.parametrize(
+  "script, args, rows", [("matmul.py", ("--quick",), 6), ("rows.py", (), 6), ("attention.py", (), 4)]
+)
 def test_tables(script, args, rows):
   found = figures(script, "--seconds", "0.05", *args)["rows"]
   assert len(found) >= rows and all(row["mini"]["rate"] > 0 for row in found)
@@ -42,7 +44,17 @@ def test_startup():
 
 
 @pytest.mark.full
+def test_limits():
+  assert figures("limits.py", "--seconds", "0.05")["GB/s read"] > 0
+
+
+@pytest.mark.full
 def test_gpt2_step():
   """With PyTorch installed the losses of both are compared, too."""
   found = figures("gpt2_step.py", "--model", "tiny", "--steps", "3")
   assert found["ms_median"] > 0 and found["kernels"] > 10 and found["first_step_cold_s"] > 0
+
+
+@pytest.mark.full
+def test_mlp_step():
+  assert figures("mlp_step.py", "--steps", "20", "--no-first")["kernels"] < 30

@@ -1,7 +1,7 @@
 """Matrix products: squares, and those of GPT-2's forward and backward pass at 256 rows. GFLOP/s."""
 
 import numpy as np
-from common import Case, arguments, peer, run
+from common import Case, arguments, peers, run
 
 from mini import Tensor, jit
 
@@ -20,7 +20,7 @@ GPT2 = [
 ]
 
 
-def case(name: str, n: int, k: int, m: int, transposed: str) -> Case:
+def case(args, name: str, n: int, k: int, m: int, transposed: str) -> Case:
   rng = np.random.default_rng(0)
   a = rng.standard_normal((k, n) if transposed == "a" else (n, k), np.float32)
   b = rng.standard_normal((m, k) if transposed == "b" else (k, m), np.float32)
@@ -29,10 +29,8 @@ def case(name: str, n: int, k: int, m: int, transposed: str) -> Case:
     return (a.T if transposed == "a" else a) @ (b.T if transposed == "b" else b)
 
   ours, x, y = jit(product), Tensor(a), Tensor(b)
-  calls = {"mini": lambda: ours(x, y), "numpy": lambda: product(a, b)}
-  if torch := peer("torch"):
-    u, v = torch.from_numpy(a), torch.from_numpy(b)
-    calls["torch"] = lambda: product(u, v)
+  text = f"lambda a, b: a{'.T' * (transposed == 'a')} @ b{'.T' * (transposed == 'b')}"
+  calls = {"mini": lambda: ours(x, y), **peers(args, [a, b], product, product, text)}
   # float32 BLAS as the reference: float64 would take minutes here, and 1e-4 is far above the error of either
   return Case(f"{name} {n}x{k}x{m}", calls, lambda: product(a, b), 2e-9 * n * k * m, "GFLOP")
 
@@ -40,4 +38,4 @@ def case(name: str, n: int, k: int, m: int, transposed: str) -> Case:
 if __name__ == "__main__":
   args = arguments(__doc__, ("--quick", {"action": "store_true", "help": "the small ones only"}))
   cases = [("square", n, n, n, "") for n in SQUARES] + GPT2
-  run([case(*c) for c in cases if not args.quick or c[1] * c[2] * c[3] < 1e9], args)
+  run((case(args, *c) for c in cases if not args.quick or c[1] * c[2] * c[3] < 1e9), args)

@@ -1,0 +1,134 @@
+"""Training steps beside other libraries': each has a process of its own, and they take steps in turns, in blocks, from the
+same weights and data; their losses are compared. Before that, the time from the start of a process to its first loss: with
+an empty cache of ours, and with a full one. What is trained, a script says (gpt2_step.py, mlp_step.py, convnet.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from common import arguments, show
+
+Step = Callable[[int], float]  # the number of a step -> its loss
+Make = Callable[[argparse.Namespace], tuple[Step, Callable[[], dict]]]  # and a function that tells figures
+
+NEEDS = {"mini": "mini", "torch": "torch", "compile": "torch"}
+
+
+class Worker:
+  """A process of one library that takes steps when asked."""
+
+  def __init__(self, library: str, args: argparse.Namespace, same: bool, **env: str):
+    self.start = time.perf_counter()
+    python = args.tinygrad if library == "tinygrad" else sys.executable
+    command = [python, *sys.argv, "--worker", library, *(["--same"] if same else [])]
+    pipe = subprocess.PIPE
+    where = {**os.environ, **env, **({"DEV": "CPU"} if library == "tinygrad" else {})}
+    self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=where)
+
+  def steps(self, first: int, count: int) -> list[dict]:
+    assert self.process.stdin and self.process.stdout
+    self.process.stdin.write(f"{first} {count}\n")
+    self.process.stdin.flush()
+    line = self.process.stdout.readline()
+    if not line:
+      sys.exit(f"{' '.join(map(str, self.process.args))} ended: {self.process.wait()}")  # type: ignore[union-attr]
+    return json.loads(line)
+
+  def end(self) -> None:
+    assert self.process.stdin
+    self.process.stdin.close()
+    self.process.wait()
+
+
+def work(made: tuple[Step, Callable[[], dict]]) -> None:
+  """Read the first step and how many from stdin; write losses, times and figures to stdout."""
+  step, figures = made
+  for line in sys.stdin:
+    first, count = map(int, line.split())
+    rows = []
+    for n in range(first, first + count):
+      start, cpu = time.perf_counter(), time.process_time()
+      loss = step(n)
+      rows.append({
+        "loss": loss,
+        "ms": (time.perf_counter() - start) * 1e3,
+        "cpu_ms": (time.process_time() - cpu) * 1e3,
+      })  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    rows[-1].update(peak_bytes=peak, **figures())
+    print(json.dumps(rows), flush=True)
+
+
+def first_step(library: str, args: argparse.Namespace, **env: str) -> float:
+  """Seconds from the start of a process to its first loss."""
+  worker = Worker(library, args, False, **env)
+  worker.steps(0, 1)
+  seconds = time.perf_counter() - worker.start
+  worker.end()
+  return seconds
+
+
+def main(
+  description: str | None, libraries: dict[str, Make], *more: tuple[str, dict[str, Any]], block: int = 1
+) -> None:
+  """libraries: how each of mini, torch, compile (torch.compile) and tinygrad makes its step. block: steps in a turn."""
+  flag = {"action": "store_true"}
+  args = arguments(
+    description,
+    ("--steps", {"type": int, "default": 10, "help": "timed, of each library"}),
+    ("--block", {"type": int, "default": block, "help": "steps in a turn"}),
+    ("--no-first", {**flag, "help": "skip the times to the first step"}),
+    ("--no-peer", {**flag, "help": "ours alone"}),
+    ("--worker", {"choices": libraries, "help": "be one of the processes"}),
+    ("--same", {**flag, "help": "for a worker: begin with the weights that all have"}),
+    *more,
+  )
+  if args.worker:
+    return work(libraries[args.worker](args))
+  asked = {"mini": True, "torch": not args.no_peer, "compile": args.compile, "tinygrad": bool(args.tinygrad)}
+  names = [name for name in libraries if asked[name] and (name == "tinygrad" or find_spec(NEEDS[name]))]
+  result: dict = {}
+  if not args.no_first:
+    with tempfile.TemporaryDirectory() as cache:
+      for name in ("cold", "warm"):
+        result[f"first_step_{name}_s"] = round(first_step("mini", args, MINI_CACHE=cache), 2)
+      for name in names[1:]:
+        fresh = os.path.join(cache, name)  # what torch.compile and tinygrad keep
+        keep = {"TORCHINDUCTOR_CACHE_DIR": fresh, "XDG_CACHE_HOME": fresh}
+        result[f"{name}_first_step_s"] = round(first_step(name, args, **keep), 2)
+
+  workers = {name: Worker(name, args, True) for name in names}
+  rows: dict[str, list[dict]] = {name: [] for name in names}
+  count, warm = args.block, max(2, args.block)
+  for n in range(0, warm + args.steps, count):
+    for name, worker in workers.items():
+      rows[name] += worker.steps(n, min(count, warm + args.steps - n))
+  for worker in workers.values():
+    worker.end()
+  for name in names:
+    own = "" if name == "mini" else f"{name}_"
+    for unit in ("ms", "cpu_ms"):
+      times = [row[unit] for row in rows[name][warm:]]
+      result[f"{own}{unit}_median"] = round(statistics.median(times), 3)
+      result[f"{own}{unit}_best"] = round(min(times), 3)
+    last = rows[name][-1]
+    result.update({own + key: value for key, value in last.items() if key not in ("ms", "cpu_ms")})
+  for name in names[1:]:
+    pairs = zip(rows["mini"], rows[name])
+    worst = max(abs(a["loss"] - b["loss"]) for a, b in pairs)
+    result["loss_difference"] = max(worst, result.get("loss_difference", 0.0))
+    result[f"times_{name}"] = round(result["ms_median"] / result[f"{name}_ms_median"], 3)
+  assert result.get("loss_difference", 0.0) < 1e-3, f"the losses differ: {result}"
+  show(result, args)
