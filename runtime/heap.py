@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-# What the free list may hold beyond the peak of what was in use, or an eighth of the peak.
-SLACK_BYTES = 64 << 20
+# What the free list may hold beyond the peak of what was in use, or a 32nd of the peak.
+SLACK_BYTES = 8 << 20
+BIG_BYTES = 1 << 20
 COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
 
 Counters = dict[str, int]
@@ -36,8 +37,8 @@ class Memory:
 class Heap:
   """The free list: idle blocks by size, so that a loop which asks for the same sizes again asks the system for nothing.
 
-  A size is rounded up to one of eight classes between two powers of two; the tail of a big block is never touched, so on a
-  CPU it costs no memory. Where the process would hold more than the peak of what was in use and some slack, the size
+  A size is rounded up to one of eight classes between two powers of two, or 32 for big ones; the tail of a big block is
+  never touched, so on a CPU it costs no memory. Where the process would hold more than the peak of what was in use and some slack, the size
   classes that were idle for longest go back to the system.
   """
 
@@ -66,8 +67,8 @@ class Heap:
 
   @staticmethod
   def capacity(nbytes: int) -> int:
-    """The size of the block for a request: at most an eighth more."""
-    step = 64 if nbytes <= 512 else 1 << (nbytes - 1).bit_length() - 4
+    """The size of the block for a request: at most an eighth more, or a 32nd for big ones."""
+    step = 64 if nbytes <= 512 else 1 << (nbytes - 1).bit_length() - (4 if nbytes < BIG_BYTES else 6)
     return -(-max(nbytes, 1) // step) * step
 
   def take(self, nbytes: int) -> Any:
@@ -101,7 +102,7 @@ class Heap:
   def fresh(self, nbytes: int, capacity: int) -> Any:
     """A block from the system, if need be after it got all idle ones back."""
     peak = max(self.peak, self.live + capacity)
-    self.trim(peak + max(SLACK_BYTES, peak // 8) - capacity)
+    self.trim(peak + max(SLACK_BYTES, peak // 32) - capacity)
     address, words = None, ""
     if self.live + nbytes <= self.limit:  # the system may promise what it does not have
       address, words = self.ask(capacity)
