@@ -77,3 +77,46 @@ def test_a_chain_that_is_wanted_stays_in_memory():
   e = scores.exp()
   Tensor.realize(e, out := e @ Tensor(v))
   np.testing.assert_allclose(out.numpy(), e.numpy() @ v, rtol=1e-4)
+
+
+def gradients(q, k, v, g, causal):
+  """Of q, k and v, in float64."""
+  q, k, v, g = (x.astype(np.float64) for x in (q, k, v, g))
+  scale = 1 / np.sqrt(q.shape[-1])
+  scores = q @ k.swapaxes(-1, -2) * scale
+  scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf) if causal else scores
+  p = np.exp(scores - scores.max(-1, keepdims=True))
+  p /= p.sum(-1, keepdims=True)
+  dp = g @ v.swapaxes(-1, -2)
+  ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * scale
+  return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n,m,inner,columns", [(24, 24, 8, 8), (165, 165, 6, 6), (160, 192, 16, 4)])
+def test_gradients(n, m, inner, columns, causal):
+  q, k, v, g = drawn((2, n, inner), (2, m, inner), (2, m, columns), (2, n, columns))
+  x = [Tensor(t, requires_grad=True) for t in (q, k, v)]
+  Tensor.realize(*x)
+  out = x[0].scaled_dot_product_attention(x[1], x[2], is_causal=causal)
+  stats.reset()
+  before = stats.bytes_live
+  got = out.gradient(*x, gradient=Tensor(g))
+  Tensor.realize(out, *got)
+  if device() == "CPU" and n > 100:
+    assert stats.bytes_peak - before < 4 * 2 * n * m, "the scores have no memory"
+  np.testing.assert_allclose(out.numpy(), reference(q, k, v, causal=causal), rtol=2e-5, atol=2e-6)
+  for a, b in zip(got, gradients(q, k, v, g, causal)):
+    np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=5e-6)
+
+
+def test_dropout_is_the_same_in_the_gradient():
+  """With every value and gradient 1, the gradient of v is how much of each key was kept."""
+  q, k = drawn((1, 150, 4), (1, 150, 4))
+  v = Tensor.ones(1, 150, 4, requires_grad=True)
+  Tensor.manual_seed(3)
+  out = Tensor(q).scaled_dot_product_attention(Tensor(k), v, dropout_p=0.5)
+  (by_v,) = out.sum().gradient(v)
+  Tensor.realize(out, by_v)
+  np.testing.assert_allclose(by_v.numpy()[0, :, 0].sum(), out.numpy()[0, :, 0].sum(), rtol=1e-5)
+  assert 0.5 < out.numpy()[0, 0, 0] < 1.5 and np.ptp(out.numpy()) > 0.1

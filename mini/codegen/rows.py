@@ -45,35 +45,36 @@ def rows(w: Writer, machine: Machine) -> bool:
   loops = [*rest, *filter(None, [row_loop, column_loop])]
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
-  for at in range(len(inner_products(w.kernel))):
-    stage, product = inner_products(w.kernel)[at]
-    panel(w, stage, product, machine)
+  for name in dict.fromkeys(rname(closed(stage)[0]) for stage, _ in inner_products(w.kernel)):
+    panels(w, name, machine)
   along(w, machine)
   w.attempt(f"par {loops[0]}")
   return True
 
 
-def panel(w: Writer, stage: UOp, product: UOp, machine: Machine) -> None:
-  """Two vectors of the row at once; the operand that has them is packed, for all rows."""
-  r = closed(stage)[0]
+def panels(w: Writer, name: str, machine: Machine) -> None:
+  """Two vectors of a row at once; what has them in a product is packed, for all rows."""
+  products = [c for stage, c in inner_products(w.kernel) if rname(closed(stage)[0]) == name]
+  r = next(r for r in all_ranges(w.kernel) if rname(r) == name)
+  operands = [f for c in products for f in factors(c) if r in f.free]
+  packed = [(n, u) for n, u in w.named.items() if u in operands]
+  summed = [[rname(x) for x in closed(c) if is_loop(x)] for c in products for f in factors(c) if r in f.free]
+  by = {u: ks for u, ks in zip(operands, summed)}
   wide = 2 * machine.lanes if rsize(r) >= 2 * machine.lanes else machine.lanes
   if rsize(r) < wide:
     return
-  operand = next((f for f in factors(product) if r in f.free), None)
-  name = next((name for name, u in w.named.items() if u is operand), None)
-  summed = [rname(x) for x in closed(product) if is_loop(x)]
-  loop, lane = cut(w, rname(r), rsize(r), wide, "vec")
-  if operand is None or name is None or not loop:
-    return
-  tile = next(x for x in all_ranges(w.kernel) if rname(x) == lane)
-  if coefficient(flat_index_of(w.named[name]), tile) == 1:
-    return
-  if not w.attempt(f"stage {name[1:]} over ({', '.join([loop, *summed, lane])}) stack"):
-    return
-  copied = f"{summed[-1]}.{name[1:]}"
-  if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
-    w.attempt(f"unroll {lane}.{name[1:]}")
-    w.attempt(f"vec {copied}v")
+  loop, lane = cut(w, name, rsize(r), wide, "vec")
+  lanes = next(x for x in all_ranges(w.kernel) if rname(x) == lane)
+  for n, u in packed if loop else []:
+    x = n[1:]
+    if coefficient(flat_index_of(w.named[n]), lanes) == 1 or not by[u]:
+      continue
+    if not w.attempt(f"stage {x} over ({', '.join([loop, *by[u], lane])}) stack"):
+      continue
+    copied = f"{by[u][-1]}.{x}"
+    if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
+      w.attempt(f"unroll {lane}.{x}")
+      w.attempt(f"vec {copied}v")
 
 
 def along(w: Writer, machine: Machine) -> None:

@@ -283,6 +283,8 @@ def kept(v: Value) -> Decision:
     return Decision("memory", f"{reason}; it is read under a guard")
   if not v.kept:
     return Decision("memory", f"{reason}; no loop of its user is outside all of it")
+  if v.chained and sum(shape(v.node)[a] > 1 for a in v.axes) > 1:
+    return Decision("memory", f"{reason}; one row of it would not do")
   if v.stack_bytes > STACK_BYTES:
     return Decision("memory", f"{reason}; a row of {v.stack_bytes:,} bytes is too long for the stack")
   return Decision("stack", f"{reason}; a row takes {v.stack_bytes:,} bytes")

@@ -30,9 +30,18 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
-from mini.schedule.cost import LEAVES, MOST_READ, TRANSPARENT, Value, Weights, decide, inside
+from mini.schedule.cost import (
+  LEAVES,
+  MOST_READ,
+  TRANSPARENT,
+  Value,
+  Weights,
+  decide,
+  inside,
+  is_contraction,
+)
 from mini.schedule.index import Index, stored_index, view_index
-from mini.schedule.rows import Chains, find_chains
+from mini.schedule.rows import Chains, factors, find_chains, repeated
 from mini.types import dtypes
 
 
@@ -161,15 +170,20 @@ class Schedule:
       self.demands.setdefault(node, {})
       self.descend(node, root, index, self.context_of(node, index))
     else:
-      self.demand(value, root, index, live(index))
+      self.demand(value, root, index, self.context_of(value, index))
 
   def context_of(self, node: UOp, index: Index) -> tuple[UOp, ...]:
-    """The loop order of a kernel; a scan runs along its last loop."""
+    """The loop order of a kernel; a scan runs along its last loop, and rows of a chain are made outside of what repeats
+    them."""
     rs = live(index)
-    if node.op != "scan" or index[node.arg[1]] not in rs:
+    if node.op == "scan":
+      last: tuple[UOp, ...] = live((index[node.arg[1]],))
+    elif is_contraction(node):
+      repeats = (repeated(f) for f in factors(node) if f in self.chains.wide)
+      last = live(tuple(index[a] for axes in repeats for a in sorted(axes)))
+    else:
       return rs
-    along = index[node.arg[1]]
-    return tuple(r for r in rs if r is not along) + (along,)
+    return tuple(r for r in rs if r not in last) + last
 
   def scatter(self, memory: UOp, node: UOp) -> None:
     """The accumulating kernel of a scatter; the base is written before it, in place."""
@@ -328,7 +342,7 @@ class Schedule:
     if value.op == "load" and value.src[0] is root.memory and value.src[2:] == root.at:
       return None  # the base of a scatter stands there already
     out = store(root.memory, root.at, value, root.gate, root.how)
-    rs = self.context_of(root.value, root.index) if own else live(root.index)
+    rs = self.context_of(root.value, root.index)
     if root.accumulates:
       rs = root.accumulates + tuple(r for r in rs if r not in root.accumulates)
     aside = [

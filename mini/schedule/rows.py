@@ -99,13 +99,13 @@ def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[U
         statistics.add(user)
       else:
         return None
-  made_of = sum(map(numel, _operands(inner)))
+  made_of = sum(map(numel, _operands(inner))) // len(inner)
   first = next(iter(inner))
   item = first.dtype.itemsize
   again = item * made_of // prod(shape(first)[a] for a in _batch(first))
   row = item * max(n for a, n in enumerate(shape(first)) if a not in _batch(first))
   least = LARGER if len(outer) == 1 else MUCH_LARGER
-  if not outer or row > ROW_BYTES or again > AGAIN_BYTES * len(inner) or size < least * made_of:
+  if not outer or row > ROW_BYTES or again > AGAIN_BYTES or size < least * made_of:
     return None
   return wide, statistics
 
@@ -113,16 +113,17 @@ def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[U
 def _batch(contraction: UOp) -> set[int]:
   """The axes along which neither factor repeats, nor is summed: there a product has nothing in common."""
   s = shape(contraction.src[0])
-  return set(range(len(s))).difference(contraction.arg[1], *map(_repeated, factors(contraction)))
+  return set(range(len(s))).difference(contraction.arg[1], *map(repeated, factors(contraction)))
 
 
-def _repeated(u: UOp) -> set[int]:
+def repeated(u: UOp) -> set[int]:
+  """The axes along which a factor is the same everywhere."""
   if u.op == "expand":
     return {a for a, (n, m) in enumerate(zip(shape(u.src[0]), shape(u))) if n != m}
   if u.op == "permute":
-    found = _repeated(u.src[0])
+    found = repeated(u.src[0])
     return {a for a, b in enumerate(u.arg) if b in found}
-  return _repeated(u.src[0]) if u.op in ("cast", "detach") else set()
+  return repeated(u.src[0]) if u.op in ("cast", "detach") else set()
 
 
 def _operands(inner: Iterable[UOp]) -> set[UOp]:
