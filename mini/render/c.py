@@ -232,6 +232,11 @@ class Vectors(Spelling):
     minus = "-" if d is dtypes.bool else ""
     return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
 
+  def rotated(self, x: str, n: int) -> str:
+    """The vector x with the lanes from n on first."""
+    order = ", ".join(str((i + n) % self.lang.width) for i in range(self.lang.width))
+    return f"SHUFFLE({x}, {x}, {order})"
+
   def transpose(self, d: DType) -> str:
     """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
     w = self.lang.width

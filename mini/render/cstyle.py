@@ -406,11 +406,11 @@ class Renderer:
     t = f"f{self.number[u]}" + self.suffix(lanes(u), env)  # the last vector, lane by lane, as a tree
     self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {combined};")
     bit = " & 1" if u.dtype is dtypes.bool else ""
-    parts = [f"{t}[{n}]{bit}" for n in range(self.lang.width)]
-    while len(parts) > 1:
-      half = len(parts) // 2
-      parts = [self.spelled(u.arg.what, u.dtype, 1, parts[i], parts[i + half]) for i in range(half)]
-    return parts[0]
+    half = self.lang.width // 2
+    while half:
+      self.emit(f"{t} = {self.spelled(u.arg.what, u.dtype, w, t, self.spelling.rotated(t, half))};")
+      half //= 2
+    return f"{t}[0]{bit}"
 
   def multiply(self, u: UOp, line: Line) -> None:
     """An mma: all registers of its operands, and those that it adds to, for each of its other lanes."""

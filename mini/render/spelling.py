@@ -389,5 +389,8 @@ class Spelling:
     """A store of what no cache should hold."""
     raise RenderError(f"{self.lang.name} has no vectors")
 
+  def rotated(self, x: str, n: int) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
+
   def transpose(self, d: DType) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")

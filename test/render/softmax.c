@@ -9,7 +9,6 @@ INLINE f32x8 splat_f32x8(float x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 m = (b < a) | (a != a); return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
-INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 INLINE f32x8 where_f32x8(i32x8 a, f32x8 b, f32x8 c) { return (f32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 typedef unsigned u32x8 __attribute__((vector_size(32)));
 INLINE u32x8 splat_u32x8(unsigned x) { return (u32x8){x, x, x, x, x, x, x, x}; }
@@ -25,7 +24,10 @@ void softmax(void **args, long lo, long hi) {
       acc6_0 = max_f32x8(acc6_0, v3_0);
     }
     f32x8 f6 = acc6_0;
-    float v6 = max_f32(max_f32(max_f32(f6[0], f6[4]), max_f32(f6[2], f6[6])), max_f32(max_f32(f6[1], f6[5]), max_f32(f6[3], f6[7])));
+    f6 = max_f32x8(f6, SHUFFLE(f6, f6, 4, 5, 6, 7, 0, 1, 2, 3));
+    f6 = max_f32x8(f6, SHUFFLE(f6, f6, 2, 3, 4, 5, 6, 7, 0, 1));
+    f6 = max_f32x8(f6, SHUFFLE(f6, f6, 1, 2, 3, 4, 5, 6, 7, 0));
+    float v6 = f6[0];
     float v7 = (v6 * -1.0f);
     float m13[24] __attribute__((aligned(64)));
     for (long so = 0; so < 3; so++) {
@@ -38,7 +40,10 @@ void softmax(void **args, long lo, long hi) {
       acc20_0 = (acc20_0 + v17_0);
     }
     f32x8 f20 = acc20_0;
-    float v20 = (((f20[0] + f20[4]) + (f20[2] + f20[6])) + ((f20[1] + f20[5]) + (f20[3] + f20[7])));
+    f20 = (f20 + SHUFFLE(f20, f20, 4, 5, 6, 7, 0, 1, 2, 3));
+    f20 = (f20 + SHUFFLE(f20, f20, 2, 3, 4, 5, 6, 7, 0, 1));
+    f20 = (f20 + SHUFFLE(f20, f20, 1, 2, 3, 4, 5, 6, 7, 0));
+    float v20 = f20[0];
     for (long jo = 0; jo < 3; jo++) {
       f32x8 v22_0 = (f32x8)*(const f32x8u*)(m13 + jo * 8);
       *(f32x8u*)(a0 + i * 24 + (jo * 8)) = (v22_0 / splat_f32x8(v20));
