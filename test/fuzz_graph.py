@@ -10,19 +10,18 @@ import sys
 from math import prod
 
 import numpy as np
+from fuzz_recipe import random_recipe
 
 from mini.codegen.heuristic import Machine, write_recipe
-from mini.codegen.recipe import Tuning
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
-from mini.ir.kernel import all_ranges
 from mini.ir.text import kernel_text
-from mini.ir.uop import UOp, const, rname, toposort
+from mini.ir.uop import UOp, const
 from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.split import split_reductions
-from mini.types import MiniError, dtypes
+from mini.types import dtypes
 
 F = dtypes.float64  # sums in another order stay equal to 1e-9
 I = dtypes.int32
@@ -116,46 +115,6 @@ class Maker:
       t = g.alu("add", t, g.alu("mul", rng.choice(same), const(0.5, F)))
     if 0 < prod(g.shape(t)) < self.limit:
       self.pool.append(t)
-
-
-def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp, list[str]]:
-  """Random steps; those that do not apply are refused, the others must keep the kernel's meaning. groups: with threads
-  that share memory, which only GPUs have."""
-  t, done = Tuning(k), []
-
-  def attempt(line: str) -> None:
-    saved = t.kernel, dict(t.named)
-    try:
-      t.step(line)
-      verify(t.kernel)
-      done.append(line)
-    except (MiniError, ValueError):
-      t.kernel, t.named = saved
-
-  kinds = ["vec", "unroll", "par"] + ["local"] * 6 * groups
-  for n in range(rng.randrange(6) + 6 * groups):
-    rs = all_ranges(t.kernel)
-    if not rs:
-      break
-    r = rname(rng.choice(rs))
-    kind = rng.randrange(6)
-    if kind < 2:
-      attempt(f"split {r} {rng.choice([2, 3, 4])} -> {r}o{n}, {r}i{n} {rng.choice(['overlap', 'peel'])}")
-    elif kind == 2:
-      attempt(f"{rng.choice(kinds)} {r}")
-    elif kind == 3:
-      attempt("order " + " ".join(rname(x) for x in rng.sample(rs, len(rs))))
-    elif kind == 4 and len(rs) > 1:
-      at = rng.randrange(len(rs) - 1)
-      attempt(f"collapse {rname(rs[at])} {rname(rs[at + 1])} -> {rname(rs[at])}")
-    elif t.named:
-      name = rng.choice(list(t.named))
-      value = t.named[name]
-      mine = [x for x in rs if x in value.free]
-      if mine and value.op != "stage" and value in toposort(t.kernel):
-        over = ", ".join(rname(x) for x in rng.sample(mine, rng.randint(1, len(mine))))
-        attempt(f"stage {name[1:]} over ({over}) {rng.choice(['stack', 'shared']) if groups else 'stack'}")
-  return t.kernel, done
 
 
 def program(seed: int, big: bool = False) -> tuple[dict[str, UOp], dict[str, np.ndarray], random.Random]:

@@ -3,7 +3,8 @@
 import fuzz_graph
 import numpy as np
 import pytest
-from fuzz_graph import program, random_recipe, scheduled
+from fuzz_graph import program, scheduled
+from fuzz_recipe import random_recipe
 
 from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe

@@ -6,7 +6,8 @@ import re
 import golden_sources as golden
 import numpy as np
 import pytest
-from fuzz_graph import program, random_recipe, scheduled
+from fuzz_graph import program, scheduled
+from fuzz_recipe import random_recipe
 
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import digits, threads

@@ -25,6 +25,8 @@ X is a parameter (its one load) or the number of a value in the text that the re
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from mini.codegen.matrix import (
   INSTRUCTIONS,
@@ -68,7 +70,7 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
-from mini.ir.verify import may_race
+from mini.ir.verify import VerifyError, may_race, verify
 from mini.types import MiniError
 
 
@@ -110,6 +112,8 @@ class Tuning:
 
   def value(self, name: str) -> UOp:
     if "%" + name in self.named:
+      if self.named["%" + name] not in toposort(self.kernel):
+        raise RecipeError(f"no step has left %{name} in this kernel")
       return self.named["%" + name]
     found = [
       u
@@ -143,6 +147,8 @@ class Tuning:
     owner, size = self.owner(r), rsize(r)
     if n < 1:
       raise RecipeError(f"{n} is no size")
+    if outer == inner:
+      raise RecipeError(f"two ranges cannot both be called %{inner}")
     rest = size % n
     b = self.new_range(inner, n, "loop", name)
     if not rest:
@@ -208,6 +214,8 @@ class Tuning:
   def matrix(self, name: str, *names: str) -> None:
     if name not in INSTRUCTIONS:
       raise RecipeError(f"there is no matrix instruction {name}; there are {', '.join(INSTRUCTIONS)}")
+    if len(set(names)) < len(names):
+      raise RecipeError("its rows, columns and inner range are three ranges")
     row = INSTRUCTIONS[name]
     i, j, k = (self.free_range(n) for n in names)
     for r, n in zip((i, j, k), map(tile_size, (row.rows, row.columns, row.a_inner))):
@@ -217,7 +225,7 @@ class Tuning:
         raise RecipeError(f"stores of different %{rname(r)} may meet at one address: it stays a loop")
       if r is not k and self.owner(r).op != "kernel" and not is_shared(self.owner(r)):
         raise RecipeError(f"%{rname(r)} is no range of what is stored")
-    factors(self.owner(k), name, [i], [j])
+    fitting(factors, self.owner(k), name, [i], [j])
     for n in range(max(len(row.rows), len(row.columns))):
       self.new_range(f"{rname(i)}{n}", 1)
       self.new_range(f"{rname(j)}{n}", 1)
@@ -226,7 +234,7 @@ class Tuning:
     self.rewrite({i: number_of(rows), j: number_of(columns), k: inner})
     u = self.owner(inner)
     made = marked(u, name, (*rows, *columns, inner))
-    check(made)
+    fitting(check, made)
     self.rewrite({u: made})
     self.check_threads()
 
@@ -313,30 +321,64 @@ class Tuning:
     self.rewrite(table)
 
   def step(self, line: str) -> None:
-    w = re.findall(r"[\w.]+", line.split("#")[0])
-    if not w:
+    """Apply one step. RecipeError with the step and the reason where it does not apply; the kernel is then as it was."""
+    words = " ".join(line.partition("#")[0].replace("%", "").split())
+    if not words:
       return
+    name, _, rest = words.partition(" ")
+    saved = self.kernel, dict(self.named)
     try:
-      if w[0] == "split":
-        self.split(w[1], int(w[2]), *w[3:])
-      elif w[0] == "collapse":
-        self.collapse(*w[1:])
-      elif w[0] in ("vec", "unroll", "par", "local"):
-        for n in w[1:]:
-          self.kind(n, w[0])
-      elif w[0] == "matrix":
-        self.matrix(f"{w[1]} {w[2]}", *w[3:])
-      elif w[0] == "order":
-        self.order(*w[1:])
-      elif w[0] in ("move", "inline"):
-        getattr(self, w[0])(*w[1:])
-      elif w[0] == "stage":
-        inside = line[line.index("(") + 1 : line.index(")")]
-        self.stage(w[1], [re.findall(r"[\w.]+", axis) for axis in inside.split(",")], w[-1])
-      else:
-        raise RecipeError("unknown step")
-    except (ValueError, TypeError, IndexError) as e:  # a RecipeError, or words that are no step
+      if name not in STEPS:
+        raise RecipeError(f"there is no such step; there are {', '.join(STEPS)}")
+      written, pattern = STEPS[name]
+      found = pattern.fullmatch(rest)
+      if not found:
+        raise RecipeError(f"it is written: {name} {written}")
+      self.apply(name, *(part or "" for part in found.groups()))
+    except RecipeError as e:
+      self.kernel, self.named = saved
       raise RecipeError(f"{line.strip()}: {e}") from None
+
+  def apply(self, name: str, *parts: str) -> None:
+    """One step, from the parts that its pattern has caught."""
+    if name == "split":
+      size, *names = parts[1:]
+      self.split(parts[0], int(size), *names)
+    elif name in KINDS:
+      for n in parts[0].split():
+        self.kind(n, name)
+    elif name == "order":
+      self.order(*parts[0].split())
+    elif name == "stage":
+      self.stage(parts[0], [re.findall(WORD, axis) for axis in parts[1].split(",")], parts[2])
+    else:
+      getattr(self, name)(*parts)
+
+
+KINDS = ("vec", "unroll", "par", "local")
+WORD = r"[\w.]+"
+# How each step is written, and the pattern that catches its parts.
+STEPS = {
+  name: (written, re.compile(pattern.replace("R", f"({WORD})").replace("LIST", rf"({WORD}(?: {WORD})*)")))
+  for name, written, pattern in (
+    ("split", "R n -> a, b [overlap | peel]", r"R (\d{1,18}) -> R, ?R(?: (overlap|peel))?"),
+    ("collapse", "R S -> a", "R R -> R"),
+    *((kind, "R ...", "LIST") for kind in KINDS),
+    ("order", "R ...", "LIST"),
+    ("stage", "X over (R, ...) stack | shared", rf"R over \(({WORD}(?:(?:, ?| ?\+ ?){WORD})*)\) R"),
+    ("move", "X shared | stack", "R R"),
+    ("inline", "X", "R"),
+    ("matrix", "NAME i j k", rf"({WORD} {WORD}) R R R"),
+  )
+}
+
+
+def fitting(ask: Callable[..., Any], *what: Any) -> None:
+  """Ask of a matrix instruction whether it fits; where it does not, that is why the step does not."""
+  try:
+    ask(*what)
+  except ValueError as e:
+    raise RecipeError(str(e)) from None
 
 
 def meets(s: UOp, r: UOp) -> bool:
@@ -353,9 +395,15 @@ def numbered(kernel: UOp) -> list[UOp]:
 
 
 def apply(kernel: UOp, recipe: str) -> UOp:
+  """The kernel with the steps of a recipe, one a line. RecipeError for a step that does not apply, and for steps that do but
+  leave what the verifier refuses: a value that is a vector twice, a stage that is too large, ..."""
   t = Tuning(kernel)
   for line in recipe.splitlines():
     t.step(line)
+  try:
+    verify(t.kernel)
+  except VerifyError as e:
+    raise RecipeError(f"after its last step: {e}") from None
   return t.kernel
 
 

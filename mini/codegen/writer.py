@@ -47,11 +47,9 @@ class Writer(Tuning):
     self.lines: list[str] = []
 
   def attempt(self, line: str) -> bool:
-    saved = self.kernel, dict(self.named)
     try:
       self.step(line)
     except RecipeError:
-      self.kernel, self.named = saved
       return False
     self.lines.append(line)
     return True

@@ -1,0 +1,149 @@
+"""Recipes: what applies keeps the kernel's meaning (fuzz_recipe.py), and what does not is refused with a reason."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz_recipe
+import golden_sources as golden
+import numpy as np
+import pytest
+from fuzz_recipe import FAMILIES
+
+from mini import Device
+from mini.codegen.recipe import RecipeError, Tuning, apply
+from mini.engine.launch import Launchable
+from mini.ir.parse import parse
+
+pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
+
+
+def kernel(params, ranges, lines, over):
+  named = "\n".join(f"%{r}" for r in ranges)
+  return parse(f"kernel k({params}) {{\n{named}\n{lines}\nend over ({over})\n}}")
+
+
+PRODUCT = kernel("%c: out f32[10, 12], %a: in f32[10, 7], %b: in f32[7, 12]",
+  ["i = range 10", "j = range 12", "k = range 7"], """%0 = load %a[%i, %k] : f32
+  %1 = load %b[%k, %j] : f32
+  %2 = mul %0, %1 : f32
+  %3 = reduce.add %2 over (%k) : f32
+  store %c[%i, %j], %3""", "%i, %j")  # fmt: skip
+SCAN = kernel("%y: out f32[5, 8], %x: in f32[5, 8]", ["i = range 5", "j = range 8"], """%0 = load %x[%i, %j] : f32
+  %1 = scan.add %0 along %j : f32
+  store %y[%i, %j], %1""", "%i, %j")  # fmt: skip
+SCATTER = kernel("%y: inout f32[9], %n: in i32[6], %x: in f32[6]", ["i = range 6"], """%0 = load %n[%i] : i32
+  %1 = load %x[%i] : f32
+  store.add %y[%0], %1 if %0 >= 0 && %0 < 9""", "%i")  # fmt: skip
+UPDATE = kernel("%p: inout f32[10], %g: in f32[10]", ["i = range 10"], """%0 = load %p[%i] : f32
+  %1 = load %g[%i] : f32
+  %2 = add %0, %1 : f32
+  store %p[%i], %2""", "%i")  # fmt: skip
+
+# fmt: off
+REFUSED = [
+  # what is no step
+  (PRODUCT, "tile i 4",                         "there is no such step; there are split, collapse"),
+  (PRODUCT, "split i",                          "it is written: split R n -> a, b [overlap | peel]"),
+  (PRODUCT, "split i 4 -> a b",                 "it is written"),
+  (PRODUCT, "stage a over i stack",             "it is written: stage X over (R, ...) stack | shared"),
+  (PRODUCT, "vec",                              "it is written"),
+  (PRODUCT, "vec n",                            "no range %n in this kernel; there are i, j, k"),
+  (PRODUCT, "stage 9 over (k) stack",           "%9 is loaded 0 times"),
+  # sizes and names
+  (PRODUCT, "split i 4 -> io, ii",              "4 does not divide %i = 10: overlap (kernel and stage ranges) or peel"),
+  (PRODUCT, "split i 0 -> io, ii",              "0 is no size"),
+  (PRODUCT, "split i 5 -> ii, ii",              "two ranges cannot both be called %ii"),
+  (PRODUCT, "split i 5 -> j, ii",               "%j exists already"),
+  (PRODUCT, "split i 16 -> io, ii overlap",     "16 does not divide %i = 10"),
+  (PRODUCT, "split i 4 -> io, ii peel",         "4 does not divide"),  # a kernel range has no second part
+  (PRODUCT, "split k 4 -> ko, ki overlap",      "4 does not divide"),  # a sum would count some twice
+  (PRODUCT, "split k 16 -> ko, ki peel\nvec ki", "no range %ki"),      # all of it is the rest
+  # dependences
+  (SCAN,    "vec j",                            "%j carries a scan: it stays a loop"),
+  (SCAN,    "par j",                            "%j carries a scan"),
+  (SCAN,    "split j 3 -> jo, ji overlap",      "%j carries a scan: its values must come in order"),
+  (SCAN,    "split j 4 -> jo, ji\norder j i",   "no range %j"),
+  (SCAN,    "order j i",                        "%j carries a scan of %i, which stays outside of it"),
+  (SCAN,    "collapse i j -> ij",               "the order of %i or %j matters"),
+  (SCATTER, "par i",                            "stores of different %i may meet at one address: it stays a loop"),
+  (SCATTER, "vec i",                            "may meet at one address"),
+  (SCATTER, "split i 4 -> io, ii overlap",      "4 does not divide"),  # some would be added twice
+  (SCATTER, "split i 3 -> io, ii\norder ii io", "the order of %io and %ii matters"),
+  (UPDATE,  "split i 4 -> io, ii overlap",      "4 does not divide"),  # some would be updated twice
+  (UPDATE,  "stage p over (i) stack",           "%p is read at another index than it is written"),
+  # kinds
+  (PRODUCT, "par k",                            "%k is no output range: only those run in parallel"),
+  (PRODUCT, "par i j",                          "one range runs in parallel, and there is one"),
+  (PRODUCT, "vec i j",                          "depends on two vec ranges"),
+  (PRODUCT, "vec j k",                          "depends on two vec ranges"),
+  (PRODUCT, "local i",                          "%i has 10 values, no power of two"),
+  # stages
+  (PRODUCT, "stage a over (j) stack",           "%a does not depend on %j"),
+  (PRODUCT, "stage a over (i + k) stack",       "%a depends on %k not only through the sum"),
+  (PRODUCT, "stage a over (k) heap",            "a stage is in stack or in shared memory, not in heap"),
+  (PRODUCT, "stage a over (k) shared",          "a stage in shared memory, but no range is local"),
+  (PRODUCT, "inline a",                         "%a is no stage"),
+  (PRODUCT, "move 3 stack",                     "%3 is no stage"),
+  (PRODUCT, "matrix 8x8 f32 i i k",             "three ranges"),
+  (PRODUCT, "matrix 8x8 f32 i j k",             "%i has 10 values, and 8x8 f32 takes 8: split it"),
+  (PRODUCT, "collapse i k -> x",                "not next to each other in one owner"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("k, recipe, why", REFUSED, ids=[r.replace("\n", "; ") for _, r, _ in REFUSED])
+def test_refused(k, recipe, why):
+  with pytest.raises(RecipeError, match=re.escape(why)):
+    apply(k, recipe)
+
+
+def test_a_refused_step_changes_nothing():
+  t = Tuning(PRODUCT)
+  with pytest.raises(RecipeError):
+    t.step("unroll i k nothing")
+  assert t.kernel is PRODUCT
+  t.step("split i 5 -> io, ii  # a comment")
+  t.step("  ")
+  assert t.kernel is apply(PRODUCT, "split %i 5 -> io,ii")
+
+
+def test_a_split_into_ranges_of_one_name_was_taken_for_one_range():
+  """Half of the rows were written, at twice their place."""
+  with pytest.raises(RecipeError, match="both be called"):
+    apply(PRODUCT, "split i 5 -> i, i")
+  data = {"a": np.ones((10, 7), np.float32), "b": np.ones((7, 12), np.float32)}
+  got, _ = Launchable(apply(PRODUCT, "split i 5 -> i, ii")).run(data, 0)
+  assert (got["c"] == 7).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_some_recipes(family, seed):
+  for wrong in fuzz_recipe.disagreements(family, seed, 12):
+    pytest.fail(wrong)
+
+
+@pytest.mark.full
+def test_a_thousand_recipes_for_each_family(seed):
+  """In two processes: most of the time is Python's."""
+  script, names = str(Path(fuzz_recipe.__file__)), list(FAMILIES)
+  halves = [
+    subprocess.Popen([sys.executable, script, str(seed), "1000", *names[n::2]], stdout=subprocess.PIPE,
+                     stderr=subprocess.STDOUT, text=True) for n in range(2)]  # fmt: skip
+  try:
+    for p in halves:
+      said = p.communicate(timeout=1800)[0]
+      assert p.returncode == 0, said
+  finally:
+    for p in halves:
+      p.kill()
+
+
+@pytest.mark.full
+@pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recipes_with_threads_that_share_memory(family, seed):
+  dev = ("CL", "CUDA", "METAL")[list(FAMILIES).index(family) % 3]
+  for wrong in fuzz_recipe.emulated_disagreements(family, seed, 60, dev):
+    pytest.fail(wrong)
