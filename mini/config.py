@@ -162,12 +162,17 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
 _override: ContextVar[dict[str, Any]] = ContextVar("mini settings", default={})  # noqa: B039 (never changed, only replaced)
 
 
+# What stands for the settings of this block: another object wherever others hold.
+settings_here = _override.get
+
+
 class Config:
   """The settings as attributes: of the innermost Context that sets one, or from the environment, or the default."""
 
   def __init__(self, environ: Mapping[str, str]):
     self._values, self._origins = read_environment(environ)
     self._values["shown"] = set()  # what SHOW has printed under these settings; a Context has its own
+    self._watched = any(self._values[name] for name in ("SHOW", "DEBUG", "PROFILE", "CHECK"))
 
   def __getattr__(self, name: str) -> Any:
     override = _override.get()
@@ -182,6 +187,13 @@ class Config:
   def code(self) -> tuple[Any, ...]:
     """The settings that kernels depend on: what keeps any keeps them by these, too."""
     return (self.NOOPT, self.FAST, self.MACHINE)
+
+  @property
+  def watched(self) -> bool:
+    """Is anybody to be told of what runs? Asked at every launch, so what the environment says is known."""
+    if not _override.get():
+      return self._watched
+    return bool(self.SHOW or self.DEBUG or self.PROFILE or self.CHECK)
 
   def origin(self, name: str) -> str:
     """Where the value comes from: "Context", a variable's name, or "default"."""

@@ -15,14 +15,13 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from itertools import repeat
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mini.config import config
+from mini.config import config, settings_here
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.realize import Numbered, leaf_of, realize
@@ -30,11 +29,11 @@ from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
-from mini.ir.rules import rules_here
-from mini.ir.uop import UOp, const, toposort, uop
+from mini.ir.rules import rules_here, users_here
+from mini.ir.uop import UOp, const, memory_leaf, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.handle import described, fail, needs, tagged
+from mini.tensor.handle import described, fail, needs, tagged, user_line
 from mini.tensor.trace import local, outside
 from mini.types import DType, MiniError, dtypes
 
@@ -130,7 +129,7 @@ class StandIn(Buffer):
   __slots__ = ()
 
   def __init__(self, device: str, dtype: DType, size: int):
-    self.device, self.dtype, self.size = device, dtype, size
+    self.device, self.dtype, self.size, self.leaves = device, dtype, size, {}
 
   @staticmethod
   def like(b: Buffer) -> Buffer:
@@ -344,6 +343,9 @@ class Routine:
     leaves = list(dict.fromkeys(outer))
     self.home: list[int | None] = [leaves.index(leaf) for leaf in outer]
     self.home += [None] * (len(self.places) - len(outer))
+    self.outside = [n for n, place in enumerate(self.places) if not place.is_argument]
+    # All that there is are the arguments, in their order.
+    self.closed = [place.of for place in self.places if place.is_argument] == [*range(len(self.places))]
     self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
 
     first = len(nodes) - len(self.updated)  # of the new values
@@ -369,14 +371,16 @@ class Routine:
     slots.update({u: (n, 0) for n, u in enumerate(fixed, len(leaves)) if u not in slots})
     number = {u: n for n, u in enumerate((*leaves, *fixed, *computed))}
     self.made = len(leaves) + len(fixed)
-    self.fixed = [u.arg[0] for u in fixed]
+    self.fixed: list[Any] = [u.arg[0] for u in fixed]
     self.kinds = [(u.dtype, shape(u)) for u in number]
     self.layouts = {number[u]: layout_of(x) for u, x in values.items()}
     self.inputs = [slots[p] for p in graph.leaves]
     self.outputs = [(number[u], k) for u, k in live]
     self.results = [Result(number[u], steps_from(root, node)) for u, root, node in zip(sources, roots, nodes)]
     self.reshape()
-    self.needed = {*(n for n, _ in self.inputs), *(r.memory for r in self.results)}
+    needed = {*(n for n, _ in self.inputs), *(r.memory for r in self.results)}
+    self.bound = [(n, i, self.places[i].is_argument) for n, (i, *_) in enumerate(self.holders) if n in needed]
+    self.blank = [*[None] * len(leaves), *self.fixed, *[None] * len(computed)]
 
     old_values = {r.memory for r in self.results}  # that are results, too
     inout: dict[int, int] = {}
@@ -395,6 +399,19 @@ class Routine:
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.overwritten = {n for n, _ in self.taken.values()}
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
+    cut = [
+      *(b for u in leaves if isinstance(b := u.arg[0], Sharded)),
+      *(b for b in self.fixed if isinstance(b, Sharded)),
+    ]
+    self.is_cut = bool(cut) or not all(isinstance(where, str) for where in self.layouts.values())
+    # What has memory of its own, and what has another's.
+    self.fresh = [
+      ((n, k), device, self.kinds[n][0], size)
+      for n in range(self.made, len(self.kinds))
+      for k, (device, size) in enumerate(self.pieces(n))
+      if (n, k) not in self.taken and (n, k) not in self.same
+    ]
+    self.shared = [*self.taken.items(), *self.same.items()]
 
   def reshape(self) -> None:
     """What one result is another shape of gets that shape: a state keeps the view that it has of its memory."""
@@ -408,20 +425,25 @@ class Routine:
         self.kinds[memory] = self.kinds[memory][0], steps[0][1]
         self.results[n] = Result(memory, ())
 
-  def fits(self, args: Sequence[Tensor]) -> bool:
-    """Is what this routine relies on still so? Otherwise the function is traced again."""
-    if any((place.find(args) is None) != absent for place, absent in self.looked):
-      return False
-    if any(on() != value for on, value in self.settings):
-      return False
-    found = [place.find(args) for place in self.places]
-    changed = [n for n, t in enumerate(found) if t is None or t._uop.serial != self.last[n]]
+  def find(self, args: Sequence[Tensor]) -> Sequence[Any]:
+    """The tensors at all places."""
+    return args if self.closed else [place.find(args) for place in self.places]
+
+  def fits(self, args: Sequence[Tensor], found: Sequence[Tensor | None]) -> bool:
+    """Is what this routine relies on still so? Otherwise the function is traced again. Arguments were looked up by what
+    they are. found: the tensors at all places."""
+    for place, absent in self.looked:
+      if (place.find(args) is None) != absent:
+        return False
+    for on, value in self.settings:
+      if on() != value:
+        return False
+    last = self.last
+    changed = [n for n in self.outside if (t := found[n]) is None or t._uop.serial != last[n]]
     for n in changed:
       t = found[n]
       if t is None:
         return False
-      if self.places[n].is_argument:
-        continue  # looked up by its shape and type
       if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
       if self.described(n, t) != self.known[n]:
@@ -429,21 +451,17 @@ class Routine:
     if changed and self.are_apart(found):
       return False
     for n in changed:
-      self.last[n] = found[n]._uop.serial
+      last[n] = found[n]._uop.serial  # type: ignore[union-attr]
     return True
 
-  def __call__(self, args: Sequence[Tensor]) -> Any:
-    found = [place.find(args) for place in self.places]
+  def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
     updated = [found[i] for i in self.updated]
-    memory: list[Any] = [None] * len(self.kinds)
-    for n, (i, *_) in enumerate(self.holders):
-      if n in self.needed:
-        memory[n] = memory_of(found[i], self.places[i].is_argument)
-    memory[len(self.holders) : self.made] = self.fixed
+    memory = self.bind(found)
     before = [self.saved(i, t, memory) for i, t in zip(self.updated, updated)]
     ran: list[int] = []
     try:
-      rebind(updated, [NOWHERE] * len(updated))
+      if updated:
+        rebind(updated, [NOWHERE] * len(updated))
       for place, _ in self.graded:
         place.find(args)._grad = None
       self.launch(memory, ran)
@@ -455,26 +473,46 @@ class Routine:
         self.restore(memory, updated, before)
       raise
 
+  def bind(self, found: Sequence[Tensor]) -> list[Any]:
+    """The memory by its number; what is computed has none yet. (Nothing else may hold what will be overwritten: these local
+    variables would.)"""
+    memory: list[Any] = [*self.blank]
+    for n, i, is_argument in self.bound:
+      u = found[i]._uop
+      memory[n] = u.arg[0] if u.op == "buffer" else memory_of(found[i], is_argument)
+    return memory
+
   def launch(self, memory: list[Any], ran: list[int]) -> None:
     """Compute what is computed. ran: gets an entry when all of it has run."""
     for n in self.overwritten:
       own(memory, n)
-    new: dict[Slot, Buffer] = {slot: part(memory, old) for slot, old in self.taken.items()}
-    with self.program.named() if self.program else nullcontext():
-      for n, (dtype, s) in enumerate(self.kinds[self.made :], self.made):
-        for k, (device, size) in enumerate(self.pieces(n)):
-          if (n, k) not in new and (n, k) not in self.same:
-            new[n, k] = Buffer(device, dtype, size)
-    new.update({slot: new[equal] for slot, equal in self.same.items()})
-    for n in range(self.made, len(memory)):
-      memory[n] = self.joined(n, new)
     if self.program is None:
       ran.append(0)
       return
     try:
-      self.program.run([part(memory, s) for s in self.inputs], [new[s] for s in self.outputs], ran=ran)
+      if self.is_cut:
+        inputs, outputs = self.parts(memory)
+      else:
+        for (n, _), device, dtype, size in self.fresh:
+          memory[n] = Buffer(device, dtype, size)
+        for (n, _), (other, _) in self.shared:
+          memory[n] = memory[other]
+        inputs, outputs = [memory[n] for n, _ in self.inputs], [memory[n] for n, _ in self.outputs]
+    except MemoryError as e:
+      raise self.program.lacking(e) from None
+    try:
+      self.program.run(inputs, outputs, ran=ran)
     except IndexError as e:
       raise IndexError("\n".join([str(e), *self.about])) from None
+
+  def parts(self, memory: list[Any]) -> tuple[list[Buffer], list[Buffer]]:
+    """The inputs and outputs of the program, where some memory is in parts on several devices."""
+    new = {slot: Buffer(device, dtype, size) for slot, device, dtype, size in self.fresh}
+    for slot, other in self.shared:
+      new[slot] = new[other] if other in new else part(memory, other)
+    for n in range(self.made, len(memory)):
+      memory[n] = self.joined(n, new)
+    return [part(memory, s) for s in self.inputs], [new[s] for s in self.outputs]
 
   def pieces(self, n: int) -> list[tuple[str, int]]:
     """(device, elements) of what the n-th memory, which is computed, is made of."""
@@ -487,17 +525,24 @@ class Routine:
     where, parts = self.layouts[n], [new[n, k] for k in range(len(self.pieces(n)))]
     return parts[0] if isinstance(where, str) else Sharded(parts, where.outer)
 
-  def node(self, memory: list[Any], n: int, steps: Steps) -> UOp:
-    dtype, s = self.kinds[n]
-    return viewed(buffer(memory[n], s, dtype), steps)
-
   def deliver(self, memory: list[Any], updated: list[Tensor], args: Sequence[Tensor]) -> Any:
     """Results go to the caller, gradients and new values to their tensors."""
-    values = iter([self.node(memory, n, steps) for n, steps in self.results])
-    out = filled(self.result, values)
+    line = user_line()
+    nodes = []
+    for n, steps in self.results:
+      dtype, s = self.kinds[n]
+      u = memory_leaf(memory[n], s, dtype)
+      nodes.append(viewed(u, steps) if steps else u)
+    if self.result is SLOT:
+      out: Any = Tensor._at(nodes[0], line)
+    else:
+      out = filled(self.result, (Tensor._at(u, line) for u in nodes))
+    if not (self.graded or updated):
+      return out
+    values = iter(nodes[len(nodes) - len(updated) - sum(has for _, has in self.graded) :])
     for place, has in self.graded:
-      place.find(args)._grad = Tensor(next(values)) if has else None
-    nodes = [tagged(t, u) if leaf else u for t, u, leaf in zip(updated, values, self.tagged)]
+      place.find(args)._grad = Tensor._at(next(values), line) if has else None
+    nodes = [tagged(t, u) if is_leaf else u for t, u, is_leaf in zip(updated, values, self.tagged)]
     rebind(updated, nodes)
     if self.steady is None:
       self.steady = self.found_again(args)
@@ -585,14 +630,14 @@ def own(memory: list[Any], n: int) -> None:
 SLOT = object()  # where a tensor stands in what a function returned
 
 
-def filled(tree: Any, values: Iterator[UOp]) -> Any:
+def filled(tree: Any, tensors: Iterator[Tensor]) -> Any:
   """The function's result with new tensors in its slots."""
   if tree is SLOT:
-    return Tensor(next(values))
+    return next(tensors)
   if isinstance(tree, dict):
-    return {k: filled(v, values) for k, v in tree.items()}
+    return {k: filled(v, tensors) for k, v in tree.items()}
   if isinstance(tree, (list, tuple)):
-    items = [filled(v, values) for v in tree]
+    items = [filled(v, tensors) for v in tree]
     return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
   return tree
 
@@ -624,11 +669,27 @@ def jit(fn: Callable | None = None) -> Callable:
   if fn is None:
     return jit
   captured: dict[Any, list[Routine]] = {}
+  latest: dict[
+    tuple, tuple[Routine, Any, Any]
+  ] = {}  # by `plain` arguments, with the settings and rules that it is for
 
   @functools.wraps(fn)
   def run(*args: Any, **kwargs: Any) -> Any:
     if local.current is not None:
       return fn(*args, **kwargs)
+    key = None if kwargs else plain(args)
+    if key is not None:
+      with _lock:
+        routine, settings, rules = latest.get(key, NO_ROUTINE)
+        if settings is settings_here() and rules is users_here():
+          ordered = in_their_order(args)
+          found = routine.find(ordered)
+          if routine.fits(ordered, found):
+            return routine(ordered, found)
+    return looked_up(args, kwargs, key)
+
+  def looked_up(args: tuple, kwargs: dict, key: tuple | None) -> Any:
+    """A call of which more must be asked, or the first of its kind."""
     found: dict[Tensor, int] = {}
     mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
     if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
@@ -643,13 +704,15 @@ def jit(fn: Callable | None = None) -> Callable:
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
       modes = (devices, local.gradients, Tensor.training, config.code, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
-      routine = next((r for r in routines if r.fits(tensors)), None)
+      routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
       if routine is None:
         numbers = {t for t in tensors[given:] if not t.shape}
         routine = Routine(fn, tree, tensors, numbers, first(devices))
         routines.insert(0, routine)
         del routines[CAPTURES:]
-      return routine(tensors)
+      if key is not None:
+        latest[key] = routine, settings_here(), users_here()
+      return routine(tensors, routine.find(tensors))
 
   run.captured = captured  # type: ignore[attr-defined]
   return run
@@ -658,6 +721,41 @@ def jit(fn: Callable | None = None) -> Callable:
 TinyJit = jit
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+NO_ROUTINE: Any = (None, None, None)
+_kinds: dict[tuple, object] = {}
+
+
+def plain(args: tuple) -> tuple | None:
+  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else matters, or
+  a number; None where more must be asked."""
+  found: list[Any] = [local.gradients, Tensor.training]
+  for t in args:
+    if type(t) is Tensor:
+      u = t._uop
+      kind = u.memo.get("kind")
+      if kind is None:
+        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
+          return None
+        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+      if t._grad is not None or t._trace is not None:
+        return None
+    elif type(t) is float or type(t) is int:
+      kind = type(t)
+    else:
+      return None
+    found.append(kind)
+  return tuple(found) if len({*map(id, args)}) == len(args) else None
+
+
+def in_their_order(args: tuple) -> Sequence[Tensor]:
+  """The tensors among plain arguments, and then the numbers as tensors."""
+  tensors = [t for t in args if type(t) is Tensor]
+  if len(tensors) == len(args):
+    return args
+  device = tensors[0].device if tensors else Device.DEFAULT
+  return [*tensors, *(Tensor(x, device=device) for x in args if type(x) is not Tensor)]
 
 
 def first(devices: Any) -> str:

@@ -27,11 +27,14 @@ class Memory:
     """Gives the block back; to use it afterwards is an AttributeError."""
     address = self.address
     del self.address  # first: a Ctrl-C may lose the block, and never give it twice
-    self.heap.give(address, self.nbytes)
+    self.heap.given.append((address, self.nbytes))
+    self.heap.counters["bytes_live"] -= self.nbytes
 
   def __del__(self) -> None:
-    if hasattr(self, "address"):
+    try:
       self.close()
+    except AttributeError:
+      pass  # it was closed
 
 
 class Heap:
@@ -73,21 +76,32 @@ class Heap:
 
   def take(self, nbytes: int) -> Any:
     """A block for `nbytes`. MemoryError says how many were in use, and what the device said."""
-    capacity = self.capacity(nbytes)
-    with self.lock:
-      self.sort()
-      blocks = self.idle.get(capacity)
-      address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
-      self.live += capacity
-      self.peak = max(self.peak, self.live)
-    self.counters["bytes_live"] += nbytes
-    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_live"])
+    address = self.given_last(nbytes)
+    if address is None:
+      capacity = self.capacity(nbytes)
+      with self.lock:
+        self.sort()
+        blocks = self.idle.get(capacity)
+        address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
+        self.live += capacity
+        if self.live > self.peak:
+          self.peak = self.live
+    counters = self.counters
+    counters["bytes_live"] += nbytes
+    if counters["bytes_live"] > counters["bytes_peak"]:
+      counters["bytes_peak"] = counters["bytes_live"]
     return self.memory(self, address, nbytes)
 
-  def give(self, address: Any, nbytes: int) -> None:
-    """Takes a block back."""
-    self.given.append((address, nbytes))
-    self.counters["bytes_live"] -= nbytes
+  def given_last(self, nbytes: int) -> Any:
+    """The block that was given last, if it is of this size: it still counts as in use. Takes no lock."""
+    try:
+      block = self.given.pop()
+    except IndexError:
+      return None
+    if block[1] == nbytes:
+      return block[0]
+    self.given.append(block)
+    return None
 
   def sort(self) -> None:
     """Moves what was given into `idle`."""

@@ -2,12 +2,14 @@
 
 import gc
 import signal
+import sys
+import threading
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
-from mini import Device, Tensor, jit, nn, no_grad, stats
+from mini import Context, Device, Tensor, jit, nn, no_grad, rewrite, rule, stats
 from mini.nn.state import get_state_dict
 from mini.routine import JitError
 
@@ -691,3 +693,78 @@ def test_nothing_is_left_behind():
   use()
   gc.collect()
   assert stats["bytes_live"] < before + 4096
+
+
+# ---------------------------------------------------------------- what a call costs
+
+
+def python_calls(f):
+  """How many functions of Python, and methods of C, one call of f is made of, when all is known."""
+  f(), f()
+  calls = []
+  sys.setprofile(lambda frame, event, arg: calls.append(event) if event in ("call", "c_call") else None)
+  try:
+    f()
+  finally:
+    sys.setprofile(None)
+  return len(calls)
+
+
+@pytest.mark.skipif(Device.DEFAULT != "CPU", reason="of the CPU's launches")
+def test_a_call_is_made_of_few_calls():
+  x, y = Tensor(floats(8)).realize(), Tensor(floats(8, seed=1)).realize()
+  w, add = Tensor(floats(8)).realize(), jit(lambda a, b: a + b)
+  step = jit(lambda a, lr: w.assign(w - lr * a))
+  assert python_calls(lambda: add(x, y)) <= 70
+  assert python_calls(lambda: step(x, 0.5)) <= 170
+
+
+def test_threads_call_one_function_and_several():
+  """Each gets its own results; the state that they share gets all updates."""
+  total = Tensor(0.0).realize()
+  double = jit(lambda x: x * 2)
+  count = jit(lambda x: total.assign(total + x))
+  wrong, start = [], threading.Barrier(4)
+
+  def work(k):
+    mine = jit(lambda x: x - k)
+    start.wait()
+    for n in range(50):
+      x = Tensor([float(n), float(k)]).realize()
+      if double(x).tolist() != [2.0 * n, 2.0 * k] or mine(x).tolist() != [n - k, 0.0]:
+        wrong.append((k, n))
+      count(1.0)
+
+  threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+  for t in threads:
+    t.start()
+  for t in threads:
+    t.join()
+  assert not wrong and total.item() == 200.0
+
+
+def test_settings_of_a_block_hold_for_known_arguments_too():
+  x = Tensor([1.0, 2.0]).realize()
+  f = jit(lambda x: x.sin())
+  want = f(x).tolist()
+  with Costs() as c, Context(NOOPT=1):
+    assert f(x).tolist() == want
+  assert c.schedules == 1
+  with rewrite(rule("no_sine", "sin(x)", "x")):
+    assert f(x).tolist() != want
+  with free():
+    assert f(x).tolist() == want
+
+
+def test_an_argument_that_becomes_another_kind():
+  f = jit(lambda x, y: x + y)
+  x, y = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+  assert f(x, y).tolist() == [4.0, 6.0] == f(x, y).tolist()
+  assert f(x, x).tolist() == [2.0, 4.0]
+  assert f(x, x + 1).tolist() == [3.0, 5.0]
+  assert (
+    f(x, 1).tolist() == [2.0, 3.0] and f(x, 1.5).tolist() == [2.5, 3.5] and f(x, True).tolist() == [2.0, 3.0]
+  )
+  assert f(x, y.reshape(2, 1)).shape == (2, 2)
+  w = Tensor([1.0, 1.0], requires_grad=True)
+  assert f(x, w).tolist() == [2.0, 3.0] and f(w * 2, x).requires_grad

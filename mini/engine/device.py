@@ -79,6 +79,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
+def bytes_of_numpy(nbytes: int) -> np.ndarray:
+  return np.empty(nbytes, np.uint8)
+
+
 COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
 
 
@@ -94,6 +98,7 @@ class Opened:
     self.unchecked: dict[Any, WeakSet[Any]] = {}
     self.shim = self.kind.open(int(index or 0))
     self.interprets = self.shim is None
+    self.take: Callable[[int], Any] = bytes_of_numpy if self.interprets else self.shim.alloc
     # Recipes and sources by the settings that they depend on: those of all devices that are like this one.
     self.compiled = COMPILED.setdefault((self.kind, None if self.interprets else self.shim.info), {})
     # Does NumPy see its memory?
@@ -102,7 +107,7 @@ class Opened:
   # ---------------------------------------------------------------- memory
 
   def alloc(self, nbytes: int) -> Any:
-    return np.empty(nbytes, np.uint8) if self.interprets else self.shim.alloc(nbytes)
+    return self.take(nbytes)
 
   def upload(self, memory: Any, data: np.ndarray) -> None:
     if not self.is_host:

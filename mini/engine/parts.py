@@ -10,8 +10,7 @@ import contextvars
 import threading
 import time
 from _thread import start_new_thread
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -131,12 +130,8 @@ class Parts:
       watch.show(self)
     Run(self, inputs, outputs, numbers).all([] if ran is None else ran)
 
-  @contextmanager
-  def named(self) -> Iterator[None]:
-    with ExitStack() as stack:
-      for part in self.parts[:1]:
-        stack.enter_context(part.program.named())
-      yield
+  def lacking(self, e: MemoryError) -> MemoryError:
+    return self.parts[0].program.lacking(e) if self.parts else e
 
 
 class Run:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -250,9 +249,10 @@ class Program:
     """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory.
     levels: of inputs that come later than at once, such as copies from other devices."""
     self.device, self.inout, self.levels = device, inout or {}, levels
+    self.opened = opened = Device[device]
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
-    self.graph = graph_program("g", tuple(outputs if Device[device].interprets else simplify(list(outputs))))
+    self.graph = graph_program("g", tuple(outputs if opened.interprets else simplify(list(outputs))))
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))
@@ -263,13 +263,12 @@ class Program:
     self.arena_bytes = 0
     self.segments = [Segment(0, 0, 0)]
     stats["schedules"] += 1
-    if Device[device].interprets:
+    if opened.interprets:
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
       return
     self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
-    opened = Device[device]
     self.gpu = opened.shim.info.kind == "gpu"
     kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, levels)
     check("schedule", kernels)
@@ -351,24 +350,27 @@ class Program:
 
   def bind(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes) -> Bound:
     """All the memory that a run needs. MemoryError, with nothing launched yet."""
-    if Device[self.device].interprets:
+    opened = self.opened
+    if opened.interprets:
       return Bound([], inputs, outputs, numbers)
-    opened = Device[self.device]
-    handles = [b.memory for b in (*inputs, *outputs)]
-    with self.named():
-      if numbers or self.arena_bytes:
-        handles.append(opened.alloc(max(len(numbers), 8)))
-        if numbers:
-          opened.shim.upload(handles[-1], numbers)
-      if self.arena_bytes:
-        handles.append(opened.alloc(self.arena_bytes))
+    handles = [b.memory for b in inputs]
+    handles += [b.memory for b in outputs]
+    if numbers or self.arena_bytes:
+      try:
+        arena = opened.alloc(self.arena_bytes) if self.arena_bytes else None
+        handles.append(opened.alloc(len(numbers)) if numbers else arena)
+      except MemoryError as e:
+        raise self.lacking(e) from None
+      if numbers:
+        opened.shim.upload(handles[-1], numbers)
+      handles.append(handles[-1] if arena is None else arena)
     return Bound(handles, inputs, outputs, numbers)
 
   def launch(self, bound: Bound, segment: int, ran: list[int] | None = None) -> None:
     """Launch a segment; those before it were launched. The rest is as in `run`."""
-    watched = config.SHOW or config.DEBUG or config.PROFILE or config.CHECK
+    watched = config.watched
     ran = [] if ran is None else ran
-    if Device[self.device].interprets:
+    if self.opened.interprets:
       self.interpret(bound, segment, watched)
       ran.append(0)
       return
@@ -378,14 +380,14 @@ class Program:
       ran.append(watch.run(self, bound.handles, segment))
     else:
       self.sequences[segment].run(bound.handles, ran)
-      opened = Device[self.device]
-      if not opened.is_host and any(c.guarded for c in self.compiled):
+      if not self.opened.is_host and any(c.guarded for c in self.compiled):
         results = (
           b for n, b in enumerate(bound.outputs) if n not in self.inout
         )  # what is updated must stay readable
-        opened.unchecked.setdefault(self, WeakSet()).update(results)
+        self.opened.unchecked.setdefault(self, WeakSet()).update(results)
     stats["kernels"] += self.segments[segment].stop - self.segments[segment].start
-    self.check(ran[-1])
+    if ran[-1]:
+      self.check(ran[-1])
 
   def check(self, error: int | None = None) -> None:
     """IndexError for an error word that is not 0; without one, for that which an asynchronous device kept."""
@@ -401,13 +403,9 @@ class Program:
     found |= {u.op for u in toposort(self.graph) if u.op == "scatter" and shape(u)[u.arg[1]] == size}
     return " or ".join(sorted(found)) or "gather"
 
-  @contextmanager
-  def named(self) -> Iterator[None]:
-    """Memory that cannot be had inside is a MemoryError that names this program and what it needs."""
-    try:
-      yield
-    except MemoryError as e:
-      raise MemoryError(self.needs(str(e))) from None
+  def lacking(self, e: MemoryError) -> MemoryError:
+    """The error of memory that cannot be had: it names this program and what it needs."""
+    return MemoryError(self.needs(str(e)))
 
   def needs(self, why: str) -> str:
     """The text of a MemoryError."""

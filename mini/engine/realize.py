@@ -106,10 +106,12 @@ def run(todo: list[UOp]) -> None:
     numbers = b"".join(
       to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers
     )
-    with program.named():
+    try:
       for n, k, device in zip(live, range(len(live)), program.devices):
         own = program.same[k] == k
         outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if own else outputs[live[program.same[k]]]
+    except MemoryError as e:
+      raise program.lacking(e) from None
     program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)

@@ -35,7 +35,7 @@ class Sharded(Buffer):
   __slots__ = ("outer", "parts")
 
   def __init__(self, parts: Sequence[Buffer], outer: int):
-    self.parts, self.outer = tuple(parts), outer
+    self.parts, self.outer, self.leaves = tuple(parts), outer, {}
     self.device = tuple(b.device for b in parts)  # type: ignore[assignment]
     self.dtype = parts[0].dtype
     self.size = sum(b.size for b in parts) if outer else parts[0].size

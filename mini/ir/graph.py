@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
-from mini.ir.uop import UOp, const, unknown, uop
+from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
 from mini.types import DType, DTypeError, ShapeError, dtypes
 
 
@@ -67,6 +67,8 @@ def _infer(u: UOp) -> tuple[int, ...]:
 def buffer(key: Any, s: tuple[int, ...], dtype: DType, device: str = "") -> UOp:
   """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one. The latter says on
   which device it is where a program has several."""
+  if hasattr(key, "leaves"):
+    return memory_leaf(key, tuple(s), dtype)
   return uop("buffer", dtype, (), (key, tuple(s), device) if device else (key, tuple(s)))
 
 
@@ -273,7 +275,7 @@ _tags = count(1)
 
 def tag(x: UOp) -> UOp:
   """x as a node like no other, so that a gradient can be taken with respect to it and to nothing else of equal value."""
-  return uop("tag", x.dtype, (x,), next(_tags))
+  return alone("tag", x.dtype, (x,), next(_tags))
 
 
 assert all(

@@ -236,6 +236,7 @@ def simplify(roots: list[UOp]) -> list[UOp]:
 
 
 _users: ContextVar[tuple[Step, ...]] = ContextVar("rules of rewrite blocks", default=())
+users_here = _users.get
 
 
 class rewrite:

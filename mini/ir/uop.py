@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import count
 from math import gcd
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -60,11 +60,28 @@ def uop(op: str, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UO
   with _lock:
     u = _interned.get(key)
     if u is None:
-      u = UOp()
-      u.op, u.dtype, u.src, u.arg, u.memo = op, dtype, src, arg, {}
-      u.serial = next(_serial)
+      u = _interned[key] = alone(op, dtype, src, arg)
       u.free = frozenset((u,)) if op == "range" else _free(src, arg)
-      _interned[key] = u
+    return u
+
+
+def alone(op: str, dtype: DType, src: tuple[UOp, ...], arg: Any) -> UOp:
+  """A node that nothing will find by its parts."""
+  u = UOp()
+  u.op, u.dtype, u.src, u.arg, u.memo, u.free = op, dtype, src, arg, {}, NOTHING
+  u.serial = next(_serial)
+  return u
+
+
+def memory_leaf(memory: Any, shape: tuple[int, ...], dtype: DType) -> UOp:
+  """The node of memory that keeps its own nodes, in `memory.leaves`: it comes and goes with every call of a loop."""
+  with _lock:
+    known = memory.leaves.get((shape, dtype))
+    u = known and known()
+    if u is None:
+      u = alone("buffer", dtype, (), (memory, shape))
+      u.memo["shape"], u.memo["place"] = shape, memory.device
+      memory.leaves[shape, dtype] = ref(u)
     return u
 
 

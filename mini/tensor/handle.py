@@ -278,11 +278,11 @@ class Handle:
   __array_priority__ = 1000  # so that array + tensor is a tensor
   _final: type[Tensor]  # the Tensor class, set where that is defined
   _uop: UOp
-  _grad: Tensor | None
+  _grad: Tensor | None = None
   _where: tuple[str, int]
-  _losses: tuple[weakref.ref, ...]  # of a gradient: the losses that it came from
-  _trace: Tracer | None  # the trace in which it was made
-  _spent: bool  # backward() has been called: a realize may drop the graph
+  _losses: tuple[weakref.ref, ...] = ()  # of a gradient: the losses that it came from
+  _trace: Tracer | None = None  # the trace in which it was made
+  _spent: bool = False  # backward() has been called: a realize may drop the graph
 
   def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
     kind = as_dtype(dtype) if dtype is not None else None
@@ -303,8 +303,9 @@ class Handle:
   def _settle(self, node: UOp, where: tuple[str, int]) -> None:
     if "place" not in node.memo:
       checked(node)
-    self._uop, self._where, self._grad, self._losses, self._spent = node, where, None, (), False
-    self._trace = local.current
+    self._uop, self._where = node, where
+    if local.current is not None:
+      self._trace = local.current
 
   @staticmethod
   def _new(node: UOp) -> Tensor:
@@ -313,6 +314,13 @@ class Handle:
     if not local.gradients and needs(node):
       node = graph.detach(node)
     t._settle(node, user_line())
+    return t
+
+  @staticmethod
+  def _at(node: UOp, where: tuple[str, int]) -> Tensor:
+    """A handle of a node, made at a line that is known."""
+    t = object.__new__(Handle._final)
+    t._settle(node, where)
     return t
 
   # ---------------------------------------------------------------- the node
