@@ -84,12 +84,10 @@ class Heap:
         blocks = self.idle.get(capacity)
         address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
         self.live += capacity
-        if self.live > self.peak:
-          self.peak = self.live
+        self.peak = max(self.peak, self.live)
     counters = self.counters
     counters["bytes_live"] += nbytes
-    if counters["bytes_live"] > counters["bytes_peak"]:
-      counters["bytes_peak"] = counters["bytes_live"]
+    counters["bytes_peak"] = max(counters["bytes_peak"], counters["bytes_live"])
     return self.memory(self, address, nbytes)
 
   def given_last(self, nbytes: int) -> Any:
