@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from mini.ir.composites import BODIES, COMPOSITES, PRIMITIVES, ROWS, expand, numpy_pow
+from mini.ir.composites import BODIES, COMPOSITES, NEAR, PRIMITIVES, ROWS, expand, numpy_pow
 from mini.ir.graph import buffer
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
@@ -20,6 +20,7 @@ CC = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler found")
 ALL = 1 << 32  # the float32 numbers, by their bits
 SIMPLE = [name for name, row in ROWS.items() if row.arity == 1]
+IN_C = [*SIMPLE, "sin"]
 C_NAME = {"abs": "fabs", "round": "rint", "rsqrt": "1 / sqrt"}
 
 EDGES = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-40,
@@ -100,6 +101,20 @@ def test_body(op):
   x = some_floats(40009)
   away = ulps(run_body(op, x), exact(op, x))
   assert away.max() <= ROWS[op].ulp, (x[away.argmax()], away.max())
+
+
+@pytest.mark.parametrize("op", NEAR)
+def test_body_of_what_is_near(op, rng):
+  """The smallest values are those next to multiples of pi / 2."""
+  row = NEAR[op]
+  x = some_floats(40009)
+  x = np.concatenate(
+    [x[np.abs(x) < row.within], np.arange(-4000, 4000) * (np.pi / 2), rng.uniform(-9, 9, 40000)]
+  )
+  x = x.astype(np.float32)
+  got = evaluate([row.body(buffer(0, x.shape, dtypes.float32))], lambda _: x)[0]
+  away = ulps(got, exact(op, x))
+  assert away.max() <= row.ulp, (x[away.argmax()], away.max())
 
 
 def test_pow_body(rng):
@@ -232,9 +247,9 @@ def contraction(request):
 def library(contraction, tmp_path_factory):
   """All bodies as C on vectors of 8, with and without contraction of a * b + c to one operation."""
   spelling, checks = C(8).spelling(), []
-  for op in [*SIMPLE, "pow"]:
+  for op in [*IN_C, "pow"]:
     x = uop("param", dtypes.float32, (), ("x", ()))
-    name = spelling.spell(uop(op, dtypes.float32, (x,) * ROWS[op].arity), 8).partition("(")[0]
+    name = spelling.spell(uop(op, dtypes.float32, (x,) * OPS[op].arity), 8).partition("(")[0]
     text = (POW if op == "pow" else CHECK).replace("BODY", name).replace("_OP", "_" + op)
     checks.append(text.replace("EXACT", C_NAME.get(op, op)))
   folder = tmp_path_factory.mktemp("bodies")
@@ -244,7 +259,7 @@ def library(contraction, tmp_path_factory):
     [CC, *flags, "-shared", "-fPIC", "bodies.c", "-lm", "-o", "bodies.so"], cwd=folder, check=True
   )
   lib = ctypes.CDLL(str(folder / "bodies.so"))
-  for op in [*SIMPLE, "pow"]:
+  for op in [*IN_C, "pow"]:
     getattr(lib, f"check_{op}").restype = ctypes.c_double
   return lib
 
@@ -260,21 +275,21 @@ def most_ulps(library, op, spans, step):
 
 
 @needs_cc
-@pytest.mark.parametrize("op", SIMPLE)
+@pytest.mark.parametrize("op", IN_C)
 def test_body_in_c(library, op):
   worst = most_ulps(library, op, [(0, ALL)], 8191)
-  assert worst[0] <= ROWS[op].ulp, worst
+  assert worst[0] <= (NEAR.get(op) or ROWS[op]).ulp, worst
 
 
 @needs_cc
 @pytest.mark.full
-@pytest.mark.parametrize("op", [op for op in SIMPLE if op in BODIES])
+@pytest.mark.parametrize("op", [op for op in IN_C if op in BODIES or op in NEAR])
 def test_body_in_c_on_every_float(library, op, contraction):
   """Every one with contraction, which is how the C is compiled; without it every 15th."""
   worst = most_ulps(
     library, op, [(i << 26, i + 1 << 26) for i in range(64)], 1 if contraction == "fast" else 15
   )
-  assert worst[0] <= ROWS[op].ulp, worst
+  assert worst[0] <= (NEAR.get(op) or ROWS[op]).ulp, worst
 
 
 def check_pow(library, a, b):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -146,6 +147,8 @@ TANH_P = 1.0, 0.133797101, 3.49402525e-03, 2.05833287e-05, 1.33188657e-08  # tan
 TANH_Q = 1.0, 0.467130254, 2.58710379e-02, 3.28307761e-04, 7.76193373e-07
 ERF_P = 1.12837915, 0.190782229, 5.27900619e-02, 3.77953803e-03, 2.84806610e-04, 2.04197744e-06  # as tanh, |x| <= 3.93
 ERF_Q = 1.0, 0.502409068, 0.114256849, 1.49972939e-02, 1.16519479e-03, 3.80040409e-05
+SIN = -0.16666667, 0.0083333505, -0.00019843093, 2.762705e-06, -2.5502594e-08  # (sin(r) - r) / r^3, |r| <= pi / 2
+HALF_PI = 1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12  # its sum; three parts of 12 bits
 ATAN = (-0.333333, 0.1999853, -0.14264016, 0.109508805, -0.083993055, 0.057881333,  # (atan(t) - t) / t^3 as a function
         -0.031096848, 0.010868547, -0.0017827713)                                   # of t^2, t <= 1
 # fmt: on
@@ -322,6 +325,42 @@ def erf(x: UOp) -> UOp:
   return clamp(mul(x, div(p, q)), -1.0, 1.0)
 
 
+FAR = (
+  6400.0  # up to here 12 bits hold how often pi / 2 fits in, and their products with 12 bits of it are exact
+)
+EVEN = 1.5 * 2**23  # as MAGIC, with n in the low bits
+
+
+def sin_near(x: UOp) -> UOp:
+  """sin(r) (-1)^n, where |x| = n pi + r, for |x| < FAR."""
+  a = magnitude(x)
+  shifted = add(mul(a, 1 / math.pi), EVEN)
+  n = add(shifted, -EVEN)
+  return alternating(sin_of_rest(a, mul(n, 2)), shifted, sign_of(x))
+
+
+def cos_near(x: UOp) -> UOp:
+  """sin(r) (-1)^n, where |x| = (n - 1/2) pi + r, for |x| < FAR."""
+  a = magnitude(x)
+  shifted = add(add(mul(a, 1 / math.pi), 0.5), EVEN)
+  n = add(shifted, -EVEN)
+  return alternating(sin_of_rest(a, add(mul(n, 2), -1)), shifted, 0)
+
+
+def sin_of_rest(a: UOp, quarters: UOp) -> UOp:
+  """sin(a - quarters pi / 2), which is at most pi / 2 away from 0."""
+  for part in HALF_PI:
+    a = add(a, mul(quarters, -part))
+  z = mul(a, a)
+  return add(a, mul(mul(a, z), polynomial(z, SIN)))
+
+
+def alternating(y: UOp, shifted: UOp, sign: UOp | int) -> UOp:
+  """y with its sign changed by `sign`, and where n is odd."""
+  flips = unlike(mul(bitcast(shifted, dtypes.uint32), SIGN), sign)
+  return bitcast(unlike(bitcast(y, dtypes.uint32), flips), dtypes.float32)
+
+
 def atan(x: UOp) -> UOp:
   """Where |x| > 1, pi/2 - atan(1 / |x|)."""
   a = magnitude(x)
@@ -378,6 +417,17 @@ PRIMITIVES: dict[str, Composite] = {row.name: row for row in (
   Composite("log2",     1, np.log2,        log2,          "f32", 2.5, "of powers of 2 exact"),
 )}
 # fmt: on
+
+
+class Near(NamedTuple):
+  """A body for arguments of a magnitude below `within`; what is larger, infinite or NaN takes a function of the language's."""
+
+  body: Callable[..., UOp]
+  within: float
+  ulp: float
+
+
+NEAR = {"sin": Near(sin_near, FAR, 2.5), "cos": Near(cos_near, FAR, 2.5)}
 
 OPS.update(
   {row.name: Op(row.name, "composite", row.arity, "same", row.numpy, row.note) for row in COMPOSITES.values()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import gcd
 
-from mini.ir.composites import BODIES, ROWS
+from mini.ir.composites import BODIES, NEAR, ROWS, Near
 from mini.ir.kernel import all_ranges
 from mini.ir.uop import UOp, rkind, rsize
 from mini.render import cstyle
@@ -68,6 +68,7 @@ VECTORS: tuple[Row, ...] = (
   ("cast",     "float>small", "__builtin_convertvector(__builtin_convertvector({0}, {M}), {T})"),
   ("cast",     "any>any",     "__builtin_convertvector({0}, {T})"),
   ("bitcast",  "int f32 f64>int f32 f64", "({T}){0}"),
+  *((op, "f32", row) for op, row in NEAR.items()),
   *BY_BODY,
 )
 
@@ -236,6 +237,17 @@ class Vectors(Spelling):
     """The vector x with the lanes from n on first."""
     order = ", ".join(str((i + n) % self.lang.width) for i in range(self.lang.width))
     return f"SHUFFLE({x}, {x}, {order})"
+
+  def near(self, row: Near, op: str, sources: tuple[DType, ...], d: DType, width: int) -> str:
+    """The body for all lanes, and then the language's own function for each of those that are too large for it."""
+    t, mask, name = self.type(d, width), self.type(dtypes.bool, width), f"{op}_near_x{width}"
+    self.helpers[name] = f"INLINE {t} {name}({t} a) {{ {self.from_nodes(row.body, held(d), 'a', width)} }}"
+    one = self.operation(op, sources, d).format("a[i]")
+    far = f"{mask} far = ~((a < {row.within}f) & (a > -{row.within}f));"
+    words = held(d).itemsize * width // 8
+    some = f"long long w[{words}]; __builtin_memcpy(w, &far, sizeof w);"
+    any_ = " | ".join(f"w[{n}]" for n in range(words))
+    return f"{t} r = {name}(a); {far} {some} if (__builtin_expect(({any_}) != 0, 0)) for (int i = 0; i < {width}; i++) if (far[i]) r[i] = {one}; return r;"
 
   def transpose(self, d: DType) -> str:
     """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""

@@ -327,6 +327,10 @@ class Renderer:
       t = self.spelling.type(u.dtype)
       if w == 1:
         return f"({t})({self.at(u.src[0], env)})"
+      step = self.stride(u.src[0], lanes(u)[-1])
+      if step is not None and u.dtype.kind in "iu":  # they wrap, so it is one sum whatever the type
+        first = self.spelling.splat(f"({t})({self.at(u.src[0], env)})", u.dtype)
+        return f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), u.dtype)})"
       return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
     return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 

@@ -8,7 +8,8 @@ A row is (operations, types, spelling); the first that matches counts.
   spelling   an expression: {0} {1} {2} are the operands. Where one of them stands twice it is made a function, so that
              each is evaluated once
              "... return ...;": the body of such a function, with the operands a, b, c
-             a function on nodes: a body of composites.py, which is printed in the language's own operations
+             a function on nodes: a body of composites.py, which is printed in the language's own operations; a Near:
+             the same, with the spelling of single numbers for those that it is not meant for
              None: no spelling
   in it      {T} the result's type   {W} unsigned, as wide as it and 4 bytes at least: wraps   {I} the type of indices
              {f} f for float, nothing for double   {op} the operation   @name the language's name of a math function
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from mini.ir.composites import Near
 from mini.ir.uop import UOp, toposort, uop
 from mini.types import DType, MiniError, dtypes
 
@@ -31,7 +33,7 @@ class RenderError(MiniError):
   """A kernel that this language cannot express."""
 
 
-Text = str | Callable[..., UOp]
+Text = str | Near | Callable[..., UOp]
 Row = tuple[str, str, Text | None]
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
@@ -294,9 +296,12 @@ class Spelling:
 
   def spell(self, u: UOp, width: int = 1) -> str:
     """A format string for the operands of u, each of which is evaluated once."""
-    divisor = u.src[1].arg if u.op == "div" and u.dtype.kind in "iu" and u.src[1].op == "const" else 0
-    if divisor > 0 and divisor.bit_count() == 1:  # of negative numbers too: both round towards minus infinity
-      return f"({{0}} >> {divisor.bit_length() - 1})"
+    number = u.src[1].arg if u.dtype.kind in "iu" and len(u.src) == 2 and u.src[1].op == "const" else 0
+    if number > 0 and number.bit_count() == 1:
+      if u.op == "div":  # of negative numbers too: both round towards minus infinity
+        return f"({{0}} >> {number.bit_length() - 1})"
+      if u.op == "mul" and u.dtype.kind == "u" and u.dtype.itemsize >= 4:
+        return f"({{0}} << {number.bit_length() - 1})"
     return self.operation(u.op, tuple(s.dtype for s in u.src), u.dtype, width)
 
   def operation(self, op: str, sources: tuple[DType, ...], d: DType, width: int = 1) -> str:
@@ -355,6 +360,8 @@ class Spelling:
       body = self.fill(text, op, of, d, width)
       for n, a in enumerate(names):
         body = body.replace(f"{{{n}}}", a)
+    elif isinstance(text, Near):
+      body = self.near(text, op, sources, d, width)
     else:
       body = self.from_nodes(text, held(of), names, width)
     return f"INLINE {result} {name}({', '.join(f'{t} {a}' for t, a in zip(each, names))}) {{ {body} }}"
@@ -380,6 +387,9 @@ class Spelling:
   # ---------------------------------------------------------------- vectors: of languages that have them
 
   def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
+    raise RenderError(f"{self.lang.name} has no vectors")
+
+  def near(self, row: Near, op: str, sources: tuple[DType, ...], d: DType, width: int) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
 
   def splat(self, s: str, d: DType) -> str:
