@@ -58,3 +58,17 @@ def test_gpt2_step():
 @pytest.mark.full
 def test_mlp_step():
   assert figures("mlp_step.py", "--steps", "20", "--no-first")["kernels"] < 30
+
+
+@pytest.mark.full
+def test_targets(tmp_path):
+  """The table of tables: a row of cases, one of figures, and a number to be met."""
+  table = tmp_path / "table.json"
+  only = ("--quick", "--only", "layer norm,tiny,kernels: matmul", "--json", table)
+  done = subprocess.run(
+    [sys.executable, BENCH / "targets.py", *only], capture_output=True, text=True, check=False
+  )
+  assert done.returncode == 0, done.stderr
+  layer_norm, kernels, tiny = json.loads(table.read_text())["rows"]
+  assert layer_norm["error"] < 1e-5 and layer_norm["limit"] > 0 and set(layer_norm["ratios"]) == {"best"}
+  assert kernels["met"] and tiny["measured"]["mini"] > 0 and "layer norm 4096 x 768" in done.stdout

@@ -29,6 +29,17 @@ def sizes(name: str) -> SimpleNamespace:
   return SimpleNamespace(**dict(zip(names, MODELS[name])), dropout=0.0)
 
 
+def amounts(config) -> dict[str, float]:
+  """The least that a step is: products of 6 operations for each weight and token, and of attention below its diagonal; each
+  parameter, its gradient and two moments read, and written but for the gradient."""
+  c, v = config.width, config.vocabulary
+  weights, tokens = 12 * config.layers * c * c + c * v, config.batch * config.tokens
+  return {
+    "gflop": 6e-9 * tokens * (weights + config.layers * c * config.tokens),
+    "gb": 28e-9 * (weights + config.block * c),
+  }
+
+
 def batch(n: int, config) -> tuple[np.ndarray, np.ndarray]:
   """tokens and targets of step n: i64[B, T] each"""
   both = np.random.default_rng(n).integers(0, config.vocabulary, (config.batch, config.tokens + 1))
@@ -76,7 +87,7 @@ def ours(config, same: bool, dtype: str = "float32"):
     seen[:] = [stats.kernels - before, stats.bytes_peak]
     return loss
 
-  return run, lambda: {"kernels": seen[0], "peak_bytes_of_tensors": seen[1]}
+  return run, lambda: {"kernels": seen[0], "peak_bytes_of_tensors": seen[1], **amounts(config)}
 
 
 def theirs(config, same: bool, dtype: str = "float32", device: str = "cpu", compiled: bool = False):

@@ -10,6 +10,11 @@ import training
 SIZES, BATCH, LR = (784, 512, 512, 10), 128, 1e-3
 
 
+PARAMETERS = sum(n * m for n, m in pairwise(SIZES))
+# the first layer's input needs no gradient; a parameter, its gradient and two moments are read, and written but for the gradient
+AMOUNTS = {"gflop": 2e-9 * BATCH * (3 * PARAMETERS - SIZES[0] * SIZES[1]), "gb": 28e-9 * PARAMETERS}
+
+
 def weights() -> list[tuple[np.ndarray, np.ndarray]]:
   """f32[n, m] and f32[m] of each layer"""
   rng = np.random.default_rng(0)
@@ -52,7 +57,7 @@ def ours(args):
     kernels = stats.kernels - before
     return loss
 
-  return run, lambda: {"kernels": kernels}
+  return run, lambda: {"kernels": kernels, **AMOUNTS}
 
 
 def theirs(args, compiled: bool = False):
