@@ -76,7 +76,7 @@ def step(x):
   o.step()
   return x.max()
 for _ in range(3):
-  step(x[:3_000_000].reshape(2000, 1500)).item()
+  step(x[:600_000].reshape(400, 1500)).item()
 """,
   "sizes": """
 for n in [23, 9, 17, 5, 21, 13, 7, 19, 11, 15] * 2:
