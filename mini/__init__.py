@@ -8,7 +8,7 @@ from typing import Any
 from mini.config import config as _config
 from mini.stats import stats
 from mini.tensor import Tensor
-from mini.tensor.autograd import enable_grad, grad, no_grad, value_and_grad
+from mini.tensor.autograd import checkpoint, enable_grad, grad, no_grad, value_and_grad
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
@@ -36,6 +36,7 @@ __all__ = [
   "ShapeError",
   "Tensor",
   "TinyJit",
+  "checkpoint",
   "dtypes",
   "enable_grad",
   "grad",

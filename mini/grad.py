@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import mini.ir.composites  # noqa: F401 - its rows join OPS
-from mini.engine.place import device_of, place
+from mini.engine.place import device_of, held, place
 from mini.ir.graph import (
+  after,
   alu,
   cast,
   cat,
@@ -38,7 +39,7 @@ from mini.ir.graph import (
   shrink,
 )
 from mini.ir.ops import OPS
-from mini.ir.uop import UOp, const, toposort
+from mini.ir.uop import UOp, const, next_serial, rebuild, toposort
 from mini.types import dtypes
 
 Gradients = tuple[UOp | None, ...]
@@ -389,6 +390,7 @@ STRUCTURE: dict[str, Rule] = {
   "shard":   _copy,
   "stage":   lambda g, out, x: (g,),
   "tag":     lambda g, out, x: (g,),
+  "after":   lambda g, out, x, first: (g, None),
 }
 # fmt: on
 
@@ -490,6 +492,98 @@ def _before(view: UOp, rule: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
   return lambda g: GRADS[view.op](rule(g), view, view.src[0])[0]  # type: ignore[return-value]
 
 
+# ---------------------------------------------------------------- values that are made again
+
+
+class Region:
+  """A part of a graph of whose values the gradient keeps none: it makes them again from what the region starts from, once
+  a gradient has arrived. What comes out of it is kept. Nodes know theirs, the innermost; it holds no node."""
+
+  def __init__(self, outputs: Sequence[UOp]):
+    self.outputs = {u.serial for u in outputs}
+    self.outer: Region | None = None
+
+  def __contains__(self, u: UOp) -> bool:
+    r = u.memo.get("region")
+    while r is not None and r is not self:
+      r = r.outer
+    return r is self and u.serial not in self.outputs
+
+
+def made_again(outputs: Sequence[UOp], since: int) -> None:
+  """What was made since that serial, and is beneath these nodes, becomes a region."""
+  region = Region(outputs)
+  stack, seen = list(outputs), set(outputs)
+  while stack:
+    u = stack.pop()
+    if u.serial < since:
+      continue
+    inner = u.memo.setdefault("region", region)
+    while inner.outer is not None:
+      inner = inner.outer
+    if inner is not region:
+      inner.outer = region
+    stack += [s for s in u.src if s not in seen]
+    seen.update(u.src)
+
+
+class Again:
+  """The regions that one gradient passes through, and what it makes again of them."""
+
+  def __init__(self) -> None:
+    self.arrived: dict[Region, UOp] = {}  # the first gradient in a region
+    self.made: dict[tuple[Region, UOp], UOp] = {}
+
+  def replaced(self, new: UOp, region: Region, start: int, g: UOp) -> UOp:
+    """What a rule made of g, with values that were made again in the place of those of the region and of those around it.
+    start: the serial before the rule."""
+    r: Region | None = region
+    while r is not None:
+      self.arrived.setdefault(r, g)
+      r = r.outer
+    table: dict[UOp, UOp] = {g: g}
+    stack = [new]
+    while stack:
+      u = stack[-1]
+      if u in table:
+        stack.pop()
+      elif u.serial < start:
+        table[u] = self.again(region, u) if self.around(region, u) else u
+      elif below := [s for s in u.src if s not in table]:
+        stack += below
+      else:
+        table[u] = rebuild(u, tuple(table[s] for s in u.src))
+    return table[new]
+
+  @staticmethod
+  def around(region: Region | None, u: UOp) -> Region | None:
+    """The innermost of this region and those around it in which u is."""
+    while region is not None and u not in region:
+      region = region.outer
+    return region
+
+  def again(self, region: Region, u: UOp) -> UOp:
+    """A value of this region, or of one around it, made again for this one."""
+    stack = [(region, u)]
+    while stack:
+      r, n = key = stack[-1]
+      outer = self.around(r.outer, n)
+      below = [(r, s) for s in n.src] if n in r else [(outer, n)] if outer else []
+      below = [k for k in below if k not in self.made]
+      if key in self.made or below:
+        stack += below
+        if not below:
+          stack.pop()
+        continue
+      if n in r:
+        self.made[key] = rebuild(n, tuple(self.made[r, s] for s in n.src))
+      else:
+        base, g = self.made[outer, n] if outer else n, self.arrived[r]
+        first = g if place(g) == place(base) else base
+        self.made[key] = after(base, first) if held(base) else base
+    return self.made[region, u]
+
+
 # ---------------------------------------------------------------- the walk
 
 
@@ -513,6 +607,7 @@ def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
     if u in targets or (u.dtype.kind == "f" and u.op not in NO_GRADIENT and any(s in between for s in u.src)):
       between.add(u)
   arrived: dict[UOp, list[UOp]] = {out: [seed]}
+  again = Again()
   result: dict[UOp, UOp] = {}
   for u in reversed(order):
     if u not in between or u not in arrived:
@@ -522,14 +617,16 @@ def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
       result[u] = g
     if not any(s in between for s in u.src):
       continue
+    region, start = u.memo.get("region"), next_serial()
     if "gradient" in u.memo:
       parts = [(s, rule(g)) for s, rule in u.memo["gradient"] if s in between]
     else:
       parts = list(zip(u.src, GRADS[u.op](g, u, *u.src)))
     for s, gs in parts:
       if s in between and gs is not None:
-        arrived.setdefault(s, []).append(_fit(gs, s))
+        got = _fit(gs, s)
+        arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
   return [result.get(w) for w in wrt]
 
 
-__all__ = ["GRADS", "NO_GRADIENT", "gradient", "plus", "summed", "with_gradient"]
+__all__ = ["GRADS", "NO_GRADIENT", "gradient", "made_again", "plus", "summed", "with_gradient"]

@@ -54,6 +54,7 @@ OWN: dict[str, Callable[[UOp], Place]] = {
   "tag": lambda u: device_of(
     u.src[0]
   ),  # a leaf that gradients are taken of has a home: there its gradient goes
+  "after": lambda u: u.src[0].memo["place"],
 }
 
 

@@ -126,12 +126,22 @@ class Spreading:
   def rule(self, u: UOp, xs: list[Value]) -> Value:
     if u.op in ("tag", "detach"):
       return xs[0]
+    if u.op == "after":
+      return self.after(*xs)
     if u.op in ("copy", "shard"):
       return self.copy(u, xs[0]) if u.op == "copy" else self.shard(u, xs[0])
     if not any(isinstance(x, Spread) for x in xs):
       return uop(u.op, u.dtype, tuple(xs), u.arg)  # type: ignore[arg-type]
     found = RULES["elementwise" if is_elementwise(u.op) else u.op](self, u, *xs)
     return self.apart(u, [self.whole(x) for x in self.all(u, xs)]) if found is None else found
+
+  def after(self, x: Value, first: Value) -> Value:
+    """Each part after its own; what is cut in another way is waited for by none."""
+    if not isinstance(x, Spread):
+      return graph.after(x, x if isinstance(first, Spread) else first)
+    same = isinstance(first, Spread) and first.devices == x.devices
+    waits = first.parts if isinstance(first, Spread) and same else x.parts
+    return x._replace(parts=tuple(map(graph.after, x.parts, waits)))
 
   # ---------------------------------------------------------------- from one way to another
 

@@ -278,6 +278,11 @@ def tag(x: UOp) -> UOp:
   return alone("tag", x.dtype, (x,), next(_tags))
 
 
+def after(x: UOp, first: UOp) -> UOp:
+  """x as another node, for what is to be computed from it a second time, and not before `first` has been computed."""
+  return uop("after", x.dtype, (x, first))
+
+
 assert all(
   op.family in ("leaf", "mark", "composite") or op.name in globals() or is_elementwise(op.name)
   for op in OPS.values()

@@ -117,7 +117,7 @@ def node(u: UOp, s: list[np.ndarray], memory: Callable[[UOp], np.ndarray]) -> np
     return _scatter(x, s[1], s[2], u.arg)
   if u.op == "cat":
     return np.concatenate(s, axis=u.arg)
-  if u.op in ("stage", "detach", "copy", "shard", "tag"):
+  if u.op in ("stage", "detach", "copy", "shard", "tag", "after"):
     return x
   raise ValueError(f"{u.op} is not an operation of a tensor graph")
 

@@ -77,6 +77,7 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("cat",     "mark",   -1, "same", None, "in one memory, its inputs one after another along an axis"),
   Op("detach",  "mark",    1, "same", None, "no gradient passes"),
   Op("tag",     "mark",    1, "same", None, "itself, told by a number from its like: what a gradient is taken with respect to"),
+  Op("after",   "mark",    2, "arg",  None, "the first input, which what is computed from it here is computed from again, once the second is there"),
 )}
 # fmt: on
 

@@ -93,6 +93,11 @@ def _free(src: tuple[UOp, ...], arg: Any) -> frozenset[UOp]:
   return found.difference(src[len(src) - arg.count :]) if isinstance(arg, Over) else found
 
 
+def next_serial() -> int:
+  """A serial above those of all nodes so far, and below those of all that are made from now on."""
+  return next(_serial)
+
+
 def interned_count() -> int:
   return len(_interned)
 

@@ -360,6 +360,7 @@ GENERATORS: dict[str, Callable[[str], Iterator[Row]]] = {
   "cat": joins,
   "detach": lambda op: marks(op, g.detach),
   "tag": lambda op: marks(op, g.tag),
+  "after": lambda op: marks(op, lambda x: g.after(x, x)),
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mini.ir.uop import UOp
+from mini.ir.uop import UOp, rebuild, toposort, uop
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
 
@@ -27,13 +27,29 @@ def schedule(
   by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences. gpu: for a device with groups of
   threads.
   """
-  s = Schedule(outputs, gpu=gpu)
+  outputs, order, awaited = untied(outputs)
+  s = Schedule(outputs, order, awaited, gpu=gpu)
   while cuts := s.cuts() - s.cut:
-    s = Schedule(outputs, s.cut | cuts, gpu)
+    s = Schedule(outputs, order, awaited, s.cut | cuts, gpu)
   if why is not None:
     why.update(s.why)
-  kernels = merge_kernels(s.kernels, late)
+  kernels = merge_kernels(s.kernels, late, s.waits)
   return by_level(kernels, late) if late else kernels, s.aliases
+
+
+def untied(outputs: dict[str, UOp]) -> tuple[dict[str, UOp], list[UOp], dict[UOp, UOp]]:
+  """A graph with a tag in the place of each `after`: (outputs, all nodes with sources first, {tag: what it is after})."""
+  order = toposort(*outputs.values())
+  if not any(u.op == "after" for u in order):
+    return outputs, order, {}
+  table: dict[UOp, UOp] = {}
+  awaited: dict[UOp, UOp] = {}
+  for n, u in enumerate(order):
+    src = tuple(table[s] for s in u.src)
+    table[u] = uop("tag", u.dtype, src[:1], f"after {n}") if u.op == "after" else rebuild(u, src)
+    if u.op == "after":
+      awaited[table[u]] = src[1]
+  return {name: table[u] for name, u in outputs.items()}, list(dict.fromkeys(table.values())), awaited
 
 
 def by_level(kernels: list[UOp], late: Mapping[str, int]) -> list[UOp]:

@@ -9,6 +9,7 @@ kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mini.ir.graph import shape
@@ -75,9 +76,18 @@ def live(rs: Index) -> tuple[UOp, ...]:
 class Schedule:
   """outputs: {name: node}. After construction, `kernels` in the order in which they run."""
 
-  def __init__(self, outputs: dict[str, UOp], cut: frozenset[UOp] = frozenset(), gpu: bool = False):
-    """cut: nodes that get memory whatever they cost. gpu: its threads have no stack for rows between products."""
-    self.cut = cut
+  def __init__(
+    self,
+    outputs: dict[str, UOp],
+    order: list[UOp],
+    awaited: Mapping[UOp, UOp],
+    cut: frozenset[UOp] = frozenset(),
+    gpu: bool = False,
+  ):
+    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut: nodes
+    that get memory whatever they cost. gpu: its threads have no stack for rows between products."""
+    self.cut, self.awaited = cut, awaited
+    self.waiting: dict[Root, dict[UOp, None]] = {}  # tags of what a kernel is computed from
     self.demands: dict[UOp, Demands] = {}
     self.wanted: dict[Root, dict[tuple[UOp, Index], None]] = {}
     self.stages: dict[tuple[UOp, Root], tuple[tuple[int, ...], Index]] = {}
@@ -90,7 +100,6 @@ class Schedule:
     self.forced: set[UOp] = set()
     self.asides: dict[Root, list[tuple[UOp, Index]]] = {}  # what a kernel stores on its way
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
-    order = toposort(*outputs.values())
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
     self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order)
@@ -108,6 +117,11 @@ class Schedule:
           self.descend(node, root, index, context)
     built = {root: self.build(root) for root in reversed(self.roots)}
     self.kernels = [k for k in built.values() if k is not None]
+    self.waits = {
+      k: {m for tag in self.waiting[root] for m in self.beneath(awaited[tag])}
+      for root, k in built.items()
+      if k is not None and root in self.waiting
+    }
     self.wide = [root for root, k in built.items() if k is not None and count_params(k) > MOST_READ]
     self.aliases = {name: self.named[node] for name, node in outputs.items() if self.named[node] != name}
 
@@ -208,6 +222,8 @@ class Schedule:
       inner, _ = view_index(node, index)
       if node in self.forced:
         self.forced.add(node.src[0])
+      if node in self.awaited:
+        self.waiting.setdefault(root, {})[node] = None
       self.demand(node.src[0], root, inner, context)
     elif node.op == "reduce":
       rs = self.reduces[node, root, index] = {
@@ -292,6 +308,18 @@ class Schedule:
 
   def temporary(self) -> str:
     return f"t{len(self.memory)}"
+
+  def beneath(self, node: UOp) -> set[UOp]:
+    """The memories that a node is made of, without inputs."""
+    found, seen, stack = set(), {node}, [node]
+    while stack:
+      u = stack.pop()
+      if u in self.memory:
+        found.add(self.memory[u])
+        continue
+      stack += [s for s in u.src if s not in seen]
+      seen.update(u.src)
+    return found
 
   # ---------------------------------------------------------------- kernels that read too many memories
 

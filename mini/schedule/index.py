@@ -36,7 +36,7 @@ def reshaped(index: Index, old: tuple[int, ...], new: tuple[int, ...]) -> Index:
 
 def view_index(v: UOp, index: Index) -> tuple[Index, UOp]:
   """Where view v, read at `index`, reads its source: (source index, the condition under which it reads at all)."""
-  if v.op in ("detach", "stage", "copy", "shard"):
+  if v.op in ("detach", "stage", "copy", "shard", "tag"):
     return index, TRUE
   s = shape(v.src[0])
   if v.op == "permute":

@@ -16,8 +16,9 @@ MOST_PARAMS = 30  # of one kernel: Metal passes 31 buffers, and one may be the e
 class Group:
   """A kernel and what must be known of it to merge it with another."""
 
-  def __init__(self, k: UOp):
-    self.kernel = k
+  def __init__(self, k: UOp, waits: frozenset[UOp]):
+    """waits: memories that are to be written before it runs, though it does not read them."""
+    self.kernel, self.waits = k, waits
     order = toposort(k)
     self.loaded = loaded(order)
     self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
@@ -90,8 +91,11 @@ def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
   return found
 
 
-def merge_kernels(kernels: list[UOp], late: Mapping[str, int]) -> list[UOp]:
-  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart."""
+def merge_kernels(
+  kernels: list[UOp], late: Mapping[str, int], waits: Mapping[UOp, Iterable[UOp]]
+) -> list[UOp]:
+  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart. waits: memories
+  that are to be written before a kernel runs, though it does not read them."""
   levels = levels_of(kernels, late)
   level: list[int] = []  # of each group
   groups: list[Group | None] = []
@@ -107,9 +111,9 @@ def merge_kernels(kernels: list[UOp], late: Mapping[str, int]) -> list[UOp]:
     return n
 
   for k in kernels:
-    me = Group(k)
+    me = Group(k, frozenset(waits.get(k, ())))
     me.fixed = me.fixed or any(p in shared for p in written(k))
-    producers = {find(w) for p in me.loaded | set(written(k)) for w in writers.get(p, ())}
+    producers = {find(w) for p in me.loaded | me.waits | set(written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
       near.update(dict.fromkeys(find(r) for p in me.loaded for r in readers.get(p, ())[-4:]))
@@ -151,7 +155,7 @@ def in_order(groups: list[Group]) -> list[UOp]:
   needs = []
   for n, g in enumerate(groups):
     second = accumulates(g.kernel)
-    mine = {w for p in g.loaded for w in writers.get(p, ()) if w != n}
+    mine = {w for p in g.loaded | g.waits for w in writers.get(p, ()) if w != n}
     mine |= {w for p in written(g.kernel) for w in writers[p] if second and w < n}
     needs.append(mine)
   done: list[int] = []
@@ -206,5 +210,5 @@ def try_merge(first: Group, second: Group) -> Group | None:
   renamed = substitute(renamed, passed)
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
-  merged = Group(kernel(second.kernel.arg.what, both, rs))
+  merged = Group(kernel(second.kernel.arg.what, both, rs), first.waits | second.waits)
   return merged if len({*merged.loaded, *written(merged.kernel)}) <= MOST_PARAMS else None
