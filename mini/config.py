@@ -172,6 +172,8 @@ class Config:
   def __init__(self, environ: Mapping[str, str]):
     self._values, self._origins = read_environment(environ)
     self._values["shown"] = set()  # what SHOW has printed under these settings; a Context has its own
+    # Asked at every launch, where mostly no Context is open.
+    self._code = tuple(self._values[name] for name in ("NOOPT", "FAST", "MACHINE"))
     self._watched = any(self._values[name] for name in ("SHOW", "DEBUG", "PROFILE", "CHECK"))
 
   def __getattr__(self, name: str) -> Any:
@@ -186,14 +188,12 @@ class Config:
   @property
   def code(self) -> tuple[Any, ...]:
     """The settings that kernels depend on: what keeps any keeps them by these, too."""
-    return (self.NOOPT, self.FAST, self.MACHINE)
+    return (self.NOOPT, self.FAST, self.MACHINE) if _override.get() else self._code
 
   @property
   def watched(self) -> bool:
-    """Is anybody to be told of what runs? Asked at every launch, so what the environment says is known."""
-    if not _override.get():
-      return self._watched
-    return bool(self.SHOW or self.DEBUG or self.PROFILE or self.CHECK)
+    """Is anybody to be told of what runs?"""
+    return bool(self.SHOW or self.DEBUG or self.PROFILE or self.CHECK) if _override.get() else self._watched
 
   def origin(self, name: str) -> str:
     """Where the value comes from: "Context", a variable's name, or "default"."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +19,13 @@ from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
-from mini.engine.spread import Spread, layout_of, on_devices, spread
+from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
-from mini.types import to_storage
+from mini.types import dtypes, to_storage
 
+MARKS = ("tag", "detach")  # they compute nothing
 PROGRAMS = 256  # structures that are remembered
 _programs: dict[tuple, Any] = {}
 _lock = threading.RLock()
@@ -64,6 +66,9 @@ def stripped(u: UOp) -> UOp:
 
 def compute(todo: list[UOp]) -> None:
   """Each gets a leaf; parts on several devices are computed together."""
+  if not any(map(is_spread, todo)):
+    run([u for u in todo if brought(u) is None])
+    return
   values = spread(todo)
   nodes = [stripped(p) for x in values for p in (on_devices(x) if isinstance(x, Spread) else [x])]
   for n in nodes:
@@ -84,37 +89,96 @@ def run(todo: list[UOp]) -> None:
 
   if not todo:
     return
-  graph = Numbered(todo)
-  live = [n for n, u in enumerate(todo) if numel(u)]
-  outputs: list[Any] = [None if numel(u) else Buffer(device_of(u), u.dtype, 0) for u in todo]
-  if live:
-    key = (
-      *graph.devices,
-      *graph.homes.values(),
-      *config.code,
-      rules_here(),
-      *(graph.roots[n] for n in live),
-    )
-    program = _programs.pop(key, None)
-    if program is None:
-      program = graph.program([graph.roots[n] for n in live])
-      while len(_programs) >= PROGRAMS:
-        _programs.pop(next(iter(_programs)))
-    else:
-      stats["cache_hits"] += 1
-    _programs[key] = program  # most recently used last
-    numbers = b"".join(
-      to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0") for u in graph.numbers
-    )
-    try:
-      for n, k, device in zip(live, range(len(live)), program.devices):
-        own = program.same[k] == k
-        outputs[n] = Buffer(device, todo[n].dtype, numel(todo[n])) if own else outputs[live[program.same[k]]]
-    except MemoryError as e:
-      raise program.lacking(e) from None
-    program.run([u.arg[0] for u in graph.leaves], [outputs[n] for n in live], numbers)
+  found = Structure(todo)
+  key = (*found.key, config.code, rules_here())
+  known = _programs.pop(key, None)
+  if known is None:
+    known = first_run(todo, found)
+    while len(_programs) >= PROGRAMS:
+      _programs.pop(next(iter(_programs)))
+  else:
+    stats["cache_hits"] += 1
+  _programs[key] = known  # most recently used last
+  program, live = known
+  outputs: list[Any] = [None] * len(todo)
+  try:
+    for n, k in enumerate(live):
+      u = todo[n]
+      if k is None:
+        outputs[n] = Buffer(device_of(u), u.dtype, 0)
+      elif program.same[k] == k:
+        outputs[n] = Buffer(program.devices[k], u.dtype, numel(u))
+      else:
+        outputs[n] = outputs[live.index(program.same[k])]
+  except MemoryError as e:
+    raise program.lacking(e) from None if program else e
+  if program:
+    numbers = b"".join([packed(u) for u in found.numbers])
+    written = [b for b, k in zip(outputs, live) if k is not None]
+    program.run([u.arg[0] for u in found.leaves], written, numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
+
+
+def first_run(todo: list[UOp], found: Structure) -> tuple[Any, list[int | None]]:
+  """The program of a structure that is new, and which of its outputs each root is; None for one without elements."""
+  graph = Numbered(todo)
+  assert graph.leaves == found.leaves and graph.numbers == found.numbers
+  live = [n for n, u in enumerate(todo) if numel(u)]
+  program = graph.program([graph.roots[n] for n in live]) if live else None
+  return program, [live.index(n) if n in live else None for n in range(len(todo))]
+
+
+class Structure:
+  """What of a graph decides its program: its operations, their arguments, and what its leaves are like. It is looked up by
+  this, which builds nothing; a new one becomes a graph over numbered leaves (`Numbered`)."""
+
+  def __init__(self, roots: list[UOp]):
+    self.leaves: list[UOp] = []  # the first one is in0
+    self.numbers: list[UOp] = []  # constants; the first one is c0
+    parts: list[Any] = []
+    index: dict[UOp, int] = {}
+    stack = roots[::-1]
+    while stack:
+      u = stack[-1]
+      if u in index:
+        stack.pop()
+        continue
+      leaf = brought(u) if u.op == "copy" else leaf_of(u)
+      if leaf is not None:
+        if leaf not in index:
+          index[leaf] = len(parts)
+          parts.append((shape(leaf), leaf.dtype, leaf.arg[0].device))
+          self.leaves.append(leaf)
+        index[u] = index[leaf]
+      elif u.op == "const":
+        index[u] = len(parts)
+        if varies(u):
+          parts.append(u.dtype)
+          self.numbers.append(u)
+        else:
+          parts.append((u.dtype, repr(u.arg)))
+      else:
+        below = [s for s in u.src if s not in index]
+        if below:
+          stack += below[::-1]
+          continue
+        if u.op in MARKS:
+          index[u] = index[u.src[0]]
+        else:
+          index[u] = len(parts)
+          parts.append((u.op, u.dtype, u.arg, *[index[s] for s in u.src]))
+      stack.pop()
+    self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
+
+
+PACKED = {dtypes.float32: struct.Struct("<f4x").pack, dtypes.float64: struct.Struct("<d").pack}
+
+
+def packed(u: UOp) -> bytes:
+  """A number as a program takes it."""
+  pack = PACKED.get(u.dtype)
+  return pack(u.arg) if pack else to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0")
 
 
 def brought(u: UOp) -> UOp | None:
@@ -156,8 +220,9 @@ class Numbered:
       elif done:
         if u.op == "copy":
           self.copied[u.arg] = None
-        same = u.op in ("tag", "detach")  # marks that compute nothing
-        memo[u] = memo[u.src[0]] if same else uop(u.op, u.dtype, tuple(memo[s] for s in u.src), u.arg)
+        memo[u] = (
+          memo[u.src[0]] if u.op in MARKS else uop(u.op, u.dtype, tuple(memo[s] for s in u.src), u.arg)
+        )
       else:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)

@@ -164,6 +164,11 @@ def toposort(*roots: UOp) -> list[UOp]:
 def unknown(u: UOp, key: str) -> list[UOp]:
   """u and what is beneath it of which `memo[key]` is not known yet; sources before users. Looks below no known node, so
   asking of every node of a graph takes one walk in all."""
+  for s in u.src:
+    if key not in s.memo:
+      break
+  else:  # a node that was built on known ones: the rule
+    return [u] if key not in u.memo else []
   order: list[UOp] = []
   seen: set[UOp] = set()
   stack = [(u, False)]

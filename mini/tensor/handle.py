@@ -458,10 +458,13 @@ class Handle:
     for t in tensors:
       if t._trace is not None:
         t._trace.escaped(t)
-    losses = [
-      loss for t in tensors if t.grad is not None for ref in t.grad._losses if (loss := ref()) is not None
+    tensors += [
+      loss for t in tensors if t._grad is not None for ref in t._grad._losses if (loss := ref()) is not None
     ]
-    pending = [t for t in dict.fromkeys(tensors + losses) if not t.is_realized]
+    tensors = [
+      t for t in dict.fromkeys(tensors) if t._uop.op != "buffer"
+    ]  # what else has a graph, or none is needed
+    pending = [t for t in tensors if not t.is_realized]
     nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
     found: dict[UOp, UOp] = {}
     if nodes:
@@ -474,7 +477,7 @@ class Handle:
         if "out of bounds" not in str(e):
           raise
         raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
-    for t in dict.fromkeys(tensors + losses):
+    for t in tensors:
       t._keep_leaf(found)
     return self  # type: ignore[return-value]
 
@@ -489,6 +492,8 @@ class Handle:
 
   def _is_part(self) -> bool:
     """Is this a parameter that lies, with others, in one flat buffer (mini/nn/optim.py)? There it stays."""
+    if self._uop.op != "tag":
+      return False
     node = untagged(self._uop)
     while node.op in ("reshape", "shrink"):
       node = node.src[0]
