@@ -19,6 +19,11 @@
                                such as m16n8k16 f16, whose size they have. Of i come the ranges i0, i1, ... and of j
                                j0, j1, ...: the 32 threads of a warp, and lanes
 
+  bound R                      the loop R of a reduce begins and ends where what it adds is nothing else than its identity
+                               before and beyond, by a condition on indices (codegen/bound.py); of a stage, where nobody
+                               reads what it would store. Loops are bounded last
+  bound R finite               the same where a product is nothing as soon as one factor is 0, whatever the other is
+
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
 """
 
@@ -28,6 +33,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mini.codegen.bound import bounded
 from mini.codegen.matrix import (
   INSTRUCTIONS,
   check,
@@ -51,6 +57,7 @@ from mini.ir.kernel import (
   stores,
   written,
 )
+from mini.ir.limits import too_little
 from mini.ir.uop import (
   TRUE,
   UOp,
@@ -238,6 +245,16 @@ class Tuning:
     self.rewrite({u: made})
     self.check_threads()
 
+  def bound(self, name: str, how: str = "") -> None:
+    r = self.free_range(name)
+    try:
+      new = bounded(self.kernel, r, how == "finite")
+    except ValueError as e:
+      raise RecipeError(str(e)) from None
+    self.rewrite({r: new})
+    if (found := too_little(self.kernel)) is not None:
+      raise RecipeError(f"of what a load needs, %{name} would not store all: {found[1]}")
+
   def order(self, *names: str) -> None:
     pos = {n: i for i, n in enumerate(names)}
     for name in names:
@@ -334,6 +351,8 @@ class Tuning:
       found = pattern.fullmatch(rest)
       if not found:
         raise RecipeError(f"it is written: {name} {written}")
+      if name not in ("bound", "order", "par") and any(r.src for r in all_ranges(self.kernel)):
+        raise RecipeError("loops are bounded last")
       self.apply(name, *(part or "" for part in found.groups()))
     except RecipeError as e:
       self.kernel, self.named = saved
@@ -366,6 +385,7 @@ STEPS = {
     *((kind, "R ...", "LIST") for kind in KINDS),
     ("order", "R ...", "LIST"),
     ("stage", "X over (R, ...) stack | shared", rf"R over \(({WORD}(?:(?:, ?| ?\+ ?){WORD})*)\) R"),
+    ("bound", "R [finite]", "R(?: (finite))?"),
     ("move", "X shared | stack", "R R"),
     ("inline", "X", "R"),
     ("matrix", "NAME i j k", rf"({WORD} {WORD}) R R R"),

@@ -49,7 +49,16 @@ def rows(w: Writer, machine: Machine) -> bool:
     panels(w, name, machine)
   along(w, machine)
   w.attempt(f"par {loops[0]}")
+  bound(w)
   return True
+
+
+def bound(w: Writer) -> None:
+  """Loops end where a mask does: first the sums, then the stages that they read, users before sources."""
+  owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage")]
+  for op in ("reduce", "stage"):
+    for name in [rname(r) for u in owners if u.op == op for r in closed(u) if is_loop(r)]:
+      w.attempt(f"bound {name} finite" if op == "reduce" else f"bound {name}")
 
 
 def panels(w: Writer, name: str, machine: Machine) -> None:

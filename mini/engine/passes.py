@@ -71,7 +71,7 @@ def with_own_names(k: UOp) -> UOp:
     while name in free:
       name += "_"
     free.add(name)
-    table[r] = range_(name, rsize(r), rkind(r))
+    table[r] = range_(name, rsize(r), rkind(r), r.src)
   return substitute(k, table) if table else k
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from mini.ir.contract import products, sum_of_products
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, directions, memory_shape, stage_index
-from mini.ir.ops import OPS, REDUCERS, is_elementwise
+from mini.ir.ops import OPS, REDUCERS, identity, is_elementwise
 from mini.ir.uop import UOp, closed, is_condition, rsize, toposort
 from mini.types import DType, dtypes, to_bfloat16
 
@@ -243,12 +243,15 @@ class _Slice:
         a, b = (self.val[x] for x in u.src[0].src)
         found = (
           sum_of_products(a, b, axes)
-          if all(a.shape[n] == b.shape[n] == rsize(self.ranges[n]) for n in axes)
+          if not any(r.src for r in closed(u))
+          and all(a.shape[n] == b.shape[n] == rsize(self.ranges[n]) for n in axes)
           else None
         )
         if found is not None:
           return found
         s[0] = elementwise(u.src[0], [a, b])
+      if any(r.src for r in closed(u)):
+        s[0] = np.where(self.taken(closed(u)), s[0], identity(u.arg.what, u.dtype))
       return accumulate(u.arg.what, self.along(s[0], closed(u)), axes, u.dtype)
     if u.op == "scan":
       with np.errstate(all="ignore"):
@@ -257,6 +260,14 @@ class _Slice:
     if is_condition(u) or (u.dtype is dtypes.index and u.op != "cast"):
       return INDEX[u.op](*s)
     return elementwise(u, s)
+
+  def taken(self, rs: tuple[UOp, ...]) -> np.ndarray:
+    """Are the ranges at values that they take?"""
+    taken = np.ones(self.ones, bool)
+    for r in rs:
+      if r.src:
+        taken = taken & (self.val[r.src[0]] <= self.val[r]) & (self.val[r] < self.val[r.src[1]])
+    return taken
 
   def along(self, x: np.ndarray, rs: tuple[UOp, ...]) -> np.ndarray:
     """x, with an axis of full length for each of the ranges."""
@@ -290,10 +301,10 @@ class _Slice:
   def stage(self, u: UOp) -> None:
     copies = tuple(self.val[r].size if r in u.free else 1 for r in self.ranges)
     self.memory[u] = unwritten(copies + u.arg.shape, u.dtype)
-    *cells, value = np.broadcast_arrays(
-      *self.outer(u), *(self.val[i] for i in stage_index(u)), self.val[u.src[0]]
+    *cells, value, taken = np.broadcast_arrays(
+      *self.outer(u), *(self.val[i] for i in stage_index(u)), self.val[u.src[0]], self.taken(closed(u))
     )
-    self.memory[u][tuple(cells)] = value
+    self.memory[u][tuple(i[taken] for i in cells)] = value[taken]
 
   def store(self, u: UOp) -> None:
     target, index, gate = access(u)

@@ -11,7 +11,8 @@
   cast    index -> value (iota), value -> index (the index of a gather, which needs a gate)
 
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
-lanes of every value that depends on them and make none; `local` ranges are the threads of a group, each of which has its
+lanes of every value that depends on them and make none; a `loop` of a reduce or stage may have limits, which output loops
+decide: then it takes the values between them alone; `local` ranges are the threads of a group, each of which has its
 own value. With local ranges, the rounds of the `par` loop are groups, and without them threads. A stage is memory of each
 thread (`stack`), or of the group (`shared`).
 """

@@ -304,8 +304,18 @@ class Reader(Operands):
     if not IDENTIFIER.fullmatch(name):
       self.fail(f"a range has a name, not a number: %{name}", self.at - 3)
     size = self.integer(1)
-    plain = self.next in ("\n", "", "}")
-    return range_(name, size, "loop" if plain else self.word("a kind", RANGE_KINDS))
+    plain = self.next in ("\n", "", "}", "from")
+    kind = "loop" if plain else self.word("a kind", RANGE_KINDS)
+    return range_(name, size, kind, self.limits())
+
+  def limits(self) -> tuple[UOp, ...]:
+    """from EXPRESSION to EXPRESSION, of a loop that does not take all of its values."""
+    if not self.accept("from"):
+      return ()
+    self.terms = 0
+    first = self.sum()
+    self.take("to")
+    return first, self.sum()
 
   def kernel_value(self) -> UOp:
     spot = self.at

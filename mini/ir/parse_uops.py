@@ -69,7 +69,8 @@ class UopsReader:
     elif op == "loop":
       r.take()
       size = r.integer(1)
-      r.define(target, range_(target, size, "par" if r.accept("par") else "loop"), at)
+      kind = "par" if r.accept("par") else "loop"
+      r.define(target, range_(target, size, kind, r.limits()), at)
       self.open.append(target)
     elif op == "alloc":
       r.take()

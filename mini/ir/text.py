@@ -302,7 +302,11 @@ def _kernel_header(stage: str, kernel: UOp) -> str:
 
 
 def range_text(r: UOp) -> str:
-  return f"%{rname(r)} = range {rsize(r)}" + ("" if rkind(r) == "loop" else f" {rkind(r)}")
+  return f"%{rname(r)} = range {rsize(r)}" + ("" if rkind(r) == "loop" else f" {rkind(r)}") + limits_text(r)
+
+
+def limits_text(r: UOp) -> str:
+  return f" from {expr(r.src[0])} to {expr(r.src[1])}" if r.src else ""
 
 
 def store_text(u: UOp, show: Names) -> str:
@@ -379,7 +383,7 @@ def lane_text(u: UOp) -> str:
 def line_text(line: Line, show: Names) -> tuple[str, str]:
   u, op = line.node, line.op
   if op == "loop":
-    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else ""), ""
+    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else "") + limits_text(u), ""
   if op == "end":
     return f"end %{rname(u)}", ""
   if op == "alloc":

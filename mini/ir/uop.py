@@ -61,7 +61,7 @@ def uop(op: str, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UO
     u = _interned.get(key)
     if u is None:
       u = _interned[key] = alone(op, dtype, src, arg)
-      u.free = frozenset((u,)) if op == "range" else _free(src, arg)
+      u.free = _free(src, arg) | {u} if op == "range" else _free(src, arg)
     return u
 
 
@@ -123,9 +123,10 @@ def _rounded(value: float, dtype: DType) -> float:
     return float(to_bfloat16(np.float32(value)) if dtype is dtypes.bfloat16 else dtype.np.type(value))
 
 
-def range_(name: str, size: int, kind: str = "loop") -> UOp:
-  """A loop index in 0..size-1. kind: loop | par | vec | unroll | local."""
-  return uop("range", dtypes.index, (), (name, size, kind))
+def range_(name: str, size: int, kind: str = "loop", limits: tuple[UOp, ...] = ()) -> UOp:
+  """A loop index in 0..size-1. kind: loop | par | vec | unroll | local. limits: (first, end), expressions of outer loops:
+  of its values those from first to end - 1."""
+  return uop("range", dtypes.index, limits, (name, size, kind))
 
 
 def rname(r: UOp) -> str:
@@ -143,6 +144,12 @@ def rkind(r: UOp) -> str:
 def closed(u: UOp) -> tuple[UOp, ...]:
   """The ranges that u ends: those of its `over` list, in loop order."""
   return u.src[len(u.src) - u.arg.count :] if isinstance(u.arg, Over) else ()
+
+
+def loop_limits(r: UOp) -> tuple[UOp, UOp]:
+  """(first, end) of a loop: the values that it takes, which are none where end <= first."""
+  first, end = r.src or (const(0), const(rsize(r)))
+  return mul(least(mul(first, -1), 0), -1), least(end, rsize(r))
 
 
 def toposort(*roots: UOp) -> list[UOp]:
@@ -444,7 +451,7 @@ def index_nodes(e: UOp) -> list[UOp]:
   stack = [e]
   while stack:
     u = stack.pop()
-    for s in u.src if u.op not in ("cast", "at") else ():
+    for s in u.src if u.op not in ("cast", "at", "range") else ():
       if s not in seen:
         seen[s] = None
         stack.append(s)

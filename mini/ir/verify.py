@@ -29,6 +29,7 @@ from mini.ir.kernel import (
   stage_index,
   stores,
 )
+from mini.ir.limits import too_little
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
@@ -40,6 +41,7 @@ from mini.ir.uop import (
   closed,
   conjuncts,
   const,
+  free_in,
   is_condition,
   linear,
   mul,
@@ -395,6 +397,15 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
         raise VerifyError(u, f"{u.op} depends on two vec ranges")
       if prod(rsize(r) for r in lanes(u)) > MAX_LANES:
         raise VerifyError(u, f"{u.op} has {prod(rsize(r) for r in lanes(u))} lanes; at most {MAX_LANES}")
+  for u in order:
+    for r in closed(u):
+      outer = {x for x in closed(kernel) if is_loop(x) and not x.src}
+      if r.src and (u is kernel or rkind(r) != "loop" or not free_in(r.src) <= outer):
+        raise VerifyError(u, f"%{rname(r)}: limits are for loops of a reduce or a stage, by output loops")
+      if any(carries_value(e) for e in r.src):
+        raise VerifyError(u, f"%{rname(r)}: its limits depend on data")
+  if (found := too_little(kernel)) is not None:
+    raise VerifyError(*found)
   if stack > stack_bytes:
     raise VerifyError(kernel, f"its stages take {stack} bytes of stack; at most {stack_bytes}")
   _check_threads(kernel, order, shared_bytes)

@@ -40,6 +40,7 @@ from mini.ir.uop import (
   const,
   index_nodes,
   linear,
+  loop_limits,
   rkind,
   rname,
   rsize,
@@ -164,9 +165,23 @@ class Renderer:
   def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
     if not wide or self.lang.width == 1:
       return f"({self.at(cond, env)})"
-    if vector(lanes(cond)) is None:
+    v = vector(lanes(cond))
+    if v is None:
       return self.spelling.splat(f"({self.at(cond, env)})", dtypes.bool)
+    if all(self.compares(c, v) for c in conjuncts(cond)):
+      return "(" + " & ".join(self.compared(c, v, env) for c in conjuncts(cond)) + ")"
     return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
+
+  def compares(self, c: UOp, v: UOp) -> bool:
+    """Is this `e < n`, where e moves evenly along lane v and fits an int?"""
+    return c.op == "lt" and self.stride(c.src[0], v) is not None and reach(c.src[0]) + c.src[1].arg < 1 << 31
+
+  def compared(self, c: UOp, v: UOp, env: dict[UOp, int]) -> str:
+    """The condition `e < n` as a mask: the e of the first lane, and what is left of n in each."""
+    step, first = self.stride(c.src[0], v) or 0, self.at(c.src[0], env)
+    left = ", ".join(str(c.src[1].arg - step * n) for n in range(self.lang.width))
+    mask = self.spelling.type(dtypes.bool, self.lang.width)
+    return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < ({mask}){{{left}}})"
 
   def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
     """An index expression or condition for one choice of lanes, and one element of the vector."""
@@ -667,7 +682,8 @@ class Renderer:
       elif line.op == "loop":
         groups = self.lang.threads if self.threads else None
         opens = LOOP if rkind(u) != "par" else groups.par if groups else self.lang.par
-        self.emit(opens.format(i=self.called(rname(u)), n=rsize(u), I=self.index))
+        first, end = (self.expr(e, {}, 0) for e in loop_limits(u))
+        self.emit(opens.format(i=self.called(rname(u)), first=first, n=end, I=self.index))
         self.depth += 1
       else:
         self.depth -= 1
@@ -742,6 +758,8 @@ def fits_int(kernel: UOp) -> bool:
       here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate) if c is not FALSE)]
     elif u.op == "stage":
       here = [flatten(stage_index(u), u.arg.shape)]
+    elif u.op == "range":
+      here = list(u.src)
     else:
       here = [u.src[0]] if u.op == "cast" and u.src[0].dtype is dtypes.index else []
     if any(reach(e) >= 1 << 30 for e in here):
@@ -760,7 +778,7 @@ def reach(e: UOp) -> int:
   return max(map(abs, bounds(e)))
 
 
-LOOP = "for ({I} {i} = 0; {i} < {n}; {i}++) {{"
+LOOP = "for ({I} {i} = {first}; {i} < {n}; {i}++) {{"
 OURS = re.compile(r"(v|w|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
 NUMBERED = re.compile(r"a\d.*")  # parameters
 WORDS = frozenset(re.findall(r"\w+", """

@@ -12,18 +12,23 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from mini.ir.graph import shape
-from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
+from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
+from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   FALSE,
   TRUE,
   UOp,
   add,
   both,
+  bounds,
   conjuncts,
   const,
   copy,
   free_in,
+  less,
   mul,
   range_,
   rsize,
@@ -32,6 +37,7 @@ from mini.ir.uop import (
   uop,
 )
 from mini.schedule.cost import (
+  ALWAYS_GLOBAL,
   LEAVES,
   MOST_READ,
   TRANSPARENT,
@@ -103,7 +109,6 @@ class Schedule:
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
     self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order)
-    self.position = {u: n for n, u in enumerate(order)}
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
       self.named.setdefault(node, name)
@@ -272,15 +277,30 @@ class Schedule:
     return Value(node, wanted, self.weights, node in self.cut, node in self.forced, chained)
 
   def host(self, node: UOp) -> Root | None:
-    """The kernel that makes a statistic on its way, and can store it for the others: the first of those that want it."""
-    if node not in self.chains.statistics:
+    """The kernel of a chain that makes a value on its way, and can store it for the others: one that goes on to the product
+    of the chain, if it can."""
+    at = {root: index for root, index in self.demands[node]}
+    known = node in self.chains.statistics
+    if not (known or self.chains.wide) or len(at) < 2 or len(self.demands[node]) > len(at):
       return None
-    wanted = {root: index for root, index in self.demands[node]}
-    first = min(wanted, key=lambda root: self.position[root.node])
-    once = sum(root is first for root, _ in self.demands[node]) == 1
-    rs = live(wanted[first])
-    plain = len(rs) == sum(n > 1 for n in shape(node)) and set(rs) <= set(live(first.index))
-    return first if once and plain and len(wanted) > 1 else None
+    ways = {root: self.multiplies(root) for root in at}
+    for root in sorted(at, key=lambda root: not ways[root]):
+      if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
+        break
+      rs = live(at[root])
+      plain = len(rs) == sum(n > 1 for n in shape(node)) and set(rs) <= set(live(root.index))
+      others = {other.node for other in at if other is not root}
+      if plain and others.isdisjoint(toposort(root.value)):  # or they would wait for each other
+        return root
+    return None
+
+  def multiplies(self, root: Root) -> bool:
+    """Is what a kernel stores computed from a product of its own?"""
+    todo = [root.value]
+    for u in todo:  # grows
+      if is_elementwise(u.op) or u.op in TRANSPARENT:
+        todo += [s for s in u.src if s not in self.memory]
+    return any(u.op == "reduce" and is_contraction(u) for u in todo)
 
   def store_aside(self, node: UOp, host: Root, name: str) -> None:
     """Give node memory that its host writes, which goes on to compute it."""
@@ -439,9 +459,12 @@ class Schedule:
       target = stand_in(node.src[1], index, size)
       at = tuple(target if a == node.arg else i for a, i in enumerate(index))
       return self.scalar(root, node.src[0], at, both(gate, guard(node.src[1], index, size)))
-    return uop(
-      node.op, node.dtype, tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src)
-    )
+    src = tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src)
+    if node.op == "lt" and None not in (on := [as_index(s) for s in src]):
+      return less(add(on[0], mul(on[1], -1)), 0)  # type: ignore[arg-type]
+    if node.op == "where" and src[0].op == "const":
+      return src[1] if src[0].arg else src[2]
+    return uop(node.op, node.dtype, src)
 
   def resolve(self, root: Root, k: UOp) -> UOp:
     """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user."""
@@ -487,6 +510,24 @@ def _within_value(a: UOp, s: UOp) -> bool:
     seen.add(u)
     stack.extend(u.src)
   return True
+
+
+def as_index(u: UOp) -> UOp | None:
+  """A value that is computed from indices alone, as an index."""
+  if u.dtype.kind not in "iu":
+    return None
+  found = None
+  if u.op == "const":
+    found = const(u.arg)
+  elif u.op == "cast" and u.src[0].dtype is dtypes.index and not carries_value(u.src[0]):
+    found = u.src[0]
+  elif u.op == "add" and None not in (parts := [as_index(s) for s in u.src]):
+    found = add(parts[0], parts[1])  # type: ignore[arg-type]
+  if found is None or any(x.op == "at" for x in toposort(found)):
+    return None
+  info = np.iinfo(u.dtype.np)
+  lo, hi = bounds(found)
+  return found if info.min <= lo and hi <= info.max else None
 
 
 def stand_in(value: UOp, index: Index, size: int | None) -> UOp:

@@ -179,6 +179,8 @@ class Multiply(Indexing):
     elif attn_mask is not None:
       scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype is dtypes.bool else scores + attn_mask
     weights = (scores - scores.detach().max(-1, True)).exp()
+    if see is not None:
+      weights = see.where(weights, 0)  # as it is: now the sums of it are seen to end there
     total = weights.sum(-1, True)
     if dropout_p:
       weights = weights.dropout(dropout_p, training=True)

@@ -1,0 +1,184 @@
+"""Where a loop may begin and end: what it adds, or stores, is not wanted before and beyond.
+
+A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If c compares its index with those of outer
+loops (k <= i, in a triangle), the loop has limits that those decide. A stage need not be filled where nobody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from mini.ir.kernel import access, stage_index
+from mini.ir.limits import CELLS, taken
+from mini.ir.ops import identity
+from mini.ir.uop import (
+  UOp,
+  add,
+  bounds,
+  closed,
+  conjuncts,
+  const,
+  div,
+  is_condition,
+  linear,
+  loop_limits,
+  mul,
+  range_,
+  rkind,
+  rname,
+  rsize,
+  substitute,
+  toposort,
+)
+from mini.types import dtypes
+
+
+def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
+  """(first, end) for loop r; ValueError where it cannot be shown that there are any. finite: what is 0 makes a product 0."""
+  owner = next(u for u in toposort(kernel) if r in closed(u))
+  if owner.op not in ("reduce", "stage") or rkind(r) != "loop":
+    raise ValueError(f"%{rname(r)} is no loop of a reduce or a stage")
+  found = _of_reduce(kernel, owner, r, finite) if owner.op == "reduce" else _of_stage(kernel, owner, r)
+  if bounds(found[0])[1] <= 0 and bounds(found[1])[0] >= rsize(r):
+    raise ValueError(f"%{rname(r)} takes all of its values whatever the outer loops are at")
+  return found
+
+
+# ---------------------------------------------------------------- reduces
+
+
+def _of_reduce(kernel: UOp, owner: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
+  conditions = needed(owner.src[0], owner.arg.what, finite)
+  outer = {x for x in closed(kernel) if rkind(x) in ("loop", "par")}
+  firsts, ends = [], []
+  for e, c in conditions:  # what is added is nothing where e >= c
+    terms, k = linear(e)
+    step = terms.get(r, 0)
+    rest: UOp | None = const(k)
+    for t, x in terms.items():
+      if t is r:
+        continue
+      if r in t.free or t.free - outer and t.free & outer and t.op != "range":
+        rest = None
+        break
+      inside = t.free <= outer
+      rest = add(rest, mul(t, x) if inside else const(min(x * b for b in bounds(t))))  # type: ignore[arg-type]
+    if rest is None or not step:
+      continue
+    if step > 0:  # step * r + rest < c
+      ends.append(div(add(mul(rest, -1), c - 1 + step), step))
+    else:  # r * -step > rest - c
+      firsts.append(add(div(add(rest, -c), -step), 1))
+  if not firsts and not ends:
+    raise ValueError(f"nothing says that %{rname(r)} adds nothing from somewhere on")
+  return (firsts or [const(0)])[0], (ends or [const(rsize(r))])[0]
+
+
+Condition = tuple[UOp, int]  # e < c
+
+
+def needed(value: UOp, kind: str, finite: bool) -> list[Condition]:
+  """Conditions without each of which the value is the identity of a reduction of this kind."""
+  if value.op == "where" and _is(value.src[2], identity(kind, value.dtype)):
+    return conditions_of(value.src[0]) + needed(value.src[1], kind, finite)
+  if value.op == "load" and value.src[0].op == "stage":
+    stage, index, _ = access(value)
+    own = stage_index(stage)
+    if all(i.op == "range" for i in own) and len(set(own)) == len(own) == len(closed(stage)):
+      table = dict(zip(own, index))
+      return [(substitute(e, table), c) for e, c in needed(stage.src[0], kind, finite)]
+    return _through(stage, own, index, kind, finite)
+  if value.op == "cast" and value.src[0].dtype.kind == value.dtype.kind == "f":
+    return needed(value.src[0], kind, finite)
+  if kind == "add" and value.op == "mul" and finite:
+    return [c for s in value.src for c in needed(s, kind, finite)]
+  return []
+
+
+def _through(
+  stage: UOp, own: tuple[UOp, ...], index: tuple[UOp, ...], kind: str, finite: bool
+) -> list[Condition]:
+  """The conditions of what a stage holds, where they depend on the index that it is stored at as a whole."""
+  out = []
+  for e, c in needed(stage.src[0], kind, finite):
+    terms, _ = linear(e)
+    for i, at in zip(own, index):
+      parts, _ = linear(i)
+      some = next(iter(parts), None)
+      times = terms.get(some, 0) // parts[some] if some is not None and some in terms else 0
+      if times and all(terms.get(t) == x * times for t, x in parts.items()):
+        e = add(add(e, mul(i, -times)), mul(at, times))
+    if not e.free & set(closed(stage)):
+      out.append((e, c))
+  return out
+
+
+def conditions_of(c: UOp) -> list[Condition]:
+  if is_condition(c):
+    return [(x.src[0], x.src[1].arg) for x in conjuncts(c) if x.op == "lt"]
+  if c.op == "and" and c.dtype is dtypes.bool:
+    return conditions_of(c.src[0]) + conditions_of(c.src[1])
+  return []
+
+
+def _is(u: UOp, x: float | bool) -> bool:
+  return u.op == "const" and u.arg == x
+
+
+# ---------------------------------------------------------------- stages
+
+
+def _of_stage(kernel: UOp, owner: UOp, r: UOp) -> tuple[UOp, UOp]:
+  axis = next((a for a, i in enumerate(stage_index(owner)) if r in i.free), None)
+  loads = [u for u in toposort(kernel) if u.op == "load" and u.src[0] is owner]
+  assert axis is not None
+  parts, _ = linear(stage_index(owner)[axis])
+  step = next((c for t, c in parts.items() if r in t.free), 1)
+  if step == 1 and len(parts) > 1:
+    step = prod(rsize(t) for t in parts if t.op == "range" and t is not r)
+  firsts = [div(reach(access(u)[1][axis], False), step) for u in loads]
+  ends = [add(div(reach(access(u)[1][axis], True), step), 1) for u in loads]
+  first, end = _extreme(firsts, np.less_equal), _extreme(ends, np.greater_equal)
+  if first is None or end is None:
+    raise ValueError(f"no load of what %{rname(r)} stores reads first or last")
+  again = (first.free | end.free) - owner.free
+  if again:
+    raise ValueError(f"it would be filled again for each %{min(map(rname, again))}")
+  return first, end
+
+
+def reach(e: UOp, most: bool) -> UOp:
+  """No smaller than the largest value that an index takes (or no larger than the smallest), by output loops."""
+  terms, k = linear(e)
+  total = const(k)
+  for t, c in terms.items():
+    up = most == (c > 0)
+    if t.op == "range" and t.src:
+      first, end = loop_limits(t)
+      at = add(end, -1) if up else first
+    elif t.op == "min" and any(x.src for x in toposort(t) if x.op == "range"):
+      at = reach(t.src[0], up)
+    else:
+      at = const(bounds(t)[1] if up else bounds(t)[0])
+    total = add(total, mul(at, c))
+  return total
+
+
+def _extreme(es: list[UOp], better: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> UOp | None:
+  """The expression that is never beaten by another."""
+  outer = list(dict.fromkeys(x for e in es for x in toposort(e) if x.op == "range"))
+  if prod(map(rsize, outer)) > CELLS:
+    return None
+  values = [taken(e, outer)[0] for e in es]
+  for e, v in zip(es, values):
+    if all(np.all(better(v, x)) for x in values):
+      return e
+  return None
+
+
+def bounded(kernel: UOp, r: UOp, finite: bool) -> UOp:
+  """r with limits."""
+  return range_(rname(r), rsize(r), rkind(r), limits(kernel, r, finite))

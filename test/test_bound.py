@@ -1,0 +1,133 @@
+"""The step `bound`, and loops with limits: in text, in the interpreter, in C, and what the verifier refuses."""
+
+import numpy as np
+import pytest
+
+from mini.__main__ import main
+from mini.codegen.recipe import RecipeError, apply
+from mini.ir.interp import run_kernel
+from mini.ir.parse import parse
+from mini.ir.text import kernel_text as text
+from mini.ir.verify import verify
+
+ROWS = """kernel f(%y: out f32[50], %x: in f32[50, 50]) {
+  %i = range 50
+  %k1 = range 50
+  %s = range 50
+  %k = range 50
+  %0 = load %x[%i, %s]                             : f32
+  %1 = where %s - %i < 1, %0, -inf                 : f32
+  %2 = stage %1 at [%s] over (%s) stack            : f32[50]
+  %3 = load %2[%k1]                                : f32
+  %4 = reduce.max %3 over (%k1)                    : f32
+  %5 = load %2[%k]                                 : f32
+  %6 = where %k - %i < 1, %5, 0.0                  : f32
+  %7 = reduce.add %6 over (%k)                     : f32
+  %8 = add %4, %7                                  : f32
+  store %y[%i], %8
+  end over (%i)
+}
+"""
+TILES = "split i 4 -> io, iu overlap; unroll iu; split s 8 -> so, sv overlap; vec sv; split k1 8 -> k1o, k1v peel; vec k1v"
+BELOW = ROWS.replace("%s - %i < 1", "%i - %s < 1").replace("%k - %i < 1", "%i - %k < 1")
+
+
+def steps(recipe):
+  return recipe.replace("; ", "\n")
+
+
+def one(source):
+  return parse(source)
+
+
+@pytest.mark.parametrize("source", [ROWS, BELOW], ids=["from above", "from below"])
+@pytest.mark.parametrize(
+  "recipe",
+  ["bound k; bound k1; bound s", f"{TILES}; bound k; bound k1o; bound k1.rest; bound so"],
+  ids=["plain", "tiles"],
+)
+def test_what_it_skips_is_nothing(source, recipe):
+  plain = one(source)
+  if source is BELOW:  # the last columns are wanted by every tile
+    recipe = recipe.replace("; bound k1.rest", "")
+  kernel = apply(plain, steps(recipe))
+  verify(kernel)
+  assert text(kernel).count(" from ") == recipe.count("bound")
+  assert one(text(kernel)) is kernel
+  x = np.random.default_rng(0).standard_normal((50, 50)).astype(np.float32)
+  results = []
+  for k in (plain, kernel):
+    data = {"x": x.copy()}
+    run_kernel(k, data)
+    results.append(data["y"])
+  np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
+  assert np.isfinite(results[1]).all()
+
+
+@pytest.mark.parametrize("source", [ROWS, BELOW], ids=["from above", "from below"])
+def test_in_c(source, tmp_path, capsys):
+  path = tmp_path / "f.mini"
+  path.write_text(source)
+  rest = "bound k1.rest; " if source is ROWS else ""
+  recipe = f"{TILES}; bound k; bound k1o; {rest}bound so; par io"
+  assert main([str(path), f"--recipe={recipe}", "--test", "--dev=CPU"]) == 0
+  assert main([str(path), f"--recipe={recipe}", "--show=uops"]) == 0
+  shown = capsys.readouterr().out
+  uops = parse(shown[shown.index("uops ") :])
+  assert " from " in shown and uops.op == "uops"
+
+
+REFUSALS = {
+  "bound i": "no loop of a reduce or a stage",
+  "bound s": "whatever the outer loops are at",
+  "stage 0 over (i, s) stack; bound k; bound k1; bound s; bound s.0": "filled again for each %i",
+  "vec k; bound k": "no loop of a reduce",
+  "bound k; split k 5 -> a, b": "bounded last",
+  "bound k closely": "it is written: bound",
+}
+
+
+@pytest.mark.parametrize("recipe", REFUSALS)
+def test_refusals(recipe):
+  with pytest.raises(RecipeError, match=REFUSALS[recipe]):
+    apply(one(ROWS), steps(recipe))
+
+
+def test_a_factor_may_be_infinite():
+  product = ROWS.replace("= where %k - %i < 1, %5, 0.0  ", "= where %k - %i < 1, %5, 0.0  ").replace(
+    "reduce.add %6", "reduce.add %9"
+  )
+  product = product.replace("  %7 =", "  %9 = mul %6, %5  : f32\n  %7 =")
+  with pytest.raises(RecipeError, match="nothing says"):
+    apply(one(product), "bound k")
+  assert "from 0 to" in text(apply(one(product), "bound k finite"))
+
+
+LIMITED = ROWS.replace("%k = range 50", "%k = range 50 from 0 to %i + 1")
+WRONG = {
+  "may read what its stage did not write": ROWS.replace("%s = range 50", "%s = range 50 from 0 to %i + 1"),
+  "limits are for loops of a reduce": ROWS.replace("%i = range 50", "%i = range 50 from 0 to 7"),
+  "nothing closes %k1": ROWS.replace("%k = range 50", "%k = range 50 from 0 to %k1"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_the_verifier_refuses(why):
+  with pytest.raises(Exception, match=why):
+    verify(one(WRONG[why]))
+
+
+def test_what_is_not_taken_is_not_added():
+  """Limits mean what they say, whatever the body is."""
+  kernel = one("""kernel f(%y: out f32[4], %x: in f32[6]) {
+  %i = range 4
+  %k = range 6 from %i - 1 to %i + 2
+  %0 = load %x[%k] : f32
+  %1 = reduce.add %0 over (%k) : f32
+  store %y[%i], %1
+  end over (%i)
+}
+""")
+  data = {"x": 2.0 ** np.arange(6, dtype=np.float32)}
+  run_kernel(kernel, data)
+  assert data["y"].tolist() == [3, 7, 14, 28]
