@@ -121,7 +121,7 @@ TABLE = {s.name: s for s in (
   Setting("DEV",     "",    device,                   "where tensors are computed: CPU, CL, CUDA, METAL, INTERP (NumPy, slow), with :1 for the second of a kind; empty for the first that opens of CUDA, METAL, CL on a GPU, CPU"),
   Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
   Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
-  Setting("NOOPT",   "0",   switch,                   "1: no recipes, every kernel as plain loops"),
+  Setting("NOOPT",   "0",   switch,                   "1: each operation is a kernel of plain loops: nothing is rewritten, fused or tuned"),
   Setting("CHECK",   "0",   switch,                   "1: verifies the program between every two passes, and looks for NaNs that no input had"),
   Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule where it first applies"),
   Setting("PROFILE", "0",   switch,                   "1: times every kernel and the rest of mini, and prints the sums at exit"),

@@ -15,6 +15,7 @@ from mini.ir.text import graph_program, kernel_text, text
 from mini.ir.uop import closed, const, rsize
 from mini.ir.verify import verify
 from mini.schedule import schedule
+from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import ALIGN, Need, plan
 from mini.schedule.merge import MOST_PARAMS
 from mini.schedule.overwrite import overwrite
@@ -214,3 +215,17 @@ def test_what_is_written_over_an_input():
   # an input is overwritten once
   both = schedule({"a": g.alu("sin", x), "b": g.alu("sqrt", x)})[0]
   assert overwrite(both, {"a": "x", "b": "x"}, {})[1] in ({"a": "x"}, {})
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_graphs_without_fusion(first):
+  for seed in range(first, first + 10):
+    outs, data, _ = program(seed)
+    want = evaluate(list(outs.values()), lambda u, data=data: data[u.arg[0]])
+    kernels, aliases = schedule(dict(zip(outs, scatter_in_place(list(outs.values())))), fuse=False)
+    got = dict(data)
+    for k in kernels:
+      verify(k)
+      run_kernel(k, got)
+    for name, w in zip(outs, want):
+      assert np.allclose(got[aliases.get(name, name)].reshape(w.shape), w, equal_nan=True), seed

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mini import Tensor, jit
+from mini import Tensor, jit, stats
 from mini import __main__ as command
 from mini.config import Context
 from mini.engine import limits, program
@@ -134,6 +134,28 @@ def test_recipes_can_be_used_again(shown, tmp_path):
   path = tmp_path / "k.mini"
   path.write_text(plain)
   assert command.main([str(path), f"--recipe={recipe}", "--test"]) == 0
+
+
+def test_noopt_makes_a_kernel_of_each_operation():
+  rng = np.random.default_rng(0)
+  a, b = (Tensor(rng.standard_normal((30, 30)).astype(np.float32)).realize() for _ in range(2))
+
+  def f():
+    return ((a @ b) * 2.5 + a.sum()).exp()  # a sum of products is one operation
+
+  def step():
+    w = Tensor(b.numpy(), requires_grad=True)
+    ((a @ w).gelu().softmax(1) @ w.T).layer_norm(30).square().mean().backward()
+    return w.grad
+
+  want, before = f().numpy(), stats.kernels
+  with Context(NOOPT=1):
+    np.testing.assert_allclose(f().numpy(), want, rtol=1e-4)
+    assert stats.kernels - before == 5
+    plain, between = step().numpy(), stats.kernels
+    assert between - before > 40
+  np.testing.assert_allclose(step().numpy(), plain, rtol=1e-3, atol=1e-5)
+  assert stats.kernels - between < 20
 
 
 def test_noopt_has_no_recipes(shown):

@@ -184,11 +184,13 @@ def scheduled(
 ) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place).
   why: gets the reasons of the schedule."""
+  roots = scatter_in_place(graph.src)
   kernels, aliases = schedule(
-    {f"out{n}": o for n, o in enumerate(split_reductions(scatter_in_place(graph.src), gpu))},
+    {f"out{n}": o for n, o in enumerate(roots if config.NOOPT else split_reductions(roots, gpu))},
     late(levels),
     why,
     gpu,
+    not config.NOOPT,
   )
   same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
   pairs = {f"out{n}": f"in{i}" for n, i in inout.items() if f"out{n}" not in aliases}
@@ -252,7 +254,9 @@ class Program:
     self.opened = opened = Device[device]
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
-    self.graph = graph_program("g", tuple(outputs if opened.interprets else simplify(list(outputs))))
+    self.graph = graph_program(
+      "g", tuple(outputs if opened.interprets or config.NOOPT else simplify(list(outputs)))
+    )
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mini.ir.uop import UOp, rebuild, toposort, uop
+from mini.schedule.cost import apart
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
 
@@ -18,22 +19,26 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def schedule(
-  outputs: dict[str, UOp], late: Mapping[str, int] = NONE, why: Why | None = None, gpu: bool = False
+  outputs: dict[str, UOp],
+  late: Mapping[str, int] = NONE,
+  why: Why | None = None,
+  gpu: bool = False,
+  fuse: bool = True,
 ) -> tuple[list[UOp], dict[str, str]]:
   """(kernels in the order in which they run, {output: the equal output whose memory it is}).
 
   outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one is
   not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
   by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences. gpu: for a device with groups of
-  threads.
+  threads. fuse: else each operation is a kernel.
   """
   outputs, order, awaited = untied(outputs)
-  s = Schedule(outputs, order, awaited, gpu=gpu)
-  while cuts := s.cuts() - s.cut:
-    s = Schedule(outputs, order, awaited, s.cut | cuts, gpu)
+  s = Schedule(outputs, order, awaited, {} if fuse else apart(order), gpu or not fuse)
+  while cuts := {u: why for u, why in s.cuts().items() if u not in s.cut}:
+    s = Schedule(outputs, order, awaited, {**s.cut, **cuts}, gpu or not fuse)
   if why is not None:
     why.update(s.why)
-  kernels = merge_kernels(s.kernels, late, s.waits)
+  kernels = merge_kernels(s.kernels, late, s.waits) if fuse else s.kernels
   return by_level(kernels, late) if late else kernels, s.aliases
 
 

@@ -114,11 +114,11 @@ class Value:
     node: UOp,
     wanted: Mapping[tuple[Root, Index], tuple[UOp, ...]],
     weights: Weights,
-    cut: bool,
+    cut: str,
     gathered: bool,
     chained: bool,
   ):
-    """wanted: {(kernel, index): the loops that enclose its user there}. cut: a kernel would read too many memories.
+    """wanted: {(kernel, index): the loops that enclose its user there}. cut: why it is to have memory whatever it costs.
     gathered: it is read at an index that is data. chained: it is part of a chain between products (rows.py)."""
     self.node, self.wanted = node, wanted
     self.cut, self.gathered, self.chained = cut, gathered, chained
@@ -228,6 +228,22 @@ def awkward(i: UOp) -> bool:
   return any(u.op in ("div", "mod", "min") and any(x.op == "at" for x in toposort(u)) for u in toposort(i))
 
 
+def apart(order: list[UOp]) -> dict[UOp, str]:
+  """Every operation, to be a kernel of its own; but a sum of products is one, for its products would fill the memory."""
+  products = set()
+  for u in order:
+    if u.op == "reduce" and u.arg[0] == "add":
+      s = u.src[0]
+      while s.op in TRANSPARENT or s.op in ("cast", "mul"):
+        products.add(s)
+        if s.op == "mul":
+          break
+        s = s.src[0]
+  return {
+    u: "each operation is a kernel" for u in order if u.op not in TRANSPARENT | LEAVES and u not in products
+  }
+
+
 # ---------------------------------------------------------------- the decision
 
 
@@ -237,7 +253,7 @@ def decide(v: Value) -> Decision:
   if op in ALWAYS_GLOBAL:
     return Decision("memory", f"a {op} is written before it is read")
   if v.cut:
-    return Decision("memory", f"the kernel that wants it would be made of more than {MOST_READ} memories")
+    return Decision("memory", v.cut)
   if v.gathered and not v.passes_gather:
     return Decision("memory", "it is read at an index that is data")
   if op in TRANSPARENT:

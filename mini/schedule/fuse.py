@@ -87,11 +87,11 @@ class Schedule:
     outputs: dict[str, UOp],
     order: list[UOp],
     awaited: Mapping[UOp, UOp],
-    cut: frozenset[UOp] = frozenset(),
+    cut: Mapping[UOp, str],
     gpu: bool = False,
   ):
     """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut: nodes
-    that get memory whatever they cost. gpu: its threads have no stack for rows between products."""
+    that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between products."""
     self.cut, self.awaited = cut, awaited
     self.waiting: dict[Root, dict[UOp, None]] = {}  # tags of what a kernel is computed from
     self.demands: dict[UOp, Demands] = {}
@@ -274,7 +274,7 @@ class Schedule:
 
   def value(self, node: UOp, wanted: Demands) -> Value:
     chained = node in self.chains.wide
-    return Value(node, wanted, self.weights, node in self.cut, node in self.forced, chained)
+    return Value(node, wanted, self.weights, self.cut.get(node, ""), node in self.forced, chained)
 
   def host(self, node: UOp) -> Root | None:
     """The kernel of a chain that makes a value on its way, and can store it for the others: one that goes on to the product
@@ -343,7 +343,7 @@ class Schedule:
 
   # ---------------------------------------------------------------- kernels that read too many memories
 
-  def cuts(self) -> frozenset[UOp]:
+  def cuts(self) -> dict[UOp, str]:
     """Nodes to give memory to, so that no kernel is made of more than a device can pass."""
     found: set[UOp] = set()
     for root in self.wide:
@@ -358,7 +358,8 @@ class Schedule:
       for u in sorted(inside, key=lambda u: u.serial):  # sources first
         held = not u.src or (u in self.memory and u is not root.value)
         read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else self.narrow(u, read, found)
-    return frozenset(found)
+    why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
+    return dict.fromkeys(sorted(found, key=lambda u: u.serial), why)
 
   def narrow(self, u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
     """The memories that u is made of; where they are too many, the source with the most becomes one of them."""
