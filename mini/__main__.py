@@ -9,6 +9,8 @@
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
     --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
+  python -m mini tune FILE.mini | --model gpt2 [--seconds S] [--width N]
+                                      searches for faster recipes, kernel by kernel, and keeps them; a table of what that gains
   python -m mini test-device NAME     every operation of a device, on every type, against the interpreter; without a NAME,
                                       what else it takes
   python -m mini new-device NAME      writes NAME_device.py, which works, and its test: a device of one's own to begin with
@@ -29,16 +31,14 @@ import numpy as np
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir.ops import OPS
 from mini.ir.parse import parse_file
-from mini.ir.text import Memory, text
+from mini.ir.text import text
 from mini.ir.tokens import TextError
 from mini.ir.uop import UOp
 from mini.ir.verify import verify
-from mini.types import MiniError, dtypes, to_bfloat16
+from mini.types import MiniError, dtypes
 
 DEFAULT_PASSES = "simplify,schedule,recipe"
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
-# The largest difference that --test allows, relative to 1 + the largest result: a device sums in another order.
-TOLERANCE = {dtypes.float16: 1e-2, dtypes.bfloat16: 5e-2, dtypes.float32: 1e-4, dtypes.float64: 1e-9}
 
 
 class BadCommand(MiniError):
@@ -191,31 +191,9 @@ def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any, dev: st
   return run_pass(passes(machine, language_of(dev))[stage], last) if stage in ("uops", "source") else []
 
 
-def random_array(m: Memory, among: list[Memory], rng: np.random.Generator) -> np.ndarray:
-  """Normal numbers; integers that are indices of every axis there is; zeros for what is written."""
-  if m.where == "out":
-    return np.zeros(m.shape, m.dtype.np)
-  if m.dtype.kind != "f":
-    below = min([n for other in among for n in other.shape if n > 1], default=2)
-    return rng.integers(0, 2 if m.dtype.kind == "b" else min(below, 100), m.shape).astype(m.dtype.np)
-  x = np.asarray(rng.standard_normal(m.shape), m.dtype.np)
-  return to_bfloat16(x) if m.dtype is dtypes.bfloat16 else x
-
-
-def difference(want: np.ndarray, got: np.ndarray) -> float:
-  """The largest, relative to 1 + the largest wanted result; infinite where only one is NaN or infinite."""
-  if want.dtype.kind != "f":
-    return float((want != got).any())
-  with np.errstate(all="ignore"):
-    same = (want == got) | (np.isnan(want) & np.isnan(got))
-    apart = np.where(same, 0, np.abs(want.astype(np.float64) - got.astype(np.float64)))
-    scale = 1 + np.abs(want[np.isfinite(want)]).max(initial=0)
-  return float("inf") if not np.isfinite(apart).all() else float(apart.max(initial=0) / scale)
-
-
 def test(program: UOp, final: UOp, dev: str) -> bool:
   """Run both on the same random inputs; print a line; do they agree?"""
-  from mini.engine.launch import Launchable, interface, interpret
+  from mini.engine.launch import TOLERANCE, Launchable, difference, interface, interpret, random_array
 
   rng = np.random.default_rng(0)
   data = {m.name: random_array(m, interface(program), rng) for m in interface(program)}
@@ -324,6 +302,10 @@ def main(argv: list[str]) -> int:
 
   if argv[:1] == ["test-device"]:
     return test_device(argv[1:])
+  if argv[:1] == ["tune"]:
+    from mini import tune
+
+    return tune.main(argv[1:], read, columns)
   args = arguments(argv)
   tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
             "cache": lambda: cache("clear" in args.rest), "config": _config,

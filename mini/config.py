@@ -129,12 +129,14 @@ TABLE = {s.name: s for s in (
   Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
   Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
   Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
+  Setting("SEARCH",  "0",   number(0, 256),           "n: times n candidates a round for the recipe of each kernel that is new, in another process, and keeps the best on disk: slow once (python -m mini tune)"),
   Setting("MACHINE", "",    quantities("lanes", "registers", "threads", "l1", "l2", "stack"), "what recipes are to think of the CPU, for what is not as it was found: lanes=8,registers=16,threads=2,l1=32K,l2=512K,stack=512K"),
   Setting("EMULATE", "0",   switch,                   "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
   Setting("FAST",    "0",   switch,                   "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that round to TF32"),
 )}
 # fmt: on
 PREFIX = "MINI_"
+CODE = ("NOOPT", "FAST", "MACHINE", "SEARCH")  # the settings that kernels depend on
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -173,7 +175,7 @@ class Config:
     self._values, self._origins = read_environment(environ)
     self._values["shown"] = set()  # what SHOW has printed under these settings; a Context has its own
     # Asked at every launch, where mostly no Context is open.
-    self._code = tuple(self._values[name] for name in ("NOOPT", "FAST", "MACHINE"))
+    self._code = tuple(self._values[name] for name in CODE)
     self._watched = any(self._values[name] for name in ("SHOW", "DEBUG", "PROFILE", "CHECK"))
 
   def __getattr__(self, name: str) -> Any:
@@ -188,7 +190,7 @@ class Config:
   @property
   def code(self) -> tuple[Any, ...]:
     """The settings that kernels depend on: what keeps any keeps them by these, too."""
-    return (self.NOOPT, self.FAST, self.MACHINE) if _override.get() else self._code
+    return tuple(getattr(self, name) for name in CODE) if _override.get() else self._code
 
   @property
   def watched(self) -> bool:
@@ -201,7 +203,7 @@ class Config:
 
   def __str__(self) -> str:
     """What `python -m mini config` prints: name, value, where it came from, meaning."""
-    rows = [(n, _shown(getattr(self, n)), self.origin(n), row.meaning) for n, row in TABLE.items()]
+    rows = [(n, spelled(getattr(self, n)), self.origin(n), row.meaning) for n, row in TABLE.items()]
     widths = [max(len(r[i]) for r in rows) for i in range(3)]
     return "\n".join("  ".join([*(c.ljust(w) for c, w in zip(r, widths)), r[3]]) for r in rows)
 
@@ -222,7 +224,7 @@ class Context:
       if name not in TABLE:
         raise ConfigError(f"there is no setting {name}: {_nearest(name, list(TABLE))}")
       try:
-        self.values[name] = TABLE[name].parse(_shown(value))
+        self.values[name] = TABLE[name].parse(spelled(value))
       except ValueError as e:
         raise ConfigError(f"{name}={value!r} does not fit: {e}") from None
 
@@ -234,7 +236,7 @@ class Context:
     _override.reset(self.tokens.pop())
 
 
-def _shown(value: Any) -> str:
+def spelled(value: Any) -> str:
   """A value as the environment would spell it."""
   if isinstance(value, bool):
     return str(int(value))

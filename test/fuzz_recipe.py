@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
@@ -341,6 +341,8 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
   return f"stage {name[1:]} over ({spelled}) {rng.choice(['stack', 'shared']) if groups else 'stack'}"
 
 
+Recipe = Callable[[random.Random, UOp, bool], tuple[UOp, list[str]]]
+
 # ---------------------------------------------------------------- running them
 
 
@@ -362,7 +364,9 @@ class Case:
     return ""
 
 
-def cases(family: str, seed: int, count: int, groups: bool = False) -> Iterator[Case]:
+def cases(
+  family: str, seed: int, count: int, groups: bool = False, recipe: Recipe = random_recipe
+) -> Iterator[Case]:
   """Kernels of a family with `count` recipes in all that differ. A fault while one is made is raised with the kernel."""
   rng = random.Random(f"{family} {seed}")
   left = count
@@ -374,7 +378,7 @@ def cases(family: str, seed: int, count: int, groups: bool = False) -> Iterator[
       for _ in range(min(left, 40)):
         state = rng.getstate()
         try:
-          tuned, lines = random_recipe(rng, k, groups)
+          tuned, lines = recipe(rng, k, groups)
         except Exception as e:
           raise AssertionError(f"{family}, {state[1][:1]}: {e!r}\n{kernel_text(k)}") from e
         if tuned not in seen:
@@ -404,13 +408,15 @@ def run_in_c(k: UOp, function: int, data: dict[str, np.ndarray]) -> dict[str, np
   return found
 
 
-def disagreements(family: str, seed: int, count: int, lanes: int = 8) -> Iterator[str]:
+def disagreements(
+  family: str, seed: int, count: int, lanes: int = 8, recipe: Recipe = random_recipe
+) -> Iterator[str]:
   """What C computes otherwise than the interpreter. One source holds the kernels of some cases, and is compiled while the
   next cases are made."""
   waiting: deque[list[Case]] = deque()
 
   def builds() -> Iterator[Build]:
-    for unit in grouped(cases(family, seed, count), 120):
+    for unit in grouped(cases(family, seed, count, recipe=recipe), 120):
       waiting.append(unit)
       kernels = {name: k for case in unit for name, (k, _) in case.tuned.items()}
       yield Device["CPU"].shim.compiler.start(f"{QUICK}\n{render(kernels, lanes)}")

@@ -8,11 +8,10 @@ from fuzz_graph import program as random_program
 from fuzz_graph import scheduled as random_kernels
 
 from mini import Tensor
-from mini.__main__ import random_array
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
-from mini.engine.launch import interface, interpret
+from mini.engine.launch import interface, interpret, random_array
 from mini.engine.program import nameless, scheduled
 from mini.engine.realize import Numbered
 from mini.ir.parse import parse

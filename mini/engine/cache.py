@@ -19,6 +19,7 @@ from mini.config import config
 log = logging.getLogger("mini")
 
 LIMIT_BYTES = 512 << 20  # of all entries; a GPT-2 training step takes about 1 MB
+RESULT_BYTES = 16 << 20  # of all recipes that were found
 STALE_SECONDS = 3600  # after which a temporary file is what a killed process left
 ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _counter = itertools.count()
@@ -37,6 +38,18 @@ def digest(data: bytes) -> str:
 def disk_cache() -> DiskCache | None:
   """The cache that the setting CACHE asks for."""
   return open_cache(config.CACHE)
+
+
+def result_cache(make: bool = False) -> DiskCache | None:
+  """Where recipes are kept that a search has found: beside the code. None where there are none, unless `make` is true."""
+  code = disk_cache()
+  folder = os.path.join(code.folder, "recipes") if code else ""
+  if not folder or not (make or os.path.isdir(folder)):
+    return None
+  reason = secure(folder)
+  if reason:
+    log.warning("recipes that were searched for are not kept: %s %s", folder, reason)
+  return None if reason else DiskCache(folder, RESULT_BYTES)
 
 
 def open_cache(setting: str, limit_bytes: int = LIMIT_BYTES) -> DiskCache | None:

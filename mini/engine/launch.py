@@ -18,10 +18,14 @@ from mini.ir.interp import evaluate, run_kernel, run_schedule
 from mini.ir.kernel import directions
 from mini.ir.text import Copy, Memory, Plan, Run, input_names
 from mini.ir.uop import UOp
-from mini.types import from_storage
+from mini.types import dtypes, from_storage, to_bfloat16
 from runtime.base import Call
 
 Arrays = dict[str, np.ndarray]  # by name, as the interpreter holds them
+
+
+# The largest difference that --test allows, relative to 1 + the largest result: a device sums in another order.
+TOLERANCE = {dtypes.float16: 1e-2, dtypes.bfloat16: 5e-2, dtypes.float32: 1e-4, dtypes.float64: 1e-9}
 
 
 def interface(program: UOp) -> list[Memory]:
@@ -152,3 +156,28 @@ class Launchable:
         Device[d].shim.wait()
       best = min(best, time.perf_counter() - t)
     return best
+
+
+# ---------------------------------------------------------------- random inputs, and results that should agree
+
+
+def random_array(m: Memory, among: list[Memory], rng: np.random.Generator) -> np.ndarray:
+  """Normal numbers; integers that are indices of every axis there is; zeros for what is written."""
+  if m.where == "out":
+    return np.zeros(m.shape, m.dtype.np)
+  if m.dtype.kind != "f":
+    below = min([n for other in among for n in other.shape if n > 1], default=2)
+    return rng.integers(0, 2 if m.dtype.kind == "b" else min(below, 100), m.shape).astype(m.dtype.np)
+  x = np.asarray(rng.standard_normal(m.shape), m.dtype.np)
+  return to_bfloat16(x) if m.dtype is dtypes.bfloat16 else x
+
+
+def difference(want: np.ndarray, got: np.ndarray) -> float:
+  """The largest, relative to 1 + the largest wanted result; infinite where only one is NaN or infinite."""
+  if want.dtype.kind != "f":
+    return float((want != got).any())
+  with np.errstate(all="ignore"):
+    same = (want == got) | (np.isnan(want) & np.isnan(got))
+    apart = np.where(same, 0, np.abs(want.astype(np.float64) - got.astype(np.float64)))
+    scale = 1 + np.abs(want[np.isfinite(want)]).max(initial=0)
+  return float("inf") if not np.isfinite(apart).all() else float(apart.max(initial=0) / scale)

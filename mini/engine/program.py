@@ -12,9 +12,11 @@ import numpy as np
 
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import is_loop
+from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.config import config
 from mini.engine.buffer import Buffer
+from mini.engine.cache import result_cache
 from mini.engine.device import Device, Opened
 from mini.engine.queues import Span, assign
 from mini.ir.graph import shape
@@ -120,12 +122,29 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
   made: list[tuple[UOp, Compiled]] = []
   for k in fresh:
-    tuned, recipe = (k, "") if config.NOOPT else write_recipe(k, machine)
+    tuned, recipe = with_recipe(k, machine, opened)
     made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
   opened.build([known[k] for k in kernels])
   return known
+
+
+def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
+  """The kernel with the recipe that a search has found or, where none has, with the heuristic's; and the recipe."""
+  if config.NOOPT:
+    return k, ""
+  tuned, recipe = write_recipe(k, machine)
+  if opened.name.partition(":")[0] == "CPU" and (config.SEARCH or result_cache()):
+    from mini.engine.search import recipe_for  # which a start without results does without
+
+    found = recipe_for(k, recipe, machine, opened.shim.compiler.key(""))
+    if found != recipe:
+      try:
+        return apply(k, found), found
+      except RecipeError:  # steps have changed since it was found
+        pass
+  return tuned, recipe
 
 
 def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
