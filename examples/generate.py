@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +25,40 @@ def choose(logits: np.ndarray, temperature: float, top_k: int, rng: np.random.Ge
   """A token drawn by its logits. logits: f[V]"""
   if temperature == 0:
     return int(logits.argmax())
-  logits = logits.astype(np.float64) / temperature
   if 0 < top_k < len(logits):
-    logits[logits < np.partition(logits, -top_k)[-top_k]] = -np.inf
-  p = np.exp(logits - logits.max())
-  return int(rng.choice(len(p), p=p / p.sum()))
+    likely = np.argpartition(logits, -top_k)[-top_k:]
+  else:
+    likely = np.arange(len(logits))
+  scaled = logits[likely].astype(np.float64) / temperature
+  p = np.exp(scaled - scaled.max()).cumsum()
+  return int(likely[np.searchsorted(p, rng.random() * p[-1], side="right")])
+
+
+class Generator:
+  """A model with a cache: tokens in, the logits of the next one out.
+
+  A step is captured for each power of two that what was seen fits in: of a cache that is almost empty little is read.
+  """
+
+  def __init__(self, model: GPT2, least: int = 128):
+    model.eval()
+    self.model, self.least, self.seen = model, least, 0
+    self.cache = Cache(model.config, 1, model.dtype)
+    self.steps: dict[int, Callable[[Tensor], Tensor]] = {}
+
+  def logits(self, tokens: list[int]) -> np.ndarray:
+    """Of the token after these, which follow those of the calls before.   -> f32[V]"""
+    self.seen += len(tokens)
+    reach = min(max(self.least, 1 << (self.seen - 1).bit_length()), self.model.config.block)
+    if reach not in self.steps:
+      self.steps[reach] = jit(lambda tokens: self.model.next(tokens, self.cache, reach)[0])
+    with no_grad():
+      return self.steps[reach](Tensor(np.array([tokens], np.int32))).numpy()
+
+  def forget(self) -> None:
+    """Begin anew."""
+    self.seen = 0
+    self.cache.length.assign(0).realize()
 
 
 def generate(model: GPT2, prompt: list[int], n: int, temperature=0.8, top_k=50, seed=0) -> Iterator[int]:
@@ -38,20 +67,16 @@ def generate(model: GPT2, prompt: list[int], n: int, temperature=0.8, top_k=50, 
   When the model's block is full, it goes on from the later half of what it has seen.
   """
   block, rng = model.config.block, np.random.default_rng(seed)
-  model.eval()
-  cache = Cache(model.config, 1, model.dtype)
-  step = jit(lambda tokens: model.next(tokens, cache))
+  generator = Generator(model)
   seen = list(prompt)[-block:]
   fresh = seen
   for _ in range(n):
-    with no_grad():
-      logits = step(Tensor([fresh], dtype=dtypes.int32)).numpy()[0]
-    fresh = [choose(logits, temperature, top_k, rng)]
+    fresh = [choose(generator.logits(fresh), temperature, top_k, rng)]
     yield fresh[0]
     seen += fresh
     if len(seen) > block:
       seen = fresh = seen[-block // 2 :]
-      cache.length.assign(0).realize()
+      generator.forget()
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -72,7 +97,9 @@ def main(argv: list[str] | None = None) -> None:
   p.add_argument("--temperature", type=float, default=0.8, help="0 takes the likeliest token (%(default)s)")
   p.add_argument("--top-k", type=int, default=50, help="draw from the k likeliest; 0 is all (%(default)s)")
   p.add_argument("--seed", type=int, default=0)
-  p.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
+  types = ("float32", "bfloat16", "float16")
+  p.add_argument("--dtype", default="float32", choices=types, help="of activations (%(default)s)")
+  p.add_argument("--keep", choices=types, help="the type in which weights are in memory (that of --dtype)")
   p.add_argument("--dev", help="CPU, INTERP, ...")
   args = p.parse_args(argv)
   path = Path(args.weights or Path(args.out) / "checkpoint.safetensors")
@@ -83,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
       words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
     else:
       words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
-    model = load(path, getattr(dtypes, args.dtype))
+    model = load(path, getattr(dtypes, args.dtype), getattr(dtypes, args.keep or args.dtype))
     prompt = words.encode(args.prompt.encode()).tolist()
     start = time.perf_counter()
     tokens = list(generate(model, prompt or [0], args.tokens, args.temperature, args.top_k, args.seed))

@@ -63,12 +63,13 @@ class Cache:
     self.keys = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
     self.values = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
     self.length = Tensor(0).realize()
+    self.reach = config.block
 
   def extend(self, layer: int, places: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Put k and v at these places; all keys and values."""
+    """Put k and v at these places; the keys and values within reach."""
     self.keys[layer][:, :, places] = k
     self.values[layer][:, :, places] = v
-    return self.keys[layer], self.values[layer]
+    return self.keys[layer][:, :, : self.reach], self.values[layer][:, :, : self.reach]
 
 
 class Attention(nn.Module):
@@ -132,7 +133,7 @@ class GPT2(nn.Module):
     if cache is not None:
       places = places + cache.length
       cache.length += tokens.shape[1]
-    x = self.drop(self.wte(tokens) + self.wpe(places)).cast(self.dtype)
+    x = self.drop(self.wte(tokens).cast(self.dtype) + self.wpe(places).cast(self.dtype))
     for block in self.h:
       x = block(x, places, cache)
     return self.ln_f(x)
@@ -148,8 +149,12 @@ class GPT2(nn.Module):
     """Mean cross entropy in nats of the token after each. tokens, targets: i[B, T]   ->   f32[]"""
     return self(tokens).flatten(0, 1).cross_entropy(targets.flatten())
 
-  def next(self, tokens: Tensor, cache: Cache) -> Tensor:
-    """Logits of the token after the last, which the cache has not seen yet. tokens: i[B, T]   ->   f32[B, V]"""
+  def next(self, tokens: Tensor, cache: Cache, reach: int | None = None) -> Tensor:
+    """Logits of the token after the last, which the cache has not seen yet. tokens: i[B, T]   ->   f32[B, V]
+
+    reach: how much of the cache is looked at; it must hold what there is with these tokens.
+    """
+    cache.reach = reach or self.config.block
     return self.logits(self.features(tokens, cache)[:, -1])
 
   def groups(self, decay: float) -> list[dict]:
@@ -172,8 +177,9 @@ def load_weights(model: GPT2, path: str | Path) -> None:
   nn.state.load_state_dict(model, {name: weights[name].float() for name in nn.state.get_state_dict(model)})
 
 
-def load(path: str | Path, dtype=dtypes.float32) -> GPT2:
-  """A GPT-2 from published weights (a safetensors file in the naming of Hugging Face), or from a checkpoint.
+def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
+  """A GPT-2 from published weights (a safetensors file in the naming of Hugging Face), or from a checkpoint. Its weights are
+  in memory as `kept`, and are widened or narrowed to dtype, that of the activations, where they are used.
 
   Sizes are read off the tensors; the number of heads off a config.json beside the file, or it is width / 64, as in all
   published ones.
@@ -189,7 +195,7 @@ def load(path: str | Path, dtype=dtypes.float32) -> GPT2:
     heads = json.loads(beside.read_text())["n_head"] if beside.exists() else width // 64
   model = GPT2(Config(layers, heads, width, weights["wpe.weight"].shape[0], vocabulary), dtype)
   load_weights(model, path)
-  return model
+  return model.to(kept)
 
 
 def save(model: GPT2, path: str | Path) -> None:

@@ -264,8 +264,9 @@ class Place(NamedTuple):
     return isinstance(self.of, int) and not self.grad
 
   def find(self, args: Sequence[Tensor]) -> Tensor:
-    t = args[self.of] if isinstance(self.of, int) else self.of
-    return t._grad if self.grad else t  # type: ignore[return-value]
+    of, grad = self
+    t = args[of] if type(of) is int else of
+    return t._grad if grad else t  # type: ignore[return-value,union-attr]
 
 
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
@@ -344,8 +345,9 @@ class Routine:
     self.home: list[int | None] = [leaves.index(leaf) for leaf in outer]
     self.home += [None] * (len(self.places) - len(outer))
     self.outside = [n for n, place in enumerate(self.places) if not place.is_argument]
-    # All that there is are the arguments, in their order.
-    self.closed = [place.of for place in self.places if place.is_argument] == [*range(len(self.places))]
+    # Places of tensors from outside, and those that are to be found at every call.
+    self.there = [None if isinstance(place.of, int) or place.grad else place.of for place in self.places]
+    self.sought = [(n, place) for n, place in enumerate(self.places) if self.there[n] is None]
     self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
 
     first = len(nodes) - len(self.updated)  # of the new values
@@ -427,7 +429,10 @@ class Routine:
 
   def find(self, args: Sequence[Tensor]) -> Sequence[Any]:
     """The tensors at all places."""
-    return args if self.closed else [place.find(args) for place in self.places]
+    found: list[Any] = [*self.there]
+    for n, place in self.sought:
+      found[n] = place.find(args)
+    return found
 
   def fits(self, args: Sequence[Tensor], found: Sequence[Tensor | None]) -> bool:
     """Is what this routine relies on still so? Otherwise the function is traced again. Arguments were looked up by what
@@ -479,6 +484,8 @@ class Routine:
     memory: list[Any] = [*self.blank]
     for n, i, is_argument in self.bound:
       u = found[i]._uop
+      if u.op == "tag":
+        u = u.src[0]
       memory[n] = u.arg[0] if u.op == "buffer" else memory_of(found[i], is_argument)
     return memory
 

@@ -72,3 +72,9 @@ def test_targets(tmp_path):
   layer_norm, kernels, tiny = json.loads(table.read_text())["rows"]
   assert layer_norm["error"] < 1e-5 and layer_norm["limit"] > 0 and set(layer_norm["ratios"]) == {"best"}
   assert kernels["met"] and tiny["measured"]["mini"] > 0 and "layer norm 4096 x 768" in done.stdout
+
+
+@pytest.mark.full
+def test_generation():
+  found = figures("generation.py", "--model", "pico", "--tokens", "4", "--prompt", "3")
+  assert found["tokens/s, mini"] > 0

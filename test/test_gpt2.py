@@ -6,9 +6,9 @@ import gpt2
 import gpt2_reference as ref
 import numpy as np
 import pytest
-from generate import generate
+from generate import Generator, choose, generate
 
-from mini import Context, Tensor, jit, nn
+from mini import Context, Tensor, dtypes, jit, nn, stats
 
 TOLERANCE = 1e-4
 
@@ -105,6 +105,40 @@ def test_a_cache_changes_nothing(rng):
   tokens = prompt + list(generate(model, prompt, 8, temperature=0))
   for n in range(len(prompt), len(tokens)):
     assert model(Tensor([tokens[:n]])).numpy()[0, -1].argmax() == tokens[n]
+
+
+@pytest.mark.parametrize("kept", [dtypes.float32, dtypes.bfloat16])
+def test_a_step_copies_no_cache_and_widens_no_weights(rng, kept):
+  config = gpt2.sized("nano", layers=2, vocabulary=1000)
+  model = gpt2.GPT2(config).to(kept)
+  generator = Generator(model, least=32)
+  tokens = [int(n) for n in rng.integers(0, 1000, 60)]
+  generator.logits(tokens[:2])
+  before: list[int] = []
+  for n in range(2, 60):
+    generator.logits(tokens[n : n + 1])
+    cache = generator.cache
+    addresses = [t.uop.arg[0].memory.address for t in (*cache.keys, *cache.values)]
+    assert n < 34 or addresses == before
+    before = addresses
+    stats.reset()
+  logits = generator.logits(tokens[:1])
+  assert stats.bytes_allocated == 0 and stats.schedules == 0
+  assert (
+    stats.bytes_peak - stats.bytes_live < config.width * config.width
+  )  # bytes: less than the smallest matrix
+  want = model(Tensor([[*tokens, tokens[0]]])).numpy()[0, -1]
+  np.testing.assert_allclose(logits, want, atol=1e-4 * np.abs(want).max())
+
+
+def test_tokens_are_drawn_by_their_logits():
+  logits, rng = np.array([0.0, 3.0, -1.0, 2.0], np.float32), np.random.default_rng(0)
+  assert choose(logits, 0, 2, rng) == 1
+  drawn = np.bincount([choose(logits, 1.0, 2, rng) for _ in range(2000)], minlength=4) / 2000
+  p = np.exp([3.0, 2.0]) / np.exp([3.0, 2.0]).sum()
+  np.testing.assert_allclose(drawn, [0, p[0], 0, p[1]], atol=0.03)
+  drawn = np.bincount([choose(logits, 1.0, 0, rng) for _ in range(2000)], minlength=4) / 2000
+  np.testing.assert_allclose(drawn, np.exp(logits) / np.exp(logits).sum(), atol=0.03)
 
 
 def test_generation_goes_on_beyond_the_block(rng):
