@@ -715,8 +715,8 @@ def test_a_call_is_made_of_few_calls():
   x, y = Tensor(floats(8)).realize(), Tensor(floats(8, seed=1)).realize()
   w, add = Tensor(floats(8)).realize(), jit(lambda a, b: a + b)
   step = jit(lambda a, lr: w.assign(w - lr * a))
-  assert python_calls(lambda: add(x, y)) <= 70
-  assert python_calls(lambda: step(x, 0.5)) <= 170
+  assert python_calls(lambda: add(x, y)) <= 100
+  assert python_calls(lambda: step(x, 0.5)) <= 220
 
 
 def test_threads_call_one_function_and_several():
