@@ -140,8 +140,6 @@ class Tuning:
     """May a value of this owner be computed and stored twice?"""
     if owner.op == "reduce":
       return owner.arg.what == "max"
-    if any(u.op == "scan" and u.src[1] in closed(owner) for u in toposort(self.kernel)):
-      return False
     if owner.op != "kernel":
       return True
     outs = set(written(self.kernel))

@@ -16,7 +16,7 @@ from mini.codegen.writer import (
   owner_named,
   owners,
 )
-from mini.ir.kernel import access, stores
+from mini.ir.kernel import access, all_ranges, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
@@ -39,11 +39,10 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
       weight = 2 if u.op in ("store", "stage") else 1
       step = coefficient(flat, r)
       score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
-    if any(
-      r in u.free and u.op == "cast" and u.src[0].dtype is dtypes.index for v in values for u in toposort(v)
-    ):
+    numbers = [u.src[0] for u in toposort(*values) if u.op == "cast" and u.src[0].dtype is dtypes.index]
+    if any(coefficient(x, r) is None for x in numbers):
       score -= 1
-    scores[r] = score
+    scores[r] = score if touched else 1
   best = max(scores, key=lambda r: scores[r], default=None)
   return best if best is not None and scores[best] > 0 else None
 
@@ -52,6 +51,9 @@ def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
   tile_transposed(w, machine)
+  longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel))), default=0)
+  if 4 <= longest < machine.lanes:
+    machine = machine._replace(lanes=1 << longest.bit_length() - 1)
   done: set[str] = set()  # owners by their first range's name: nodes change with every step
   while True:
     owner = next((u for u in owners(w.kernel) if owner_key(u) not in done), None)
@@ -71,6 +73,7 @@ def stream(w: Writer, machine: Machine) -> None:
       continue
     vectorize(w, owner, r, machine)
     done |= {f"{owner.op} {rname(r)}{suffix}" for suffix in ("o", "v", ".rest")}  # what it has become
+  interleave_scans(w)
   parallel(w, machine)
 
 
@@ -138,7 +141,7 @@ def tile_transposed(w: Writer, machine: Machine) -> None:
 
 def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   name, size, lanes = rname(r), rsize(r), machine.lanes
-  reduces_below = any(u.op == "reduce" and r in u.free for u in toposort(w.kernel))
+  reduces_below = any(u.op in ("reduce", "scan") and r in u.free for u in toposort(w.kernel))
   widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
   if owner is w.kernel and reduces_below:
     widths = [n for n in wide(w.kernel, r, machine) if size >= n * 4 * machine.threads] + widths
@@ -160,10 +163,27 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
 def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
   """Of sums over rows that lie apart the more is read of each row at a time the better, as long as accumulators and what is
   added to them are few."""
-  sums = [u for u in toposort(kernel) if u.op == "reduce" and r in u.free]
+  sums = [u for u in toposort(kernel) if u.op in ("reduce", "scan") and r in u.free]
   values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
   most = 4 * machine.registers // (len(sums) + len(values))
   return [n * machine.lanes for n in (32, 16, 8) if n <= most]
+
+
+def interleave_scans(w: Writer) -> None:
+  """Each step of a scan waits for the one before it: several rows at a time, where no vector runs across them."""
+  kernel = w.kernel
+  fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
+  if not fixed or any(rkind(r) != "loop" for r in all_ranges(kernel)):
+    return
+  rows = max((r for r in closed(kernel) if r not in fixed), key=rsize, default=None)
+  for n in (4, 2):
+    if (
+      rows is not None
+      and rsize(rows) >= 2 * n
+      and w.attempt(f"split {rname(rows)} {n} -> {rname(rows)}o, {rname(rows)}u")
+    ):
+      w.attempt(f"unroll {rname(rows)}u")
+      return
 
 
 def parallel(w: Writer, machine: Machine) -> None:

@@ -342,10 +342,12 @@ class Renderer:
       t = self.spelling.type(u.dtype)
       if w == 1:
         return f"({t})({self.at(u.src[0], env)})"
-      step = self.stride(u.src[0], lanes(u)[-1])
-      if step is not None and u.dtype.kind in "iu":  # they wrap, so it is one sum whatever the type
-        first = self.spelling.splat(f"({t})({self.at(u.src[0], env)})", u.dtype)
-        return f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), u.dtype)})"
+      step, (lo, hi) = self.stride(u.src[0], lanes(u)[-1]), bounds(u.src[0])
+      d = dtypes.int32 if u.dtype.kind == "f" and -1 << 31 <= lo <= hi < 1 << 31 else u.dtype
+      if step is not None and d.kind in "iu":  # they wrap, so it is one sum whatever the type
+        first = self.spelling.splat(f"({self.spelling.type(d)})({self.at(u.src[0], env)})", d)
+        numbers = f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), d)})"
+        return numbers if d is u.dtype else self.spelling.operation("cast", (d,), u.dtype, w).format(numbers)
       return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
     return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 
