@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import gcd
 
-from mini.ir.composites import BODIES, NEAR, ROWS, Near
+from mini.ir.composites import BODIES, NEAR, ROWS, Near, power_single
 from mini.ir.kernel import all_ranges
 from mini.ir.uop import UOp, rkind, rsize
 from mini.render import cstyle
@@ -69,6 +69,7 @@ VECTORS: tuple[Row, ...] = (
   ("cast",     "any>any",     "__builtin_convertvector({0}, {T})"),
   ("bitcast",  "int f32 f64>int f32 f64", "({T}){0}"),
   *((op, "f32", row) for op, row in NEAR.items()),
+  ("pow",      "f32",         power_single),
   *BY_BODY,
 )
 
