@@ -118,6 +118,17 @@ def test_stores_past_the_caches(monkeypatch):
   agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_vectors_of_8_byte_integers_compare(kind, rng):
+  info = np.iinfo(kind)
+  edges = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2**31, 2**32 - 1, 2**32, 2**62]
+  some = [x.ravel() for x in np.meshgrid(np.array(edges, kind), rng.integers(info.min, info.max, 99, kind))]
+  for a, b in (some, some[::-1], some[:1] * 2):
+    x, y = Tensor(a), Tensor(b)
+    assert np.array_equal((x < y).numpy(), a < b) and np.array_equal((x != y).numpy(), a != b)
+    assert np.array_equal(x.maximum(y).numpy(), np.maximum(a, b)) and np.array_equal(x.bool().numpy(), a != 0)
+
+
 # fmt: off
 MADE = {  # graphs that went wrong once, or whose recipes are the long ones
   "a row within a sum of rows": lambda x: (x[:300, :300].softmax(1) * 300).sum(),

@@ -37,8 +37,10 @@ SCALARS: tuple[Row, ...] = (
   *BY_BODY,
 )
 
+
 # Rows without a spelling go lane by lane, as do operations without a row.
 # {S}: the mask of the operands' own size, which their comparison gives; {M}: that of int, which a bool is
+# 8-byte integers fill two registers: gcc 12 computes with such vectors as it should, but compares element by element
 # {B}: {0}, of 1 or 2 bytes, as the highest of 4
 VECTORS: tuple[Row, ...] = (
   ("add or max", "bool",      "({0} | {1})"),
@@ -47,6 +49,9 @@ VECTORS: tuple[Row, ...] = (
   ("lt",       "bool",        "(~{0} & {1})"),
   ("lt",       "4-byte",      "({0} < {1})"),
   ("ne",       "4-byte",      "({0} != {1})"),
+  ("lt",       "i64",         "__typeof__(a) s = (a & ~b) | (~(a ^ b) & (a - b)); return __builtin_convertvector(s >> 32, {M}) >> 31;"),
+  ("lt",       "u64",         "__typeof__(a) s = (~a & b) | (~(a ^ b) & (a - b)); return __builtin_convertvector(s >> 32, {M}) >> 31;"),
+  ("ne",       "i64 u64",     "__typeof__(a) d = a ^ b; return __builtin_convertvector(d | d >> 32, {M}) != 0;"),
   ("lt",       "any",         "__builtin_convertvector(({0} < {1}), {M})"),
   ("ne",       "any",         "__builtin_convertvector(({0} != {1}), {M})"),
   ("add",      "any",         "({0} + {1})"),
@@ -57,10 +62,13 @@ VECTORS: tuple[Row, ...] = (
   ("xor",      "int",         "({0} ^ {1})"),
   ("where",    "4-byte bool", "return ({T})((a & ({M})b) | (~a & ({M})c));"),
   ("where",    "any",         "{S} m = __builtin_convertvector(a, {S}); return ({T})((m & ({S})b) | (~m & ({S})c));"),
+  ("max",      "i64",         "__typeof__(a) s = (b & ~a) | (~(a ^ b) & (b - a)), m = s >> 63; return (m & a) | (~m & b);"),
+  ("max",      "u64",         "__typeof__(a) s = (~b & a) | (~(a ^ b) & (b - a)), m = -(s >> 63); return (m & a) | (~m & b);"),
   ("max",      "float",       "{S} m = (b < a) | (a != a); return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("max",      "int",         "{S} m = b < a; return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("cast",     "any>f16 bf16", None),
   ("cast",     "4-byte>bool", "({0} != 0)"),
+  ("cast",     "i64 u64>bool", "return __builtin_convertvector(a | a >> 32, {T}) != 0;"),
   ("cast",     "any>bool",    "__builtin_convertvector(({0} != 0), {T})"),
   ("cast",     "bool>any",    "__builtin_convertvector((-{0}), {T})"),
   ("cast",     "i8 i16>i32 u32 f32", "__builtin_convertvector((({M}){B} >> 8 * (4 - (int)sizeof {0}[0])), {T})"),
@@ -69,8 +77,8 @@ VECTORS: tuple[Row, ...] = (
   ("cast",     "any>any",     "__builtin_convertvector({0}, {T})"),
   ("bitcast",  "int f32 f64>int f32 f64", "({T}){0}"),
   *((op, "f32", row) for op, row in NEAR.items()),
-  ("pow",      "f32",         power_single),
-  *BY_BODY,
+  ("pow",      "f32",         power_single),                  # twice as fast as with vectors of float64
+  *(row for row in BY_BODY if row[0] != "pow"),
 )
 
 BITS = {
