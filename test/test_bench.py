@@ -56,8 +56,17 @@ def test_gpt2_step():
 
 
 @pytest.mark.full
-def test_mlp_step():
-  assert figures("mlp_step.py", "--steps", "20", "--no-first")["kernels"] < 30
+@pytest.mark.parametrize(
+  "script, args, most",
+  [
+    ("mlp_step.py", ("--steps", "20"), 30),
+    ("convnet.py", ("--steps", "2"), 50),
+    ("adamw.py", ("--count", "9999"), 2),
+  ],
+)
+def test_steps(script, args, most):
+  """Beside PyTorch's, where it is installed; and in how many kernels."""
+  assert figures(script, "--no-first", *args)["kernels"] <= most
 
 
 @pytest.mark.full

@@ -81,9 +81,14 @@ def first_step(library: str, args: argparse.Namespace, **env: str) -> float:
 
 
 def main(
-  description: str | None, libraries: dict[str, Make], *more: tuple[str, dict[str, Any]], block: int = 1
+  description: str | None,
+  libraries: dict[str, Make],
+  *more: tuple[str, dict[str, Any]],
+  block: int = 1,
+  tolerance: float = 1e-3,
 ) -> None:
-  """libraries: how each of mini, torch, compile (torch.compile) and tinygrad makes its step. block: steps in a turn."""
+  """libraries: how each of mini, torch, compile (torch.compile) and tinygrad makes its step. block: steps in a turn.
+  tolerance: by how much losses may differ."""
   flag = {"action": "store_true"}
   args = arguments(
     description,
@@ -130,5 +135,5 @@ def main(
     worst = max(abs(a["loss"] - b["loss"]) for a, b in pairs)
     result["loss_difference"] = max(worst, result.get("loss_difference", 0.0))
     result[f"times_{name}"] = round(result["ms_median"] / result[f"{name}_ms_median"], 3)
-  assert result.get("loss_difference", 0.0) < 1e-3, f"the losses differ: {result}"
+  assert result.get("loss_difference", 0.0) < tolerance, f"the losses differ: {result}"
   show(result, args)
