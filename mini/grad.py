@@ -476,8 +476,16 @@ def _fit(g: UOp, x: UOp) -> UOp:
 def with_gradient(u: UOp, *parts: tuple[UOp, Callable[[UOp], UOp]]) -> UOp:
   """u, whose gradient with respect to each of these nodes a function makes of u's own: for what has a better one than its
   operations one by one. The nodes are beneath u, and all that it depends on."""
-  u.memo["gradient"] = tuple(_seen_through(x, rule) for x, rule in parts)
+  own = u
+  while own.op == "reshape":  # one above it would pass by it
+    own = own.src[0]
+  parts = tuple(_seen_through(x, rule) for x, rule in parts)
+  own.memo["gradient"] = tuple((x, _reshaped(shape(u), rule)) for x, rule in parts)
   return u
+
+
+def _reshaped(s: tuple[int, ...], rule: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
+  return lambda g: rule(reshape(g, s))
 
 
 def _seen_through(x: UOp, rule: Callable[[UOp], UOp]) -> tuple[UOp, Callable[[UOp], UOp]]:

@@ -69,10 +69,20 @@ def by_w(form: Form, x: UOp, y: UOp) -> UOp:
 def by_x(form: Form, y: UOp, w: UOp) -> UOp:
   """y: T[N, G, O, M..]   w: T[G, O, C, K..]   ->   T[N, G, C, L..]"""
   n, (batch, groups, outputs), channels = len(form.size), graph.shape(y)[:3], graph.shape(w)[2]
-  found = []
-  for a, axis in enumerate(zip(*form)):
-    y, w, taps = tapped(y, w, 3 + 2 * a, *axis)
-    found.append(taps)
+  for a, (_, kernel, count, stride, _, dilation) in enumerate(zip(*form)):
+    if (
+      stride > 1 and dilation > 1 and kernel > 1
+    ):  # zeros between the elements of y, and a stride of 1, instead
+      y = spread(y, 3 + a, stride, (count - 1) * stride + 1)
+      form = form._replace(stride=put(form.stride, a, 1), count=put(form.count, a, (count - 1) * stride + 1))
+  found = [taps_of(*axis) for axis in zip(*form)]
+  for a, (t, kernel, count) in enumerate(zip(found, form.kernel, form.count)):
+    y = resized(y, 3 + a, t.reach - t.first, t.blocks + t.first - count)
+    w = resized(w, 3 + a, t.front, t.taps * t.phases - kernel - t.front)
+  for a, (t, dilation) in enumerate(zip(found, form.dilation)):
+    y = windows(y, 3 + 2 * a, t.taps, 1, dilation)
+  w = graph.reshape(w, (groups, outputs, channels, *(m for t in found for m in (t.taps, t.phases))))
+  w = graph.flip(w, tuple(3 + 2 * a for a, t in enumerate(found) if t.taps > 1))
   firsts, seconds = range(3, 3 + 2 * n, 2), range(4, 4 + 2 * n, 2)
   steps = tuple(t.taps for t in found)
   y = graph.permute(y, (0, 1, *seconds, 2, *firsts))
@@ -88,33 +98,29 @@ DERIVATIVES: dict[str, Callable[..., UOp]] = {"x": by_x, "w": by_w, "y": by_y}
 
 
 class Taps(NamedTuple):
-  """How an axis of x is made: element stride * a + r of it gets  w[stride * q + r] * y[a - q]  for each q."""
+  """How an axis of x is made: element stride * a + r of it gets  w[stride * q + r] * y[a + first - dilation * q]  for
+  each q. The kernel gets `front` zeros, so that blocks of x begin at multiples of the stride."""
 
   taps: int  # how many q
   blocks: int  # how many a
   phases: int  # how many r that get anything
   stride: int
+  front: int
+  first: int
+  reach: int  # from the first q to the last
 
 
-def tapped(
-  y: UOp, w: UOp, axis: int, size: int, kernel: int, count: int, stride: int, before: int, dilation: int
-) -> tuple[UOp, UOp, Taps]:
-  """y[.., m, ..] as [.., q, a, ..] and w[.., k, ..] as [.., q, r, ..].
-
-  The kernel gets zeros in front, so that blocks of x begin at multiples of the stride, and behind.
-  """
-  if stride > 1 and dilation > 1 and kernel > 1:  # zeros between the elements of y instead
-    y = spread(y, axis, stride, (count - 1) * stride + 1)
-    count, stride = (count - 1) * stride + 1, 1
+def taps_of(size: int, kernel: int, count: int, stride: int, before: int, dilation: int) -> Taps:
   front = -before % stride
   taps = -(-(kernel + front) // stride)
   phases = kernel + front if taps == 1 else stride
-  blocks, reach = -(-size // stride), dilation * (taps - 1)
-  first = (before + front) // stride  # block a begins with y[a + first]
-  y = windows(resized(y, axis, reach - first, blocks + first - count), axis, taps, 1, dilation)
-  w, s = resized(w, axis, front, taps * phases - kernel - front), graph.shape(w)
-  w = graph.flip(graph.reshape(w, (*s[:axis], taps, phases, *s[axis + 1 :])), (axis,) if taps > 1 else ())
-  return y, w, Taps(taps, blocks, phases, stride)
+  first = (before + front) // stride
+  return Taps(taps, -(-size // stride), phases, stride, front, first, dilation * (taps - 1))
+
+
+def put(values: Ints, at: int, value: int) -> Ints:
+  """values with another one at a place."""
+  return (*values[:at], value, *values[at + 1 :])
 
 
 def joined(out: UOp, form: Form, found: Sequence[Taps]) -> UOp:
@@ -134,7 +140,9 @@ def seen(form: Form, x: UOp) -> UOp:
   n = len(form.size)
   for a, (size, kernel, count, stride, before, dilation) in enumerate(zip(*form)):
     reach = (count - 1) * stride + dilation * (kernel - 1) + 1
-    x = windows(resized(x, 3 + 2 * a, before, reach - size - before), 3 + 2 * a, kernel, stride, dilation)
+    x = resized(x, 3 + a, before, reach - size - before)
+  for a, (_, kernel, _, stride, _, dilation) in enumerate(zip(*form)):
+    x = windows(x, 3 + 2 * a, kernel, stride, dilation)
   return graph.permute(x, (0, 1, 2, *range(3, 3 + 2 * n, 2), *range(4, 4 + 2 * n, 2)))
 
 
