@@ -75,6 +75,12 @@ def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
   return [r for r in ls if rkind(r) == "unroll"]
 
 
+def between(gate: UOp, v: UOp) -> bool:
+  """Does the gate hold for neighbouring lanes of v alone?"""
+  limits = [c.src[0] for c in conjuncts(gate) if v in c.free]
+  return not any(v in t.free for i in limits for t in linear(i)[0] if t is not v)
+
+
 class Renderer:
   """One kernel's text. `source()` gives it; the helper functions that it calls are left in `helpers`."""
 
@@ -280,11 +286,16 @@ class Renderer:
       s = self.spelling.load(p, self.at(flat, env), d, self.lang.width)
       return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.spelling.splat(zero, u.dtype)}"
     minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-    return (
+    parts = (
       f"({self.spelling.type(u.dtype, self.lang.width)}){{"
       + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width))
       + "}"
     )
+    if self.stride(flat, v) != 1 or self.lang.width < 4 or not between(gate, v):
+      return parts
+    # what holds for the first and the last lane holds for all: at most vectors at an edge are read by elements
+    ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, self.lang.width - 1)})"
+    return f"({ends}) ? {self.spelling.load(p, self.at(flat, env), d, self.lang.width)} : {parts}"
 
   def store(
     self,

@@ -88,6 +88,8 @@ def by_x(form: Form, y: UOp, w: UOp) -> UOp:
   y = graph.permute(y, (0, 1, *seconds, 2, *firsts))
   y = graph.reshape(y, (batch, groups, 1, *(m for t in found for m in (t.blocks, 1)), outputs, *steps))
   w = graph.permute(w, (0, 2, *seconds, 1, *firsts))
+  if max(form.kernel) > 1 and max(form.stride) == 1:
+    w = graph.stage(w)  # turned round once, and not wherever it is read
   w = graph.reshape(w, (1, groups, channels, *(m for t in found for m in (1, t.phases)), outputs, *steps))
   out = contracted(y, w, range(3 + 2 * n, 4 + 3 * n))
   out = graph.reshape(out, (batch, groups, channels, *(m for t in found for m in (t.blocks, t.phases))))

@@ -1,0 +1,169 @@
+"""Recipes for convolutions: contractions that read an operand at sums of ranges, through guards at its edges.
+
+The padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that neighbours
+in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. Over that runs the
+tile of a matrix product (contraction.py), with outputs along a row as columns. A gradient of the weight has its sum along
+the rows: there the vectors run along the sum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mini.codegen.contraction import factors
+from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index
+from mini.ir.kernel import access, all_ranges, contractions, stores
+from mini.ir.uop import TRUE, UOp, closed, linear, rname, rsize, toposort
+
+COPY = 8  # what it costs to copy an element to the stack, in products of vectors
+
+
+class Windows(NamedTuple):
+  """A contraction of `seen`, which is read at sums of ranges, with `weight`."""
+
+  seen: UOp
+  weight: UOp
+  columns: list[UOp]  # outputs of `seen` alone, those that are closest in memory first
+  rows: UOp  # the longest of the outputs of `weight` alone
+  summed: tuple[UOp, ...]
+
+
+def find_windows(kernel: UOp) -> Windows | None:
+  order = toposort(kernel)
+  found = contractions(kernel)
+  if (
+    len(found) != 1
+    or sum(u.op == "reduce" for u in order) != 1
+    or any(u.op in ("stage", "scan") for u in order)
+  ):
+    return None
+  outputs, flat = closed(kernel), flat_index(stores(kernel)[-1])
+  for seen, weight in (factors(found[0]), factors(found[0])[::-1]):
+    mine = [r for r in outputs if r in seen.free and r not in weight.free]
+    others = [r for r in outputs if r in weight.free and r not in seen.free]
+    if slides(seen) and mine and others and all(coefficient(flat, r) for r in mine):
+      mine.sort(key=lambda r: coefficient(flat, r) or 0)
+      return Windows(seen, weight, mine, max(others, key=rsize), closed(found[0]))
+  return None
+
+
+def slides(operand: UOp) -> bool:
+  """Is it read through a guard, in steps, or at windows that overlap?"""
+  if operand.op != "load":
+    return False
+  _, index, gate = access(operand)
+  return gate is not TRUE or any(overlaps(i) for i in index)
+
+
+def overlaps(index: UOp) -> bool:
+  terms, _ = linear(index)
+  if any(t.op != "range" for t in terms):
+    return False
+  reach = 1
+  for t, step in sorted(terms.items(), key=lambda item: abs(item[1])):
+    if abs(step) < reach or (reach == 1 and abs(step) > 1):
+      return True
+    reach += abs(step) * (rsize(t) - 1)
+  return False
+
+
+class Plan(NamedTuple):
+  """How the columns of a kernel are taken."""
+
+  cost: float  # of an output, where 1 is its products in full vectors
+  block: int  # rows of the output at once
+  vectors: int  # columns of a tile, in vectors
+
+
+def plans(found: Windows, p: UOp | None, machine: Machine) -> list[Plan]:
+  """What fits the stack, p being the rows of the output."""
+  steps, width = 1, rsize(found.columns[0])
+  for r in found.summed:
+    steps *= rsize(r) if r in found.seen.free else 1
+  height, across = (rsize(p), window(found, p)) if p is not None else (1, None)
+  out = []
+  for block in range(1, height + 1):
+    seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
+    if found.seen.dtype.itemsize * steps * seen * width > machine.panel_bytes:
+      break
+    for vectors in (1, 2):
+      tile = vectors * machine.lanes
+      if tile <= block * width:
+        full = -(-height // block) * -(-(block * width) // tile) * tile / (height * width)
+        copied = COPY * -(-height // block) * seen / (height * rsize(found.rows))
+        out.append(Plan(full * (1.05 if vectors == 1 else 1.0) + copied, block, vectors))
+  return out
+
+
+def window(found: Windows, r: UOp) -> UOp | None:
+  """The summed range that slides along r in steps of one."""
+  for i in access(found.seen)[1]:
+    terms, _ = linear(i)
+    if terms.get(r) == 1:
+      return next((k for k in found.summed if terms.get(k) == 1), None)
+  return None
+
+
+def windows(w: Writer, machine: Machine) -> bool:
+  """Columns along the rows of the output; False where that gives no vectors."""
+  found = find_windows(w.kernel)
+  if found is None:
+    return False
+  name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
+  step = coefficient(flat_index(stores(w.kernel)[-1]), found.columns[0])
+  p = next((r for r in found.columns[1:] if step == 1 and follows(w.kernel, found.columns[0], r)), None)
+  best = min(plans(found, p, machine), default=None)
+  if best is None or not name:
+    return False
+  q, rows = rname(found.columns[0]), rname(found.rows)
+  outer = [rname(r) for r in closed(w.kernel) if rname(r) not in (q, rows) and r is not p]
+  kept = [rname(r) for r in found.summed if r in found.seen.free]
+  columns = q
+  if p is None:
+    w.attempt(f"stage {name} over ({', '.join([*kept, q])}) stack")
+  else:
+    columns, across = rname(p), window(found, p)
+    if best.block < rsize(p) and w.attempt(f"split {columns} {best.block} -> {columns}o, {columns}i overlap"):
+      outer, columns = [*outer, f"{columns}o"], f"{columns}i"
+    slid = [k for k in kept if across is None or k != rname(across)]
+    tall = columns if across is None else f"{rname(across)} + {columns}"
+    w.attempt(f"stage {name} over ({', '.join([*slid, tall, q])}) stack")
+  copy_rows(w, f"{q}.{name}", machine)
+  w.attempt(" ".join(["order", *outer, rows, *dict.fromkeys([columns, q])]))
+  if columns != q and w.attempt(f"collapse {columns} {q} -> {columns}"):
+    q = columns
+  size = {rname(r): rsize(r) for r in closed(w.kernel)}
+  column_loop, _ = cut(w, q, size[q], best.vectors * machine.lanes, "vec")
+  most = machine.rows * machine.registers // 16 * 2 // best.vectors
+  tall_rows = -(-size[rows] // -(-size[rows] // most))
+  row_loop, _ = cut(w, rows, size[rows], tall_rows, "unroll")
+  inner = [n for n in (column_loop, row_loop) if n]
+  w.attempt(" ".join(["order", *outer, *inner]))
+  shared(w, outer or inner, machine)
+  return True
+
+
+def follows(kernel: UOp, q: UOp, p: UOp) -> bool:
+  """Does the output go on with the next p where the elements along q end, in all that is stored and in no other memory?"""
+  return all(
+    coefficient(flat_index(s), p) == rsize(q) * (coefficient(flat_index(s), q) or 0) for s in stores(kernel)
+  )
+
+
+def copy_rows(w: Writer, name: str, machine: Machine) -> None:
+  """The rows that are copied to the stack, in vectors; those that are shorter than one, element by element."""
+  size = next((rsize(r) for r in all_ranges(w.kernel) if rname(r) == name), 0)
+  if size >= machine.lanes:
+    cut(w, name, size, machine.lanes, "vec")
+  else:
+    w.attempt(f"unroll {name}")
+
+
+def shared(w: Writer, loops: list[str], machine: Machine) -> None:
+  """The outer loops as one that runs in parallel, if the first is too short for all threads."""
+  first, *rest = loops
+  for name in rest:
+    size = next(rsize(r) for r in closed(w.kernel) if rname(r) == first)
+    if size >= 4 * machine.threads or not w.attempt(f"collapse {first} {name} -> {first}"):
+      break
+  w.attempt(f"par {first}")
