@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from mini import Tensor, nn
+from mini import Tensor, nn, stats
 from mini.types import ShapeError
 
 
@@ -57,7 +57,7 @@ def run(case, device):
 
 def test_convolutions():
   cases = list(convolutions())
-  for case in random.Random(0).sample(cases, 30):
+  for case in random.Random(0).sample(cases, 20):
     run(case, "INTERP")
 
 
@@ -128,7 +128,7 @@ def pool(name, size, args):
 
 
 def test_pooling():
-  for case in random.Random(0).sample(list(poolings()), 40):
+  for case in random.Random(0).sample(list(poolings()), 30):
     pool(*case)
   pool("adaptive_avg_pool2d", (7, 6), ((None, 4),))
   beside("avg_pool2d", [np.random.default_rng(0).standard_normal((5, 4))[None]], 2, divisor_override=3)
@@ -195,3 +195,72 @@ def test_module(name, args, kw, size):
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
   for n, t in theirs.state_dict().items():
     np.testing.assert_allclose(ours.state_dict()[n].numpy(), t.numpy(), rtol=1e-5, atol=1e-6, err_msg=n)
+
+
+# ---------------------------------------------------------------- what they are compiled to
+
+SHAPES = {  # x, weight, options: what the recipes take apart
+  "3x3": ((2, 5, 18, 20), (7, 5, 3, 3), {"padding": 1}),
+  "narrow": ((3, 4, 7, 7), (13, 4, 3, 3), {"padding": 1}),
+  "strided": ((2, 3, 19, 36), (6, 3, 3, 3), {"padding": 1, "stride": 2}),
+  "5x5 in groups": ((2, 4, 17, 17), (6, 2, 5, 5), {"padding": 2, "groups": 2}),
+  "dilated": ((2, 3, 20, 23), (4, 3, 3, 2), {"padding": 2, "dilation": 2}),
+  "1x1": ((2, 6, 9, 9), (5, 6, 1, 1), {"stride": 2}),
+  "depthwise": ((2, 6, 21, 18), (6, 1, 3, 3), {"padding": 1, "groups": 6}),
+  "one axis": ((2, 3, 70), (5, 3, 4), {"padding": 2}),
+  "three axes": ((2, 2, 5, 6, 17), (3, 2, 2, 3, 3), {"padding": 1}),
+}
+
+
+def prepared(name):
+  """x, weight, a gradient of the result, and the result."""
+  (size, shape, kw), rng = SHAPES[name], np.random.default_rng(0)
+  x, w = (
+    Tensor(rng.standard_normal(s).astype(np.float32), requires_grad=True).realize() for s in (size, shape)
+  )
+  y = getattr(x, f"conv{len(size) - 2}d")(w, **kw)
+  g = Tensor(rng.standard_normal(y.shape).astype(np.float32)).realize()
+  return x, w, g, y
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_recipes(name):
+  """Float32 on the CPU, with vectors, beside PyTorch."""
+  torch = pytest.importorskip("torch")
+  x, w, g, y = prepared(name)
+  a, b = (torch.from_numpy(t.numpy()).double().requires_grad_() for t in (x, w))
+  want = getattr(torch.nn.functional, f"conv{x.ndim - 2}d")(a, b, **SHAPES[name][2])
+  want.backward(torch.from_numpy(g.numpy()).double())
+  for got, of in ((y, want), *zip(y.gradient(x, w, gradient=g), (a.grad, b.grad))):
+    np.testing.assert_allclose(got.numpy(), of.detach().numpy(), rtol=1e-4, atol=2e-4)
+
+
+def kernels(*tensors):
+  before = stats["kernels"]
+  Tensor.realize(*tensors)
+  return stats["kernels"] - before
+
+
+def test_kernel_counts():
+  """One kernel, with what is done to each result; a gradient of x one more, for the weight turned round."""
+  x, w, g, y = prepared("3x3")
+  dx, dw = y.gradient(x, w, gradient=g)
+  assert kernels((y + Tensor.ones(7, 1, 1)).relu()) == 1
+  assert kernels(dx) == 2
+  assert kernels(dw) == 1
+  x, w, g, y = prepared("1x1")
+  assert kernels(y.gradient(x, gradient=g)[0]) == 2  # a size that the stride does not divide: it is cut
+  x = Tensor(np.ones((2, 3, 12, 12), np.float32))
+  assert kernels(x.max_pool2d(2).relu()) == 1
+  assert kernels(x.max_pool2d(3, 2, 1).relu()) == 1
+  assert kernels(x.avg_pool2d(2)) == 1
+
+
+def test_windows_are_not_in_memory():
+  """What is in use at once besides the operands is the result, and a weight turned round."""
+  x, w, g, y = prepared("3x3")
+  for result in (y, *y.gradient(x, w, gradient=g)):
+    stats.reset()
+    before = stats["bytes_live"]
+    result.realize()
+    assert stats["bytes_peak"] - before <= 4 * (result.numel() + w.numel()) + 4096

@@ -8,7 +8,7 @@ stays as it was: the heuristic tries, it does not prove.
 from __future__ import annotations
 
 from mini.codegen.contraction import tile
-from mini.codegen.convolution import windows
+from mini.codegen.convolution import sums, windows
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.writer import Machine, Writer
@@ -22,7 +22,7 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
     from mini.codegen import gpu  # which a start on a CPU does without
 
     gpu.write(w, machine)
-  elif not any(family(w, machine) for family in (rows, windows, tile)):
+  elif not any(family(w, machine) for family in (rows, sums, windows, tile)):
     stream(w, machine)
   return w.kernel, "\n".join(w.lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from mini.ir.graph import shape
@@ -27,7 +28,36 @@ def unflatten(flat: UOp, s: tuple[int, ...]) -> Index:
 
 
 def reshaped(index: Index, old: tuple[int, ...], new: tuple[int, ...]) -> Index:
-  """The index into shape `new` of the element that stands at `index` in shape `old`."""
+  """The index into shape `new` of the element that stands at `index` in shape `old`. Axes that stay as they are keep their
+  index: one that a guard keeps inside does not reach into its neighbours."""
+  if 0 in old:
+    return (const(0),) * len(new)
+  out: list[UOp] = []
+  start = 0
+  for end, upto in _groups(old, new):
+    out += _moved(index[start:end], old[start:end], new[len(out) : upto])
+    start = end
+  return tuple(out)
+
+
+def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+  """Where groups of axes that hold the same elements end in either shape: the smallest groups."""
+  n = m = 0
+  while n < len(old) or m < len(new):
+    a = b = 1
+    while a != b or a == 1:
+      if n < len(old) and (a <= b or m == len(new)):
+        a, n = a * old[n], n + 1
+      elif m < len(new):
+        b, m = b * new[m], m + 1
+      else:
+        break
+    while m < len(new) and new[m] == 1 and n == len(old):
+      m += 1
+    yield n, m
+
+
+def _moved(index: Index, old: tuple[int, ...], new: tuple[int, ...]) -> Index:
   if [n for n in new if n != 1] == [n for n in old if n != 1]:  # only ones come or go
     rest = iter([i for i, n in zip(index, old) if n != 1])
     return tuple(const(0) if n == 1 else next(rest) for n in new)

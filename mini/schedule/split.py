@@ -20,6 +20,7 @@ MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
 GROUPS = 1024  # of threads, that a GPU should have at least
+CHUNKS = 4096  # what one over several axes is cut to
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 
@@ -90,10 +91,12 @@ def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
 def _split_contraction(u: UOp) -> UOp:
   """The parts come first, as a batch of products of which each keeps its rows and columns; what is left over is one more."""
   x, (kind, axes) = u.src[0], u.arg
+  if len(axes) > 1:
+    return _split_axes(u)
   s = shape(x)
   axis = max(axes, key=lambda a: s[a])
   n = s[axis]
-  if n <= CHUNK or len(axes) != 1:
+  if n <= CHUNK:
     return u
   least = -(-n // CHUNK)
   parts = next((p for p in range(least, 2 * least) if n % p == 0), 0)
@@ -110,3 +113,26 @@ def _split_contraction(u: UOp) -> UOp:
     rest = reduce(shrink(x, (*within[:axis], (main, n), *within[axis + 1 :])), kind, axes)
     partial = cat((partial, reshape(rest, (1, *shape(rest)))), 0)
   return reshape(reduce(stage(partial), kind, (0,)), shape(u))
+
+
+def _split_axes(u: UOp) -> UOp:
+  """A contraction over several axes, as the gradient of a convolution's weight is one over a batch of images: in parts of
+  the first axes."""
+  x, (kind, axes) = u.src[0], u.arg
+  s, rest = shape(x), prod(shape(x)[a] for a in axes)
+  if rest <= CHUNKS:
+    return u
+  cut: list[int] = []  # sizes with each axis as two: which part, and what is in it
+  parts, inner = [], []
+  for a, n in enumerate(s):
+    count = 1
+    if a in axes and rest > CHUNKS:
+      rest //= n
+      count = next(p for p in range(1, n + 1) if n % p == 0 and (n // p * rest <= CHUNKS or p == n))
+    cut += [count, n // count] if count > 1 else [n]
+    if count > 1:
+      parts.append(len(cut) - 2)
+    if a in axes:
+      inner.append(len(cut) - 1)
+  partial = reduce(reshape(x, tuple(cut)), kind, tuple(inner))
+  return reshape(reduce(stage(partial), kind, tuple(parts)), shape(u))

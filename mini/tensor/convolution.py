@@ -127,14 +127,15 @@ def put(values: Ints, at: int, value: int) -> Ints:
 
 def joined(out: UOp, form: Form, found: Sequence[Taps]) -> UOp:
   """[.., a, r, ..] as the axes of x."""
+  whole = tuple(t.blocks * t.stride for t in found)
+  if whole != form.size:
+    out = graph.stage(
+      out
+    )  # and copied, without what is cut off: an element at a time, blocks would be no vectors
   for a, t in enumerate(found):
     out = resized(out, 4 + 2 * a, 0, t.stride - t.phases)
-  whole = tuple(t.blocks * t.stride for t in found)
   out = graph.reshape(out, (*graph.shape(out)[:3], *whole))
-  if whole == form.size:
-    return out
-  # what is cut off is computed, and copied: an element at a time, blocks would be no vectors
-  return graph.shrink(graph.stage(out), tuple((0, m) for m in (*graph.shape(out)[:3], *form.size)))
+  return graph.shrink(out, tuple((0, m) for m in (*graph.shape(out)[:3], *form.size)))
 
 
 def seen(form: Form, x: UOp) -> UOp:

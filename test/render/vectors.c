@@ -5,6 +5,7 @@
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
 typedef float f32x8 __attribute__((vector_size(32)));
+typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 typedef unsigned short u16x8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef unsigned short u16x8 __attribute__((vector_size(16)));
@@ -25,7 +26,6 @@ INLINE f32x8 load_f16x8(const _Float16 *p) {
 #endif
  }
 INLINE f32x8 load_bf16x8(const unsigned short *p) { return (f32x8)widen_u16x8(*(const u16x8u *)p); }
-typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 INLINE void store_f16x8(_Float16 *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = x[i]; }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE void store_bf16x8(unsigned short *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = f32_to_bf16(x[i]); }
@@ -41,7 +41,7 @@ void half_rows(void **args, long lo, long hi) {
   const _Float16 *a2 = args[4];
   const unsigned short *a4 = args[5];
   for (long g = lo; g < hi; g++) {
-    f32x8 v1_0 = (f32x8){((1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f)};
+    f32x8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? (f32x8)*(const f32x8u*)(a1 + (g / 9) * 71 + ((g % 9) * 8)) : (f32x8){((1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f)};
     f32x8 v2_0 = load_f16x8(a2 + g * 8);
     f32x8 v5_0 = load_bf16x8(a4 + (g % 9) * 8);
     *(f32x8u*)(a0 + g * 8) = ((v1_0 + __builtin_convertvector(v2_0, f32x8)) + __builtin_convertvector(v5_0, f32x8));
