@@ -1,14 +1,21 @@
-"""Recipes for contractions, matmul and its kin: a tile in registers, 6 rows by 2 vectors, with the operand that is read again
-for every block of rows packed into a panel."""
+"""Recipes for contractions, matmul and its kin: a tile in registers, of rows by vectors.
+
+The vectors run along an output range, or along the sum, where the outputs are few or both operands lie along it. Which of
+the two, how large a tile, what is packed and what runs in parallel is decided by an estimate of the cycles that each plan
+takes: `tiles` and `dots` propose, the cheapest is written. The estimate knows two arithmetic operations and two loads a
+cycle, the latency of a chain of sums, and what memory costs; its constants are of a Zen 5 and order the plans of a Zen 3 and
+a Skylake alike.
+"""
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Iterator
+from math import ceil, prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
 from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index
-from mini.ir.kernel import all_ranges, contractions, stores
+from mini.ir.kernel import all_ranges, contractions, is_inline, stores
 from mini.ir.uop import UOp, closed, const, rkind, rname, rsize, toposort
 
 
@@ -44,50 +51,248 @@ def find_product(kernel: UOp) -> Product | None:
   return None if rows is None else Product(a, b, rows, columns)
 
 
+class Operand(NamedTuple):
+  """How a factor moves in memory with its output range and with the innermost range of the sum; 0: no plain way."""
+
+  across: int
+  along: int
+  work: int  # operations that make an element of what is loaded
+
+
+class Plan(NamedTuple):
+  """A recipe before it is written, and what it takes."""
+
+  cycles: float
+  kind: str  # tile: vectors along the columns; dot: vectors along the sum
+  product: Product
+  rows: int  # of the register tile
+  columns: int  # of it
+  block: int  # tiles of rows that are packed together; 0: rows are read where they are
+  packs: bool  # the columns' operand goes into a panel
+  vector: int  # elements of the sum that a dot takes at once
+  parallel: str  # the loop that runs in parallel: rest, block, columns, rows, or tiles (columns and rows)
+
+
+def operand(x: UOp, across: UOp, along: UOp) -> Operand:
+  inner = toposort(x)
+  flats = [flat_index(u) for u in inner if u.op == "load"]
+  work = sum(not is_inline(u) and u.op != "load" for u in inner)
+
+  def step(r: UOp) -> int:
+    """Of several loads the longest; those that stay where they are do not matter."""
+    return max((coefficient(f, r) or 1 << 20 for f in flats if r in f.free), default=0)
+
+  return Operand(step(across), step(along), work)
+
+
+class Sizes(NamedTuple):
+  """What an estimate depends on."""
+
+  n: int  # rows
+  m: int  # columns
+  k: int  # terms of a sum
+  rest: list[int]  # other output ranges
+  a: Operand
+  b: Operand
+  out: int  # the step of the outputs from column to column
+  itemsize: int
+
+
+LATENCY = 5  # cycles of a multiply-add in a chain, with what comes between
+L1_RATE, L2_RATE, L3_RATE = 128, 32, 20  # bytes a cycle
+FAR = 1 << 10  # steps of at least so many bytes, and so many of them: each is a page that is looked up
+PAGE, WAYS = 4096, 8  # so many addresses that differ by pages alone does a first cache hold
+MISS = 24  # cycles of a step that misses where pages are looked up
+
+
+def spread_over(threads: int, size: int) -> float:
+  """How many threads a loop of this size keeps busy."""
+  return size / ceil(size / threads)
+
+
+def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
+  lanes, regs, item = machine.lanes, machine.registers, s.itemsize
+  narrow = [w for w in (lanes // 2, lanes // 4) if w > 1 and s.m < lanes]
+  for width in [w for w in (*narrow, lanes, 2 * lanes, 3 * lanes, 4 * lanes) if w <= s.m]:
+    v = max(1, width * item // (4 * lanes))  # registers
+    for rows in range(1, min(s.n, 12, (regs - 1 - v) // v) + 1):
+      down, right = ceil(s.n / rows), ceil(s.m / width)
+      step = max(rows * v, rows + v, 2 * LATENCY) / 2 + (rows + v) / 6
+      panel = s.k * width * item
+      unpacked = v * (apart(s.b, s) + s.b.work) if s.b.across == 1 else width
+      once = 2 if s.k * s.m * item <= machine.l2_bytes // 2 else 4
+      packing = s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
+      for packs in (False, True)[: 2 if down > 1 and panel <= machine.panel_bytes else 1]:
+        room = (machine.stack_bytes - panel * packs) // (item * s.k * rows)
+        fewest = ceil(down / room) if room > 0 and s.a.across == 1 != s.a.along and right > 2 else 0
+        for blocks in (0, fewest)[: 2 if fewest else 1]:
+          block = ceil(down / blocks) if blocks else 0
+          each = max(step, 0 if block else reading(s, rows, machine)) + (0 if packs else unpacked)
+          if not block:
+            each += rows * s.a.work + lookups(s.a, s)
+            each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
+          stores = rows * v if s.out == 1 else rows * width
+          made = (block * blocks or down) * right
+          compute = made * (s.k * each + 20 + 2 * rows * v + stores)
+          packed = max(1, blocks) * right * packing if packs else 0.0
+          packed += s.n * s.k * 0.3 + s.n * s.k / 16 * lookups(s.a, s) if block else 0.0
+          loops = {
+            "rest": max(s.rest, default=1),
+            "block": blocks if block else 1,
+            "columns": right,
+            "rows": down,
+          }
+          if not packs and not block:
+            loops["tiles"] = down * right
+          cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+          yield Plan(cycles, "tile", p, rows, width, block, packs, 0, parallel)
+
+
+def apart(x: Operand, s: Sizes) -> float:
+  """Cycles that a vector takes longer in its place, a step of the sum from the last, than in a panel."""
+  if x.along * s.itemsize < FAR:
+    return 0
+  return 3 if s.k > FAR else 1.2 if s.k > 128 and x.along * s.itemsize % FAR == 0 else 0.3
+
+
+def reading(s: Sizes, rows: int, machine: Machine) -> float:
+  """Cycles that the rows of a tile take to come from where they lie, each step of the sum."""
+  whole = s.n * s.k * s.itemsize
+  return max(rows * s.itemsize / rate(whole, machine), 0 if s.a.along == 1 else 64 / L2_RATE)
+
+
+def rate(nbytes: int, machine: Machine) -> int:
+  """Bytes a cycle of what is so large, and is read again and again."""
+  return (
+    L1_RATE if nbytes <= machine.l1_bytes // 2 else L2_RATE if nbytes <= machine.l2_bytes // 2 else L3_RATE
+  )
+
+
+def lookups(x: Operand, s: Sizes) -> float:
+  """Cycles each step of the sum for pages that are far apart."""
+  if x.along * s.itemsize < FAR:
+    return 0
+  return (
+    MISS if s.k > FAR else MISS / 6 if s.k > (64 if x.along * s.itemsize % PAGE == 0 else FAR // 2) else 0
+  )
+
+
+def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
+  """Both operands along the sum; the one that does not lie so, and is short, is packed."""
+  if s.a.along != 1:
+    return
+  size = s.itemsize // 4 or 1
+  most = machine.registers * 3 // (4 * size)
+  for rows in range(1, min(s.n, 8) + 1):
+    for columns in range(1, min(s.m, 8, most // rows) + 1):
+      packs = s.b.along != 1
+      panel = s.k * columns * s.itemsize
+      down, right = ceil(s.n / rows), ceil(s.m / columns)
+      if packs and (panel > machine.panel_bytes or right * columns > 16):
+        continue
+      sums = rows * columns
+      chunk = next(c for c in (4, 2, 1) if sums * c <= most and (c == 1 or s.k >= 2 * c * machine.lanes))
+      vector = chunk * machine.lanes
+      if s.k < vector:
+        continue
+      step = max(sums * chunk * size, (rows + columns) * chunk * size, 2 * LATENCY) / 2
+      step += chunk * size * (rows * s.a.work + columns * s.b.work * (not packs)) / 2
+      again = rows / rate(s.n * s.k * s.itemsize, machine) if right > 1 else 0
+      again += columns / rate(panel, machine) if down > 1 else 0
+      step = max(step, again * vector * s.itemsize)
+      ends = sums * (8 + chunk) + s.k % vector * sums
+      compute = down * right * (s.k // vector * step + ends + 20)
+      packed = right * columns * s.k * 1.5 if packs else 0.0
+      loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
+      cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+      yield Plan(cycles, "dot", p, rows, columns, 0, packs, vector, parallel)
+
+
+def fastest(
+  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine
+) -> tuple[float, str]:
+  """(cycles, the loop to run in parallel). A loop within the one that a panel is packed in has it packed again and again."""
+  found = []
+  for name, size in loops.items():  # of equally fast ones the outermost
+    busy = spread_over(machine.threads, size)
+    again = packed * (1 if machine.threads == 1 else 4) if name == "rows" else packed / busy
+    found.append((rest * (compute / busy + again), name))
+  return min(found, key=lambda x: x[0])
+
+
+def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
+  a, b, rows, columns = product
+  summed = contractions(kernel)[0]
+  ks = closed(summed)
+  rest = [rsize(r) for r in closed(kernel) if r is not rows and r is not columns]
+  flat = flat_index(stores(kernel)[-1])
+  found: list[Plan] = []
+  for p in (product, Product(b, a, columns, rows)):
+    s = Sizes(
+      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rest, operand(p.a, p.rows, ks[-1]),
+      operand(p.b, p.columns, ks[-1]), coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
+    )  # fmt: skip
+    found += tiles(p, s, machine)
+    found += dots(p, s, machine) if len(ks) == 1 else ()
+  return found
+
+
 def tile(w: Writer, machine: Machine) -> bool:
-  """The register tile; False where the shape gives none."""
+  """The cheapest plan; False where there is none."""
   order = toposort(w.kernel)
   single = sum(u.op == "reduce" for u in order) == 1
   if not contractions(w.kernel) or not single or any(u.op in ("stage", "scan") for u in order):
     return False
   collapse_outputs(w)
-  found = find_product(w.kernel)
-  if found is None or rsize(found.columns) < machine.lanes:
+  found = find_product(w.kernel) or largest_product(w.kernel)
+  plan = min(plans(w.kernel, found, machine), key=lambda p: p.cycles, default=None) if found else None
+  if plan is None:
     return False
-  a, b, rows, columns = found
-  rest = [rname(r) for r in closed(w.kernel) if r is not rows and r is not columns]
-  n = rsize(columns)
-  column_loop, lane = cut(
-    w, rname(columns), n, 2 * machine.lanes if n >= 2 * machine.lanes else machine.lanes, "vec"
-  )
-  if column_loop == rname(columns):
-    return False
-  tall = min(machine.rows, rsize(rows))
-  row_loop, row = cut(w, rname(rows), rsize(rows), tall, "unroll")
-  blocks = block_rows(w, found, row_loop, tall, machine)
-  loops = [*rest, *blocks, *filter(None, [column_loop, row_loop])]
-  if len(loops) > 1:
-    w.attempt("order " + " ".join(loops))
-  summed = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
-  if blocks and coefficient(flat_index_of(a), rows) == 1:
-    pack(
-      w, [row_loop, *summed], row, a, machine
-    )  # its columns are rows here: read in order from a packed copy
-  if row_loop and rsize(rows) >= 4 * tall:
-    pack(w, summed, lane, b, machine)
-  spread(w, loops, rest, machine)
+  write(w, plan, machine)
   return True
 
 
-def spread(w: Writer, loops: list[str], rest: list[str], machine: Machine) -> None:
-  """The outermost loop that is long enough runs in parallel; one of the `rest`, a batch, moves outside for that."""
-  sizes = {rname(r): rsize(r) for r in closed(w.kernel) if is_loop(r)}
-  wide = [x for x in loops if x in sizes]
-  if wide:
-    enough = (x for x in wide if sizes[x] >= 4 * machine.threads)
-    best = next(enough, max(wide, key=lambda x: sizes[x]))
-    if best in rest and wide[0] != best:
-      w.attempt("order " + " ".join([best, *(x for x in wide if x != best)]))
+def largest_product(kernel: UOp) -> Product | None:
+  """The one contraction of a kernel whose outputs do not lie along a range of one factor."""
+  a, b = factors(contractions(kernel)[0])
+  rows = max((r for r in closed(kernel) if r in a.free and r not in b.free), key=rsize, default=None)
+  columns = max((r for r in closed(kernel) if r in b.free and r not in a.free), key=rsize, default=None)
+  return Product(a, b, rows, columns) if rows is not None and columns is not None else None
+
+
+def write(w: Writer, plan: Plan, machine: Machine) -> None:
+  a, b, rows, columns = plan.product
+  rest = [rname(r) for r in closed(w.kernel) if r is not rows and r is not columns]
+  summed = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
+  kind = "vec" if plan.kind == "tile" else "unroll"
+  column_loop, lane = cut(w, rname(columns), rsize(columns), plan.columns, kind)
+  row_loop, row = cut(w, rname(rows), rsize(rows), plan.rows, "unroll")
+  block = ""
+  if plan.block and row_loop:
+    block = f"{row_loop}b"
+    if not w.attempt(f"split {row_loop} {plan.block} -> {block}, {row_loop} overlap"):
+      block = ""
+  names = {"block": block, "columns": column_loop, "rows": row_loop}
+  if plan.parallel == "rest" and rest:
+    names["rest"] = max(rest, key=lambda name: rsize(w.range(name)))
+    rest = [names["rest"], *(name for name in rest if name != names["rest"])]
+  w.attempt("order " + " ".join([*rest, *filter(None, [block, column_loop, row_loop]), row, lane]))
+  if plan.kind == "dot":
+    if plan.packs:
+      pack(w, summed, lane, b, machine, along=True)
+    if rsize(w.range(summed[0])) == plan.vector:
+      w.attempt(f"vec {summed[0]}")
+    elif w.attempt(f"split {summed[0]} {plan.vector} -> {summed[0]}o, {summed[0]}v peel"):
+      w.attempt(f"vec {summed[0]}v")
+  else:
+    if plan.block:
+      pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
+    if plan.packs:
+      pack(w, summed, lane, b, machine)
+  if plan.parallel == "tiles" and column_loop and row_loop:
+    w.attempt(f"collapse {column_loop} {row_loop} -> {column_loop}")
+  best = names.get(plan.parallel) or column_loop or row_loop
+  if best:
     w.attempt(f"par {best}")
 
 
@@ -98,42 +303,22 @@ def flat_index_of(value: UOp) -> UOp:
   return flat_index(value) if value.op == "load" else const(0)
 
 
-def block_rows(w: Writer, found: Product, row_loop: str, tall: int, machine: Machine) -> list[str]:
-  """Many rows are taken in blocks that stay in the cache while all columns pass; panels are then packed for each block,
-  which costs little where packing is a copy, and more where it transposes."""
-  a, b, rows, columns = found
-  k = prod(rsize(r) for r in a.free & b.free if r not in closed(w.kernel))
-  tiles = max(16, machine.l2_bytes // 4 // (a.dtype.itemsize * k * tall))
-  if coefficient(flat_index_of(b), columns) != 1:
-    tiles = max(tiles, 64)
-  if not row_loop or rsize(rows) < 4 * tiles * tall:
-    return []
-  return [f"{row_loop}b"] if w.attempt(f"split {row_loop} {tiles} -> {row_loop}b, {row_loop} overlap") else []
-
-
-def pack(w: Writer, ks: list[str], inner: str, operand: UOp, machine: Machine) -> None:
-  """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another."""
+def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: bool = False) -> None:
+  """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another; or
+  `along` the sum, lane by lane."""
   ranges = {rname(r): r for r in all_ranges(w.kernel)}
   found = next((s for s in factors(contractions(w.kernel)[0]) if ranges[inner] in s.free), None)
   name = next((name for name, u in w.named.items() if u is found), None)
-  mine = [k for k in ks if found is not None and ranges[k] in found.free]
-  size = operand.dtype.itemsize * rsize(ranges[inner]) * prod(rsize(ranges[k]) for k in mine)
-  if name is None or found is None or not mine or size > machine.panel_bytes:
+  if found is None or name is None:
     return
+  mine = [k for k in ks if ranges[k] in found.free]
   flat, k = flat_index_of(found), mine[-1]
-  transposed = (
-    rkind(ranges[inner]) == "vec"
-    and coefficient(flat, ranges[inner]) != 1
-    and coefficient(flat, ranges[k]) == 1
-  )
-  if not w.attempt(f"stage {name[1:]} over ({', '.join([*mine, inner])}) stack"):
+  order = [inner, *mine] if along else [*mine, inner]
+  if not w.attempt(f"stage {name[1:]} over ({', '.join(order)}) stack"):
     return
-  if (
-    transposed
-    and rsize(ranges[inner]) % machine.lanes == 0
-    and rsize(ranges[k]) >= machine.lanes
-    and is_loop(ranges[k])
-  ):
+  lane = ranges[inner]
+  transposed = rkind(lane) == "vec" and coefficient(flat, lane) != 1 and coefficient(flat, ranges[k]) == 1
+  if transposed and rsize(lane) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes:
     copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
       w.attempt(f"unroll {inner}.{name[1:]}")

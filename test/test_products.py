@@ -1,0 +1,121 @@
+"""Matrix products: of every shape, layout and type they are NumPy's; their tiles fit the registers of the machine."""
+
+import re
+
+import numpy as np
+import pytest
+
+from mini import Device, Tensor
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.engine.program import nameless
+from mini.ir.kernel import extent
+from mini.ir.verify import verify
+from mini.render.c import render
+from mini.schedule import schedule
+from mini.schedule.split import split_reductions
+from mini.types import dtypes
+
+pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are recipes of a processor")
+
+AVX2 = Machine(lanes=8, threads=2, registers=16)
+AVX512 = Machine(lanes=16, threads=2, registers=32, l2_bytes=1 << 20, stack_bytes=1536 << 10)
+SIZES = [1, 2, 3, 5, 7, 8, 13, 16, 17, 24, 31, 32, 33, 47, 64, 65, 97, 128]
+DTYPES = ["float32", "float32", "float64", "float16", "bfloat16", "int8", "int32"]
+
+
+def product(a, b, layout):
+  """a[n, k] @ b[k, m], of which the one or the other comes transposed."""
+  return (a.mT if "a" in layout else a) @ (b.mT if "b" in layout else b)
+
+
+def shapes(n, k, m, layout, batch=()):
+  return (*batch, *((k, n) if "a" in layout else (n, k))), (*batch, *((m, k) if "b" in layout else (k, m)))
+
+
+def random_products(seed, count):
+  rng = np.random.default_rng(seed)
+  for _ in range(count):
+    n, k, m = (int(rng.choice(SIZES)) for _ in range(3))
+    long = int(rng.integers(8))
+    k, m = k + 1009 * (long == 0), m + 500 * (long == 1)
+    if long == 2:
+      n, k, m = n % 5 + 1, 3001 + k, m % 3 + 1
+    batch = (int(rng.integers(1, 4)),) if rng.integers(4) == 0 else ()
+    yield rng, (n, k, m), str(rng.choice(["", "a", "b", "ab"])), batch, str(rng.choice(DTYPES))
+
+
+def check(seed, count):
+  made, wanted, about = [], [], []
+  for rng, size, layout, batch, name in random_products(seed, count):
+    d = getattr(dtypes, name)
+    a, b = (
+      Tensor(rng.integers(-9, 10, s).astype(np.float32)).cast(d).realize()
+      for s in shapes(*size, layout, batch)
+    )
+    exact = product(Tensor(a.numpy().astype(np.float64)), Tensor(b.numpy().astype(np.float64)), layout)
+    bias = int(rng.integers(3))
+    made.append(product(a, b, layout) + bias if bias else product(a, b, layout))
+    wanted.append(exact.numpy() + bias)
+    about.append((size, layout, batch, name))
+  Tensor.realize(*made)
+  for y, want, what in zip(made, wanted, about):
+    if y.dtype.kind in "iu":
+      want = want.astype(np.int64).astype(y.dtype.np)  # wraps
+      assert np.array_equal(y.numpy(), want), what
+    else:
+      few = {"float16": 2e-3, "bfloat16": 1.6e-2}.get(y.dtype.name, 1e-5)
+      assert np.abs(y.numpy() - want).max() <= few * max(1, np.abs(want).max()), what
+
+
+@pytest.mark.parametrize("first", range(2))
+def test_random_products(first):
+  """Whole numbers, so that the sums are exact."""
+  check(first, 9)
+
+
+@pytest.mark.full
+def test_more_random_products(seed):
+  for n in range(20):
+    check(seed + n, 30)
+
+
+def kernel_of(n, k, m, layout, dtype=dtypes.float32, batch=()):
+  a, b = (Tensor.zeros(*s, dtype=dtype).contiguous().detach() for s in shapes(n, k, m, layout, batch))
+  a, b = a.realize(), b.realize()
+  (kernel,) = schedule({"y": split_reductions([product(a, b, layout).uop])[0]})[0]
+  return nameless(kernel).kernel
+
+
+def source(kernel, machine):
+  tuned, recipe = write_recipe(kernel, machine)
+  verify(tuned)
+  return recipe, render({"k": tuned}, machine.lanes)
+
+
+@pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["avx2", "avx512"])
+@pytest.mark.parametrize("layout", ["", "a", "b"])
+def test_tiles_fill_the_registers_and_no_more(machine, layout):
+  for n, k, m in ((128, 128, 128), (127, 131, 137), (509, 511, 513), (64, 768, 2304), (2048, 2048, 2048)):
+    for dtype in (dtypes.float32, dtypes.float64):
+      _, text = source(kernel_of(n, k, m, layout, dtype), machine)
+      sums = len(set(re.findall(r"\bacc\d+[_\d]*\b", text))) * dtype.itemsize // 4
+      assert 8 <= sums <= machine.registers - 3
+
+
+def test_the_sum_is_cut_into_vectors_where_the_outputs_are_few():
+  for n, k, m, layout in ((2, 3000, 2, ""), (1000, 1000, 7, ""), (3, 768, 768, "b"), (8, 768, 3072, "b")):
+    assert re.search(r"vec kv?\n", source(kernel_of(n, k, m, layout), AVX512)[0] + "\n")
+  for n, k, m, layout in ((128, 128, 128, "b"), (768, 256, 3072, "a"), (7, 1000, 1000, "")):
+    assert not re.search(r"vec kv?\n", source(kernel_of(n, k, m, layout), AVX512)[0] + "\n")
+
+
+def test_what_is_read_by_few_rows_is_read_where_it_lies():
+  assert "stage" not in source(kernel_of(16, 768, 768, ""), AVX512)[0]
+  assert "stage" in source(kernel_of(512, 768, 768, ""), AVX512)[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+def test_the_loop_that_runs_in_parallel_has_enough_rounds(threads):
+  for n, k, m in ((64, 512, 64), (128, 128, 128), (3072, 768, 32), (32, 768, 3072)):
+    tuned, recipe = write_recipe(kernel_of(n, k, m, ""), AVX512._replace(threads=threads))
+    assert recipe.count("par ") == 1 and extent(tuned) >= min(threads, 12)
