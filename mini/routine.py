@@ -30,7 +30,7 @@ from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
 from mini.ir.rules import rules_here, users_here
-from mini.ir.uop import UOp, const, memory_leaf, toposort, uop
+from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.handle import described, fail, needs, tagged, user_line
@@ -92,8 +92,9 @@ def steps_from(root: UOp, u: UOp) -> Steps:
 
 
 def viewed(u: UOp, steps: Steps) -> UOp:
+  """A view of memory that comes and goes with a call: nobody looks for its nodes."""
   for op, arg in steps:
-    u = uop(op, u.dtype, (u,), arg)
+    u = alone(op, u.dtype, (u,), arg)
   return u
 
 
@@ -414,6 +415,7 @@ class Routine:
       if (n, k) not in self.taken and (n, k) not in self.same
     ]
     self.shared = [*self.taken.items(), *self.same.items()]
+    self.given = [(n, *self.kinds[n]) for n in dict.fromkeys(r.memory for r in self.results)]
 
   def reshape(self) -> None:
     """What one result is another shape of gets that shape: a state keeps the view that it has of its memory."""
@@ -535,11 +537,8 @@ class Routine:
   def deliver(self, memory: list[Any], updated: list[Tensor], args: Sequence[Tensor]) -> Any:
     """Results go to the caller, gradients and new values to their tensors."""
     line = user_line()
-    nodes = []
-    for n, steps in self.results:
-      dtype, s = self.kinds[n]
-      u = memory_leaf(memory[n], s, dtype)
-      nodes.append(viewed(u, steps) if steps else u)
+    leaves = {n: memory_leaf(memory[n], s, dtype) for n, dtype, s in self.given}
+    nodes = [viewed(leaves[n], steps) if steps else leaves[n] for n, steps in self.results]
     if self.result is SLOT:
       out: Any = Tensor._at(nodes[0], line)
     else:

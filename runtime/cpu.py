@@ -72,9 +72,11 @@ class CPU:
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
     """Copies a contiguous bytes-like object or array to the block, from byte `offset` on."""
-    source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    bytes_ = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-    np.asarray(handle)[offset : offset + source.nbytes] = bytes_
+    source = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    source = source if source.flags.c_contiguous else np.ascontiguousarray(source)
+    if not 0 <= offset <= handle.nbytes - source.nbytes:
+      raise ValueError(f"{source.nbytes:,} bytes at {offset:,} do not fit into a block of {handle.nbytes:,}")
+    LIBC.memcpy(handle.address + offset, source.__array_interface__["data"][0], source.nbytes)
 
   def copy(self, target: Memory, source: Memory, nbytes: int) -> None:
     """Copies the first `nbytes` bytes from one block to another."""
@@ -258,6 +260,8 @@ class Sequence:
 
 LIBC = ctypes.CDLL(None)
 LIBC.free.argtypes = [c_void_p]
+LIBC.memcpy.argtypes = [c_void_p, c_void_p, c_size_t]
+LIBC.memcpy.restype = None
 LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
 LIBC.mmap.argtypes = [c_void_p, c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, c_long]
 LIBC.mmap.restype = c_void_p

@@ -53,7 +53,7 @@ class Buffer:
 
   def write(self, array: np.ndarray) -> None:
     """Other elements."""
-    Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(np.asarray(array), self.dtype)))
+    Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(array, self.dtype)))
     self.host = self.copies = self.failure = None
 
   def copy(self) -> Buffer:
