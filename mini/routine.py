@@ -734,8 +734,8 @@ _kinds: dict[tuple, object] = {}
 
 
 def plain(args: tuple) -> tuple | None:
-  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else matters, or
-  a number; None where more must be asked."""
+  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else matters, an
+  array or a number; None where more must be asked."""
   found: list[Any] = [local.gradients, Tensor.training]
   for t in args:
     if type(t) is Tensor:
@@ -749,6 +749,8 @@ def plain(args: tuple) -> tuple | None:
         return None
     elif type(t) is float or type(t) is int:
       kind = type(t)
+    elif type(t) is np.ndarray:
+      kind = (t.shape, t.dtype)
     else:
       return None
     found.append(kind)
@@ -756,7 +758,7 @@ def plain(args: tuple) -> tuple | None:
 
 
 def in_their_order(args: tuple) -> Sequence[Tensor]:
-  """The tensors among plain arguments, and then the numbers as tensors."""
+  """The tensors among plain arguments, and then the arrays and numbers as tensors."""
   tensors = [t for t in args if type(t) is Tensor]
   if len(tensors) == len(args):
     return args

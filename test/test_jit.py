@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from mini import Context, Device, Tensor, jit, nn, no_grad, rewrite, rule, stats
+from mini import Context, Device, Tensor, dtypes, jit, nn, no_grad, rewrite, rule, stats
 from mini.nn.state import get_state_dict
 from mini.routine import JitError
 
@@ -717,6 +717,7 @@ def test_a_call_is_made_of_few_calls():
   step = jit(lambda a, lr: w.assign(w - lr * a))
   assert python_calls(lambda: add(x, y)) <= 100
   assert python_calls(lambda: step(x, 0.5)) <= 220
+  assert python_calls(lambda: (x + y).realize()) <= 250
 
 
 def test_threads_call_one_function_and_several():
@@ -766,5 +767,8 @@ def test_an_argument_that_becomes_another_kind():
     f(x, 1).tolist() == [2.0, 3.0] and f(x, 1.5).tolist() == [2.5, 3.5] and f(x, True).tolist() == [2.0, 3.0]
   )
   assert f(x, y.reshape(2, 1)).shape == (2, 2)
+  y = np.array([5.0, 6.0], np.float32)
+  assert f(x, y).tolist() == [6.0, 8.0] == f(x, y).tolist() and f(y, y).tolist() == [10.0, 12.0]
+  assert f(x, y.astype(np.float64)).dtype is dtypes.float64 and f(x, y[:1]).tolist() == [6.0, 7.0]
   w = Tensor([1.0, 1.0], requires_grad=True)
   assert f(x, w).tolist() == [2.0, 3.0] and f(w * 2, x).requires_grad

@@ -21,6 +21,7 @@ from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.graph import buffer, numel, shape
+from mini.ir.rules import rules_here
 from mini.ir.uop import UOp, uop
 from mini.stats import stats
 from mini.types import dtypes, to_storage
@@ -35,8 +36,8 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 def realize(roots: Sequence[UOp]) -> list[UOp]:
   """The roots as buffer leaves, computed together. What has no memory beneath it does not remember its leaf: who asks next
   may want it on another device."""
-  bare = [stripped(u) for u in roots]
-  todo = list(dict.fromkeys(u for u in bare if leaf_of(u) is None))
+  bare = [*map(stripped, roots)]
+  todo = [u for u in dict.fromkeys(bare) if leaf_of(u) is None]
   with _lock:
     if todo:
       compute(todo)
@@ -85,8 +86,6 @@ def compute(todo: list[UOp]) -> None:
 
 def run(todo: list[UOp]) -> None:
   """Each gets a leaf: one program."""
-  from mini.ir.rules import rules_here
-
   if not todo:
     return
   found = Structure(todo)
