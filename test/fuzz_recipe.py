@@ -114,6 +114,13 @@ def attention(t: Maker) -> Tensor:
   return (t.floats(n, d) @ t.floats(d, m)).softmax(1) @ t.floats(m, d)
 
 
+def masked(t: Maker) -> Tensor:
+  n, d = t.n(17), t.n(9)
+  if t.rng.random() < 0.5:
+    return t(n, n).tril(t.rng.choice([0, 1, -1])) @ t(n, d)
+  return t.floats(n, d).scaled_dot_product_attention(t.floats(n, d), t.floats(n, d), is_causal=True)
+
+
 def gather(t: Maker) -> Tensor:
   n, m = t.n(), t.n()
   return t(n, m)[t.indices(t.n())] * t(m) if t.rng.random() < 0.7 else t(n, m).gather(1, t.indices(n, t.n()))
@@ -128,6 +135,7 @@ FAMILIES = {
   "full reduce": lambda t: t.rng.choice([Tensor.sum, Tensor.max, Tensor.argmax])(t(t.n(), t.n(), t.n(5))),
   "rows":        lambda t: t.rng.choice([Tensor.softmax, Tensor.layernorm, Tensor.log_softmax])(t.floats(t.n(), t.n())),
   "attention":   attention,
+  "masked":      masked,
   "contraction": contraction,
   "batched":     batched,
   "window":      window,
@@ -309,6 +317,8 @@ def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp
     rs = all_ranges(t.kernel)
     if rs:
       attempt(random_step(rng, t, rs, n, groups))
+  for r in all_ranges(t.kernel) if rng.random() < 0.5 else ():
+    attempt(f"bound {rname(r)} {rng.choice(['', 'finite'])}")
   return t.kernel, done
 
 

@@ -72,8 +72,8 @@ def neighbours(kernel: UOp, recipe: str, machine: Machine) -> list[Candidate]:
 
 
 def before_par(lines: Lines, *added: str) -> Lines:
-  """With steps added; what runs in parallel is said last, because a split takes it back."""
-  at = next((n for n, line in enumerate(lines) if line.startswith("par ")), len(lines))
+  """With steps added; what runs in parallel, and where loops end, is said last: a split takes it back."""
+  at = next((n for n, line in enumerate(lines) if line.startswith(("par ", "bound "))), len(lines))
   return [*lines[:at], *added, *lines[at:]]
 
 
