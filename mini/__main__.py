@@ -115,15 +115,17 @@ def about(device: Any) -> str:
 
 
 def cache(clear: bool) -> str:
-  from mini.engine.cache import disk_cache
+  from mini.engine.cache import disk_cache, result_cache
 
-  found = disk_cache()
-  if found is None:
+  caches = [
+    found for found in (disk_cache(), result_cache()) if found
+  ]  # code; recipes that were searched for
+  if not caches:
     return "the cache is off"
   if clear:
-    count, nbytes = found.clear()
+    count, nbytes = map(sum, zip(*(found.clear() for found in caches)))
     return f"removed {count} entries, {nbytes} bytes"
-  return found.describe()
+  return "\n".join(found.describe() for found in caches)
 
 
 # ---------------------------------------------------------------- programs

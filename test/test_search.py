@@ -210,7 +210,7 @@ def test_results_are_kept_and_damaged_ones_are_not_read(cache, monkeypatch):
   assert known("a kernel") is None
 
 
-def test_a_program_uses_what_is_known(cache):
+def test_a_program_uses_what_is_known(cache, capfd):
   opened, machine = Device["CPU"], machine_of(Device["CPU"].shim.info)
   x = Tensor(np.arange(211 * 3, dtype=np.float32).reshape(211, 3))
   (k,) = fuzz_recipe.kernels_of((x * 7,))
@@ -218,7 +218,10 @@ def test_a_program_uses_what_is_known(cache):
   heuristic = write_recipe(k, machine)[1]
   key = search.result_key(k, heuristic, machine, opened.shim.compiler.key(""))
   keep(key, Found("split j 3 -> mine, own\nunroll own", heuristic, 0.5, 1e-3))
-  (x * 7).realize()
+  with Context(SHOW="kernel"):
+    (x * 7).realize()
+  assert "split j 3 -> mine, own; unroll own" in capfd.readouterr().err
+  assert main(["cache"]) == 0 and f"{cache}/recipes: 1 entries" in capfd.readouterr().out
   made = opened.compiled[search.config.code][k]
   assert "mine" in made.recipe and "mine" in text(made.kernel)
   keep(key, Found("split nothing 3 -> a, b", heuristic, 0.5, 1e-3))
