@@ -144,7 +144,7 @@ def test_a_small_gain_and_one_that_does_not_last_are_none():
 
 def test_what_does_not_count_is_not_taken():
   found = search.search(PRODUCT, HEURISTIC, MACHINE, 6, times_of(lambda r: "its result differs by 1.0e+00"))
-  assert found.recipe == HEURISTIC and len(found.refused) == found.tried == 6
+  assert found.recipe == HEURISTIC and len(found.refused) == found.tried >= 6
   assert "its result differs" in found.refused[0]
 
 

@@ -275,14 +275,17 @@ def traffic(place: dict[UOp, tuple[UOp, ...]], machine: Machine) -> float:
 
 
 def footprint(u: UOp, depth: int, p: tuple[UOp, ...]) -> int:
-  """Bytes of memory that u touches while the first `depth` of its loops stand still; a line is 64."""
+  """Bytes of memory that u touches while the first `depth` of its loops stand still; a line is 64, of which the last of
+  those may take one element after the other."""
   memory = access(u)[0]
   index = u.src[2:] if u.op == "load" else u.src[3:]
   inside = {r for i in index for r in i.free if r in p[depth:] or not is_loop(r)}
   count = prod(map(rsize, inside))
   size = memory.dtype.itemsize
   flat = flat_index(u)
-  near = any(coefficient(flat, r) == 1 and rsize(r) * size >= 64 for r in inside)
+  near = any(
+    coefficient(flat, r) == 1 and rsize(r) * size >= 64 for r in (*inside, *p[max(depth - 1, 0) : depth])
+  )
   return min(count * (size if near else 64), prod(memory_shape(memory)) * size)
 
 

@@ -30,7 +30,7 @@ from runtime import host
 log = logging.getLogger("mini")
 
 CLEARLY = 0.97  # of the heuristic's time: what a recipe must stay below to take its place
-AGAIN = 3  # times that it must do so once more, in a row
+AGAIN, FINALISTS = 3, 4  # times that it must do so once more, in a row; how many may try
 WORTH_SECONDS = 2e-6  # what takes less is not searched for: most of that is the call
 ROUNDS = 4  # of candidates, each around the best of those before
 BEAM = 3  # how many the next round begins with
@@ -72,7 +72,7 @@ def search(
   refused: list[str] = []
   beam = [first]
   (own,) = times(kernel, heuristic, [heuristic])
-  for _ in range(ROUNDS if own.seconds >= WORTH_SECONDS else 0):
+  for n in range(ROUNDS if own.seconds >= WORTH_SECONDS else 0):
     fresh = around(kernel, beam, machine, width, set(tried)) if time.perf_counter() < deadline else []
     if not fresh:
       break
@@ -83,15 +83,17 @@ def search(
         refused.append(f"{'; '.join(c.recipe.splitlines())}: {t.why}")
     ranked = sorted(tried.values(), key=lambda rc: rc[0])  # of equals the one that was found first
     beam = [c for _, c in ranked[:BEAM]]
-    if ranked[0][0] > before * CLEARLY:
+    if n and ranked[0][0] > before * CLEARLY:  # two moves may gain what neither does
       break
-  ratio, best = min(tried.values(), key=lambda rc: rc[0])
   found = Found(heuristic, heuristic, 1, own.seconds, len(tried) - 1, tuple(refused))
-  again: list[float] = []
-  while ratio < CLEARLY and len(again) < AGAIN:
-    (t,) = times(kernel, heuristic, [best.recipe])
-    again.append(ratio := t.ratio if not t.why else 1)
-  return found._replace(recipe=best.recipe, ratio=sorted(again)[AGAIN // 2]) if ratio < CLEARLY else found
+  for ratio, c in sorted(tried.values(), key=lambda rc: rc[0])[:FINALISTS]:
+    again: list[float] = []
+    while ratio < CLEARLY and len(again) < AGAIN:
+      (t,) = times(kernel, heuristic, [c.recipe])
+      again.append(ratio := t.ratio if not t.why else 1)
+    if ratio < CLEARLY:
+      return found._replace(recipe=c.recipe, ratio=sorted(again)[AGAIN // 2])
+  return found
 
 
 def around(
