@@ -120,3 +120,26 @@ def test_dropout_is_the_same_in_the_gradient():
   Tensor.realize(out, by_v)
   np.testing.assert_allclose(by_v.numpy()[0, :, 0].sum(), out.numpy()[0, :, 0].sum(), rtol=1e-5)
   assert 0.5 < out.numpy()[0, 0, 0] < 1.5 and np.ptp(out.numpy()) > 0.1
+
+
+@only_cpu
+def test_long_rows_stay_on_the_stack():
+  """Longer than what a product's inner axis is cut to, elsewhere."""
+  q, k, v = (Tensor(x).realize() for x in drawn((3200, 4), (3200, 4), (3200, 4)))
+  stats.reset()
+  before = stats.bytes_live
+  got = q.scaled_dot_product_attention(k, v, is_causal=True).realize()
+  assert stats.kernels == 1 and stats.bytes_peak - before < 1 << 20
+  want = reference(*(t.numpy()[:500] for t in (q, k, v)), causal=True)
+  np.testing.assert_allclose(got.numpy()[:500], want, rtol=2e-5, atol=2e-6)
+
+
+@only_cpu
+def test_a_reduction_beside_a_product_costs_it_no_tile():
+  x, w, y = (Tensor(a).realize() for a in drawn((64, 80), (80, 64), (64, 100)))
+  stats.reset()
+  got = ((x @ w) * y.sum(-1, keepdim=True)).realize()
+  assert stats.kernels == 2
+  np.testing.assert_allclose(
+    got.numpy(), (x.numpy() @ w.numpy()) * y.numpy().sum(-1, keepdims=True), rtol=1e-4, atol=1e-4
+  )

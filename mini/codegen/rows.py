@@ -10,6 +10,7 @@ from mini.codegen.linearize import is_loop
 from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index
 from mini.ir.kernel import all_ranges, contractions, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
+from mini.ir.verify import STACK_BYTES, stage_bytes
 
 
 def inner_products(kernel: UOp) -> list[tuple[UOp, UOp]]:
@@ -78,7 +79,12 @@ def panels(w: Writer, name: str, machine: Machine) -> None:
     x = n[1:]
     if coefficient(flat_index_of(w.named[n]), lanes) == 1 or not by[u]:
       continue
+    saved = w.kernel, dict(w.named)
     if not w.attempt(f"stage {x} over ({', '.join([loop, *by[u], lane])}) stack"):
+      continue
+    if sum(stage_bytes(v) for v in toposort(w.kernel) if v.op == "stage") > STACK_BYTES:
+      w.kernel, w.named = saved
+      w.lines.pop()
       continue
     copied = f"{by[u][-1]}.{x}"
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mini.ir.graph import shape
+from mini.ir.graph import numel, shape
 from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
@@ -68,6 +68,7 @@ class Root:
   ] = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
+LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
 Demands = dict[tuple[Root, Index], tuple[UOp, ...]]
 
 
@@ -283,7 +284,7 @@ class Schedule:
     known = node in self.chains.statistics
     if not (known or self.chains.wide) or len(at) < 2 or len(self.demands[node]) > len(at):
       return None
-    ways = {root: self.multiplies(root) for root in at}
+    ways = {root: bool(self.products(root.value)) for root in at}
     for root in sorted(at, key=lambda root: not ways[root]):
       if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
         break
@@ -294,13 +295,16 @@ class Schedule:
         return root
     return None
 
-  def multiplies(self, root: Root) -> bool:
-    """Is what a kernel stores computed from a product of its own?"""
-    todo = [root.value]
+  def products(self, value: UOp) -> list[UOp]:
+    """The products that a kernel of this value would make, as far as is known: those that it has element by element."""
+    todo = [value]
+    seen = {value}
     for u in todo:  # grows
       if is_elementwise(u.op) or u.op in TRANSPARENT:
-        todo += [s for s in u.src if s not in self.memory]
-    return any(u.op == "reduce" and is_contraction(u) for u in todo)
+        new = [s for s in dict.fromkeys(u.src) if s not in self.memory and s not in seen]
+        seen.update(new)
+        todo += new
+    return [u for u in todo if is_contraction(u)]
 
   def store_aside(self, node: UOp, host: Root, name: str) -> None:
     """Give node memory that its host writes, which goes on to compute it."""
@@ -344,7 +348,8 @@ class Schedule:
   # ---------------------------------------------------------------- kernels that read too many memories
 
   def cuts(self) -> dict[UOp, str]:
-    """Nodes to give memory to, so that no kernel is made of more than a device can pass."""
+    """Nodes to give memory to, so that no kernel is made of more than a device can pass, and none loses the register tile of
+    its product."""
     found: set[UOp] = set()
     for root in self.wide:
       inside = [root.value]
@@ -359,7 +364,22 @@ class Schedule:
         held = not u.src or (u in self.memory and u is not root.value)
         read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else self.narrow(u, read, found)
     why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
-    return dict.fromkeys(sorted(found, key=lambda u: u.serial), why)
+    cuts = dict.fromkeys(sorted(found, key=lambda u: u.serial), why)
+    return cuts | dict.fromkeys(self.beside_tiles(), "beside a product it would cost that its register tile")
+
+  def beside_tiles(self) -> list[UOp]:
+    """Reductions that a kernel makes beside its one product, where that is large, and no product of rows."""
+    plain: dict[Root, list[UOp]] = {}
+    for node, root, _ in self.reduces:
+      if not is_contraction(node) and node is not root.value:
+        plain.setdefault(root, []).append(node)
+    out = []
+    for root, nodes in plain.items():
+      products = self.products(root.value)
+      chained = any(f in self.chains.wide for u in products for f in factors(u))
+      if len(products) == 1 and not chained and numel(products[0].src[0]) >= LARGE:
+        out += nodes
+    return list(dict.fromkeys(out))
 
   def narrow(self, u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
     """The memories that u is made of; where they are too many, the source with the most becomes one of them."""

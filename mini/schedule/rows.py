@@ -19,10 +19,15 @@ from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
 
-LARGER = 2  # than all that a chain is made of, that its one user keeps it on the stack
-MUCH_LARGER = 8  # the same where each of several users makes it again
-AGAIN_BYTES = 2 << 20  # what may be read again for each few rows: it stays in a cache
-ROW_BYTES = 32 << 10  # of one row: a kernel holds several, of a few values
+# A chain must be so many times as large as what one product of it is made of, ...
+LARGER = 2  # where one user keeps it on the stack
+MUCH_LARGER = (
+  4  # where several users make it again: at 4 that costs as much as memory, or less if half is masked
+)
+HUGE = 8  # where memory is what counts, and not the time that reading again from a far cache takes
+CACHE_BYTES = 512 << 10  # what may be read again for each few rows, ...
+FAR_CACHE_BYTES = 4 << 20  # ... and of a huge chain
+ROW_BYTES = 64 << 10  # of one row: a kernel holds several, of a few values
 
 
 class Chains(NamedTuple):
@@ -99,13 +104,15 @@ def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[U
         statistics.add(user)
       else:
         return None
-  made_of = sum(map(numel, _operands(inner))) // len(inner)
   first = next(iter(inner))
-  item = first.dtype.itemsize
-  again = item * made_of // prod(shape(first)[a] for a in _batch(first))
-  row = item * max(n for a, n in enumerate(shape(first)) if a not in _batch(first))
+  item, batch = first.dtype.itemsize, _batch(first)
+  row = item * max(n for a, n in enumerate(shape(first)) if a not in batch)
+  operands = [[numel(_memory(f)) for f in factors(u)] for u in inner]
+  times = size * len(inner) / sum(map(sum, operands))  # as large as what a product is made of
+  again = item * max(map(min, operands)) // prod(shape(first)[a] for a in batch)
   least = LARGER if len(outer) == 1 else MUCH_LARGER
-  if not outer or row > ROW_BYTES or again > AGAIN_BYTES or size < least * made_of:
+  most = CACHE_BYTES if times < HUGE else FAR_CACHE_BYTES
+  if not outer or row > ROW_BYTES or again > most or times < least:
     return None
   return wide, statistics
 
@@ -126,12 +133,8 @@ def repeated(u: UOp) -> set[int]:
   return repeated(u.src[0]) if u.op in ("cast", "detach") else set()
 
 
-def _operands(inner: Iterable[UOp]) -> set[UOp]:
-  """The memories, or what will be, that inner products are made of."""
-  found: set[UOp] = set()
-  for u in inner:
-    for s in factors(u):
-      while s.op in TRANSPARENT or s.op == "cast":
-        s = s.src[0]
-      found.add(s)
-  return found
+def _memory(u: UOp) -> UOp:
+  """The memory, or what will be, that a factor is made of."""
+  while u.op in TRANSPARENT or u.op == "cast":
+    u = u.src[0]
+  return u

@@ -12,6 +12,7 @@ from math import gcd, prod
 from mini.ir.graph import alu, cat, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.cost import is_contraction
+from mini.schedule.rows import factors, find_chains
 
 LONG = 1 << 15  # elements for each of what runs in parallel, from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into, ...
@@ -27,9 +28,11 @@ CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one i
 def split_reductions(roots: Sequence[UOp], gpu: bool = False) -> list[UOp]:
   """gpu: also sums with several results are cut, until there is something to do for each of very many threads."""
   memo: dict[UOp, UOp] = {}
-  for u in toposort(*roots):
+  order = toposort(*roots)
+  wide = frozenset() if gpu else find_chains(order).wide  # whose rows are on the stack: they need no panels
+  for u in order:
     new = rebuild(u, tuple(memo[s] for s in u.src))
-    if new.op == "reduce":
+    if new.op == "reduce" and not (is_contraction(u) and not wide.isdisjoint(factors(u))):
       new = _split_contraction(new) if is_contraction(new) else _split_plain(new, gpu)
     memo[u] = new
   return [memo[u] for u in roots]
