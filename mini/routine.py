@@ -30,7 +30,7 @@ from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.ops import VIEWS
 from mini.ir.rules import rules_here, users_here
-from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop
+from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.handle import described, fail, needs, tagged, user_line
@@ -297,6 +297,7 @@ class Routine:
   data (`fixed`), then what is computed.
   """
 
+  @without_collector()
   def __init__(self, fn: Callable, tree: Any, args: Sequence[Tensor], numbers: set[Tensor], device: str):
     """numbers: the arguments that were Python numbers. device: theirs."""
     self.device = device

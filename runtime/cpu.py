@@ -266,10 +266,8 @@ LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
 LIBC.mmap.argtypes = [c_void_p, c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, c_long]
 LIBC.mmap.restype = c_void_p
 LIBC.munmap.argtypes = [c_void_p, c_size_t]
-LIBC.madvise.argtypes = [c_void_p, c_size_t, ctypes.c_int]
 PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
-HUGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", 0)  # 0 where the system has no such advice
-MAPPED_BYTES, HUGE_BYTES = 1 << 20, 2 << 20
+MAPPED_BYTES = 1 << 20
 mapped: dict[int, int] = {}  # the blocks that were mapped: address -> bytes
 POOL = host.read(os.path.join(os.path.dirname(__file__), "pool.c"))
 
@@ -290,31 +288,18 @@ os.register_at_fork(after_in_child=_in_child)
 def system_alloc(nbytes: int) -> int:
   """The address of a new block, aligned to 64 bytes; 0 when the system has none.
 
-  A big one is mapped by itself, so that it goes back as a whole, and on Linux in huge pages: with those of 4 KB, to touch
-  1 GB for the first time costs 0.2 s, and a walk down the columns of a matrix misses the TLB at each step.
+  A big one is mapped by itself, so that it goes back as a whole. (Not in huge pages: on a virtual machine that gives free
+  ones back to its host, touching 2.3 GB for the first time took 6 s instead of 1.5, and kernels were no faster.)
   """
   if nbytes < MAPPED_BYTES:
     address = c_void_p()
     failed = LIBC.posix_memalign(ctypes.byref(address), 64, nbytes)
     return 0 if failed else address.value or 0
-  wanted = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-  spare = HUGE_BYTES - mmap.PAGESIZE if HUGE_PAGES else 0
-  start = LIBC.mmap(None, wanted + spare, PROTECTION, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+  start = LIBC.mmap(None, nbytes, PROTECTION, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
   if start in (None, c_void_p(-1).value):
     return 0
-  if not HUGE_PAGES:
-    return _mapped(start, wanted)
-  block = -(-start // HUGE_BYTES) * HUGE_BYTES
-  for first, last in ((start, block), (block + wanted, start + wanted + spare)):
-    if last > first:
-      LIBC.munmap(first, last - first)
-  LIBC.madvise(block, wanted, HUGE_PAGES)
-  return _mapped(block, wanted)
-
-
-def _mapped(address: int, nbytes: int) -> int:
-  mapped[address] = nbytes
-  return address
+  mapped[start] = nbytes
+  return start
 
 
 def system_free(address: int) -> None:

@@ -34,7 +34,7 @@ from mini.ir.kernel import (
 )
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
-from mini.ir.uop import UOp, closed, rsize, substitute, toposort
+from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
 from mini.schedule import Why, schedule
 from mini.schedule.flat import scatter_in_place
@@ -259,6 +259,7 @@ class Program:
 
   is_part = False  # of a program over several devices, which shows itself
 
+  @without_collector()
   def __init__(
     self,
     outputs: Sequence[UOp],

@@ -78,6 +78,13 @@ def written(k: UOp) -> list[UOp]:
 
 def directions(kernel: UOp) -> dict[UOp, str]:
   """{param: in, out or inout}, those that are written first."""
+  got = kernel.memo.get("directions")
+  if got is None:
+    got = kernel.memo["directions"] = _directions(kernel)
+  return dict(got)
+
+
+def _directions(kernel: UOp) -> dict[UOp, str]:
   reads = dict.fromkeys(u.src[0] for u in toposort(kernel) if u.op == "load" and u.src[0].op == "param")
   reads.update(dict.fromkeys(s.src[0] for s in stores(kernel) if s.arg))
   writes = dict.fromkeys(s.src[0] for s in stores(kernel))
@@ -104,10 +111,13 @@ def _on_indices(u: UOp) -> bool:
 
 def all_ranges(k: UOp) -> list[UOp]:
   """The kernel's own ranges first, then those of inner owners as they appear."""
-  out = dict.fromkeys(closed(k))
-  for u in toposort(k):
-    out.update(dict.fromkeys(closed(u)))
-  return list(out)
+  got = k.memo.get("ranges")
+  if got is None:
+    out = dict.fromkeys(closed(k))
+    for u in toposort(k):
+      out.update(dict.fromkeys(closed(u)))
+    got = k.memo["ranges"] = tuple(out)
+  return list(got)
 
 
 def is_contraction(u: UOp, k: UOp) -> bool:
@@ -124,7 +134,10 @@ def is_contraction(u: UOp, k: UOp) -> bool:
 
 
 def contractions(k: UOp) -> list[UOp]:
-  return [u for u in toposort(k) if is_contraction(u, k)]
+  got = k.memo.get("contractions")
+  if got is None:
+    got = k.memo["contractions"] = tuple(u for u in toposort(k) if is_contraction(u, k))
+  return list(got)
 
 
 def carries_value(e: UOp) -> bool:

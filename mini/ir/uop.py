@@ -8,9 +8,11 @@ What the nodes of a tensor graph mean stands in graph.py, what those of a kernel
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import ContextDecorator
 from functools import lru_cache
 from itertools import count
 from math import gcd
@@ -104,17 +106,23 @@ def interned_count() -> int:
 
 def const(value: float | bool, dtype: DType = dtypes.index) -> UOp:
   """A number of the given type: wrapped or rounded to it, so that equal constants are one node."""
-  if dtype is not dtypes.index:
-    if dtype.kind in "iu":
-      bits = 8 * dtype.itemsize
-      value = int(value) & ((1 << bits) - 1)
-      if dtype.kind == "i" and value >> (bits - 1):
-        value -= 1 << bits
-    elif dtype.kind == "b":
-      value = bool(value)
-    else:
-      value = _rounded(float(value), dtype) if value else float(value)  # a cache cannot tell 0.0 from -0.0
+  if dtype is dtypes.index:
+    return _index(value)
+  if dtype.kind in "iu":
+    bits = 8 * dtype.itemsize
+    value = int(value) & ((1 << bits) - 1)
+    if dtype.kind == "i" and value >> (bits - 1):
+      value -= 1 << bits
+  elif dtype.kind == "b":
+    value = bool(value)
+  else:
+    value = _rounded(float(value), dtype) if value else float(value)  # a cache cannot tell 0.0 from -0.0
   return uop("const", dtype, (), value)
+
+
+@lru_cache(4096, typed=True)
+def _index(value: float | bool) -> UOp:
+  return uop("const", dtypes.index, (), value)
 
 
 @lru_cache(4096)
@@ -152,19 +160,38 @@ def loop_limits(r: UOp) -> tuple[UOp, UOp]:
   return mul(least(mul(first, -1), 0), -1), least(end, rsize(r))
 
 
+class without_collector(ContextDecorator):
+  """A block, or a decorated function, that makes very many nodes, of which none is in a cycle: Python's collector of cycles
+  would look through them again and again, for a sixth of the time."""
+
+  def __init__(self) -> None:
+    self.before: list[bool] = []
+
+  def __enter__(self) -> None:
+    self.before.append(gc.isenabled())
+    gc.disable()
+
+  def __exit__(self, *exception: object) -> None:
+    if self.before.pop():
+      gc.enable()
+
+
 def toposort(*roots: UOp) -> list[UOp]:
   """Sources before users; deterministic (depth first, sources left to right)."""
   seen: set[UOp] = set()
   order: list[UOp] = []
-  stack = [(root, False) for root in reversed(roots)]
+  stack: list[UOp | None] = list(reversed(roots))  # None: of the node before it all sources are done
   while stack:
-    u, done = stack.pop()
-    if done:
-      order.append(u)
+    u = stack.pop()
+    if u is None:
+      order.append(stack.pop())  # type: ignore[arg-type]
     elif u not in seen:
       seen.add(u)
-      stack.append((u, True))
-      stack.extend((s, False) for s in reversed(u.src) if s not in seen)
+      if u.src:
+        stack += (u, None)
+        stack += [s for s in reversed(u.src) if s not in seen]
+      else:
+        order.append(u)
   return order
 
 

@@ -83,9 +83,12 @@ class Bucket:
     """A group's number or 0-d tensor at each element: selected by position, unless all are the same."""
     runs: list[tuple[int, Any]] = []  # (where it ends, value)
     end = 0
+    known: dict[int, Any] = {}
     for p, group in zip(self.params, self.groups):
-      lr = near(group["lr"], self.t)
-      v = value(group if lr is group["lr"] else Group({**group, "lr": lr}, []))
+      if id(group) not in known:
+        lr = near(group["lr"], self.t)
+        known[id(group)] = value(group if lr is group["lr"] else Group({**group, "lr": lr}, []))
+      v = known[id(group)]
       end += p.numel()
       if runs and _same(runs[-1][1], v):
         runs.pop()

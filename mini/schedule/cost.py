@@ -219,13 +219,21 @@ def is_summed(r: UOp) -> bool:
 
 
 def inside(i: UOp, n: int) -> bool:
-  lo, hi = bounds(i) if not any(u.op == "at" for u in toposort(i)) else (-1, -1)
+  lo, hi = bounds(i) if not stands_in(i) else (-1, -1)
   return 0 <= lo and hi < n
+
+
+def stands_in(i: UOp) -> bool:
+  """Is there a data-dependent index in it?"""
+  got = i.memo.get("stands in")
+  if got is None:
+    got = i.memo["stands in"] = i.op == "at" or any(map(stands_in, i.src))
+  return got
 
 
 def awkward(i: UOp) -> bool:
   """Does a data-dependent index stand under a division? C rounds those of negative numbers towards zero."""
-  return any(u.op in ("div", "mod", "min") and any(x.op == "at" for x in toposort(u)) for u in toposort(i))
+  return any(u.op in ("div", "mod", "min") and stands_in(u) for u in toposort(i))
 
 
 def apart(order: list[UOp]) -> dict[UOp, str]:

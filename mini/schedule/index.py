@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 from mini.ir.graph import shape
@@ -27,6 +28,7 @@ def unflatten(flat: UOp, s: tuple[int, ...]) -> Index:
   return tuple(out)
 
 
+@lru_cache(4096)  # layers that are alike ask the same
 def reshaped(index: Index, old: tuple[int, ...], new: tuple[int, ...]) -> Index:
   """The index into shape `new` of the element that stands at `index` in shape `old`. Axes that stay as they are keep their
   index: one that a guard keeps inside does not reach into its neighbours."""
