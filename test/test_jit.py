@@ -363,8 +363,16 @@ def put_fixed(t, i, v):
   t[2:4] = v
 
 
+def put_row(t, i, v):
+  t[-1] = v
+
+
+def scale_box(t, i, v):
+  t[1:3, 2:] *= 3
+
+
 @pytest.mark.skipif(Device.DEFAULT != "CPU", reason="the interpreter does not write in place")
-@pytest.mark.parametrize("update", [put, plus, put_twice, put_column, put_fixed])
+@pytest.mark.parametrize("update", [put, plus, put_twice, put_column, put_fixed, put_row, scale_box])
 def test_a_part_is_updated_without_a_copy(update):
   t = Tensor(floats(5, 7)).realize()
   want = t.numpy()

@@ -1,6 +1,7 @@
 """Scheduling: random graphs mean the same as their kernels, with recipes and without; temporaries never overlap."""
 
 import random
+from math import prod
 
 import numpy as np
 import pytest
@@ -212,6 +213,18 @@ def test_what_is_written_over_an_input():
   # the scatter reads other elements of the old value than it writes
   moved = g.scatter(x, i, g.shrink(x, ((1, 2), (0, 4))), "set", 0)
   assert overwrite(schedule({"out": moved})[0], {"out": "x"}, {})[1] == {}
+  # around a box nothing is written
+  for box in (((2, 3), (0, 0)), ((7, 0), (1, 1))):
+    size = tuple(n - a - b for n, (a, b) in zip((8, 4), box))
+    here, part = g.full(size, True, dtypes.bool), g.buffer("part", size, F)
+    put = g.alu("where", g.pad(here, box), g.pad(part, box), x)
+    (k,), done = overwrite(schedule({"out": put})[0], {"out": "x"}, {})
+    verify(k)
+    assert done and prod(rsize(r) for r in closed(k)) == prod(size) and "where" not in kernel_text(k)
+    data = {"x": np.arange(32.0).reshape(8, 4), "part": -np.ones(size)}
+    want = evaluate([put], lambda u, data=data: data[u.arg[0]])[0]
+    run_kernel(k, data)
+    assert np.array_equal(data["x"].reshape(8, 4), want)
   # an input is overwritten once
   both = schedule({"a": g.alu("sin", x), "b": g.alu("sqrt", x)})[0]
   assert overwrite(both, {"a": "x", "b": "x"}, {})[1] in ({"a": "x"}, {})

@@ -1,15 +1,32 @@
 """Outputs that take over the memory of an input: the new value of a state is written where the old one was.
 
-What a kernel only copies there, as under a scatter (a cache that gets another entry, `t[i] = v`), is not even written: it
-stands there already.
+What a kernel only copies there, as under a scatter (a cache that gets another entry, `t[i] = v`) or around a slice
+(`t[2:5] = v`), is not even written: it stands there already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mini.ir.kernel import access, kernel, memory_shape, param, params_of, stores, written
-from mini.ir.uop import TRUE, UOp, add, closed, const, mul, substitute, toposort
+from mini.ir.kernel import access, kernel, memory_shape, param, params_of, store, stores, written
+from mini.ir.uop import (
+  FALSE,
+  TRUE,
+  UOp,
+  add,
+  both,
+  closed,
+  conjuncts,
+  const,
+  is_condition,
+  linear,
+  mul,
+  range_,
+  rname,
+  rsize,
+  substitute,
+  toposort,
+)
 from mini.ir.verify import is_injective
 from mini.schedule.merge import Order, levels_of, loaded, members
 
@@ -39,7 +56,7 @@ def overwrite(
   for out, old in pairs.items():
     if old in done.values():
       continue
-    left = {n: without_copy(found[n], out, old) for n in writers[out]}
+    left = {n: narrowed(without_copy(found[n], out, old), old) for n in writers[out]}
     first = next((n for n, k in left.items() if any(p.arg[0] == out for p in written(k))), None)
     if first is not None:
       before = [r for r in readers.get(old, ()) if r != first and old in names_of(left.get(r, found[r]))]
@@ -65,10 +82,61 @@ def without_copy(k: UOp, out: str, old: str) -> UOp:
 
 
 def copies(s: UOp, old: str) -> bool:
-  value = s.src[1]
-  if s.arg or value.op != "load" or value.src[0].op != "param" or value.src[0].arg[0] != old:
+  return not s.arg and is_old(s.src[1], s, old)
+
+
+def is_old(value: UOp, s: UOp, old: str) -> bool:
+  """Is it what stands in `old` where s stores?"""
+  if value.op != "load" or value.src[0].op != "param" or value.src[0].arg[0] != old:
     return False
   return access(value)[2] is TRUE and place_of(value) is place_of(s)
+
+
+def narrowed(k: UOp, old: str) -> UOp:
+  """A kernel that puts a new value into a box of `old`, and elsewhere what stands there already, over that box alone."""
+  if len(stores(k)) != 1:
+    return k
+  s = stores(k)[0]
+  value = s.src[1]
+  if value.op != "where" or s.arg or not is_old(value.src[2], s, old):
+    return k
+  where = condition(value.src[0])
+  if where is None:
+    return k
+  table: dict[UOp, UOp] = {}
+  for r in closed(k):
+    first, last = span(r, where)
+    if first > last:
+      return kernel(k.arg.what, (), closed(k))
+    table[r] = add(range_(rname(r), last - first + 1) if last > first else const(0), first)
+  if substitute(where, table) is not TRUE:
+    return k
+  memory, index, gate = access(s)
+  return substitute(kernel(k.arg.what, (store(memory, index, value.src[1], gate),), closed(k)), table)
+
+
+def condition(u: UOp) -> UOp | None:
+  """A boolean value as a condition on indices, if it is one."""
+  if u.op == "const":
+    return TRUE if u.arg else FALSE
+  if u.op == "where" and is_condition(u.src[0]) and u.src[2] is FALSE:
+    rest = condition(u.src[1])
+    return None if rest is None else both(u.src[0], rest)
+  return u if is_condition(u) else None
+
+
+def span(r: UOp, where: UOp) -> tuple[int, int]:
+  """The first and the last value of a range by the conditions that speak of it alone."""
+  first, last = 0, rsize(r) - 1
+  for c in conjuncts(where):
+    if c is FALSE:
+      return 0, -1
+    terms, n = linear(c.src[0])
+    if [*terms] == [r] and terms[r] == 1:
+      last = min(last, c.src[1].arg - 1 - n)
+    elif [*terms] == [r] and terms[r] == -1:
+      first = max(first, n - c.src[1].arg + 1)
+  return first, last
 
 
 def place_of(u: UOp) -> UOp:
