@@ -158,8 +158,12 @@ def chosen(name: str, args: argparse.Namespace) -> bool:
   return not args.only or any(part in name for part in args.only.split(","))
 
 
-def run(cases: Iterable[Case], args: argparse.Namespace) -> None:
-  """Check, time and print."""
+def run(
+  cases: Iterable[Case],
+  args: argparse.Namespace,
+  summary: Callable[[list[dict[str, Any]]], dict[str, Any]] | None = None,
+) -> None:
+  """Check, time and print; summary: what is said of all rows."""
   rows = []
   for case in cases:
     if not chosen(case.name, args):
@@ -190,8 +194,23 @@ def run(cases: Iterable[Case], args: argparse.Namespace) -> None:
         for r in map(row.get, case.calls)
       ]
       print(f"{case.name:34}" + "".join(f"{part:>36}" for part in parts), flush=True)
+  told = summary(rows) if summary and rows else {}
   if args.json:
-    print(json.dumps({"rows": rows}))
+    print(json.dumps({"rows": rows, **({"summary": told} if told else {})}))
+  else:
+    for name, value in told.items():
+      print(f"{name:34}{value}")
+
+
+def against_peers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+  """Geometric means of how many times as fast as each peer ours is, and the rows where it does worst."""
+  told: dict[str, Any] = {}
+  for peer in [name for name, cell in rows[0].items() if isinstance(cell, dict) and name != "mini"]:
+    ratios = {row["case"]: row["mini"]["rate"] / row[peer]["rate"] for row in rows}
+    worst = sorted(ratios, key=lambda case: ratios[case])[:3]
+    told[f"times {peer}, geometric mean"] = round(statistics.geometric_mean(ratios.values()), 3)
+    told[f"times {peer}, worst"] = ", ".join(f"{case}: {ratios[case]:.2f}" for case in worst)
+  return told
 
 
 def show(result: dict[str, Any], args: argparse.Namespace) -> None:
