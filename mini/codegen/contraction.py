@@ -102,6 +102,7 @@ LATENCY = 5  # cycles of a multiply-add in a chain, with what comes between
 L1_RATE, L2_RATE, L3_RATE = 128, 32, 20  # bytes a cycle
 FAR = 1 << 10  # steps of at least so many bytes, and so many of them: each is a page that is looked up
 PAGE, WAYS = 4096, 8  # so many addresses that differ by pages alone does a first cache hold
+APART = 4  # cycles of a store that is not beside the last
 MISS = 24  # cycles of a step that misses where pages are looked up
 
 
@@ -129,9 +130,9 @@ def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
           block = ceil(down / blocks) if blocks else 0
           each = max(step, 0 if block else reading(s, rows, machine)) + (0 if packs else unpacked)
           if not block:
-            each += rows * s.a.work + lookups(s.a, s)
+            each += rows * s.a.work / 4 + lookups(s.a, s)
             each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
-          stores = rows * v if s.out == 1 else rows * width
+          stores = rows * v if s.out == 1 else rows * width * APART
           made = (block * blocks or down) * right
           compute = made * (s.k * each + 20 + 2 * rows * v + stores)
           packed = max(1, blocks) * right * packing if packs else 0.0
