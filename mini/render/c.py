@@ -119,6 +119,21 @@ WIDE_LOADS = {
 """,
 }
 
+# gcc 12 converts one number at a time
+HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
+WIDE_ROUND = HALF + """
+  {H} h; {T} r; __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(a)); __asm__("vcvtph2ps %1, %0" : "=v"(r) : "v"(h)); return r;
+#else
+  {T} r; for (int i = 0; i < {width}; i++) r[i] = round_f16(a[i]); return r;
+#endif
+"""
+WIDE_STORE = HALF + """
+  __asm__("vcvtps2ph $0, %1, %0" : "=m"(*({H}u *)p) : "v"(x));
+#else
+  for (int i = 0; i < {width}; i++) {one}
+#endif
+"""
+
 PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -220,6 +235,9 @@ class Vectors(Spelling):
     one = super().store("p", "i", "x[i] & 1" if d is dtypes.bool else "x[i]", d)
     if name not in self.helpers:
       body = f"for (int i = 0; i < {width}; i++) {one}"
+      if d is dtypes.float16:
+        self.unaligned(dtypes.uint16, width)
+        body = "\n" + WIDE_STORE.format(H=f"u16x{width}", width=width, one=one)
       self.helpers[name] = f"INLINE void {name}({self.memory(d)} *p, {t} x) {{ {body} }}"
     return f"{name}({p} + {i}, {x});"
 
@@ -239,6 +257,9 @@ class Vectors(Spelling):
   def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
     lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
     one = self.operation(op, sources, d).format(*lanes)
+    if op == "cast" and d is dtypes.float16 and held(sources[0]) is dtypes.float32:
+      half = self.type(dtypes.uint16, width)
+      return "\n" + WIDE_ROUND.format(H=half, T=self.type(d, width), width=width)
     minus = "-" if d is dtypes.bool else ""
     return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
 
