@@ -21,11 +21,25 @@ def figures(script: str, *args: str) -> dict:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-  "script, args, rows", [("matmul.py", ("--quick",), 6), ("rows.py", (), 6), ("attention.py", (), 4)]
+  "script, args, rows",
+  [
+    ("matmul.py", ("--quick",), 6),
+    ("rows.py", (), 6),
+    ("attention.py", (), 4),
+    ("optim.py", ("--parameters", "148000"), 5),
+  ],
 )
 def test_tables(script, args, rows):
   found = figures(script, "--seconds", "0.05", *args)["rows"]
   assert len(found) >= rows and all(row["mini"]["rate"] > 0 for row in found)
+
+
+@pytest.mark.full
+def test_functions():
+  found = figures("functions.py", "--seconds", "0.05")["rows"]
+  assert all(
+    row["mini"]["ulp"] < 8 for row in found if "gelu" not in row["case"]
+  )  # whose values pass through 0
 
 
 @pytest.mark.full
