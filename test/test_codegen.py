@@ -142,6 +142,8 @@ MADE = {  # graphs that went wrong once, or whose recipes are the long ones
   "a transposed copy":         lambda x: x.T * 2 + x.T.exp(),
   "a transposed copy, small":  lambda x: x[:34, :17].T.contiguous() + x[:17, :34],
   "axes in another order":     lambda x: x.reshape(30, 10, 301).permute(2, 0, 1).contiguous() + 1,
+  "rows of 3":                 lambda x: x[:, :300].reshape(-1, 3).softmax(1) * 9 + x[:, :3].argmax(1).max(),
+  "largest of rows of 20":     lambda x: x[:, :300].reshape(-1, 20).max(1) + x[:, 1:301].reshape(-1, 20).min(1),
   "rows of 10":                lambda x: x[:, :300].reshape(-1, 10).softmax(1) + x[:, :10].argmax(1).max(),
   "scans":                     lambda x: x.cumsum(0) + x[:, :37].cumsum(1).sum() + x[:7].cumsum(1).mean(),
   "counters":                  lambda x: (Tensor.arange(301, dtype=x.dtype) * 0.5 - x).sum(1),

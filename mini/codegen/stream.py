@@ -51,6 +51,8 @@ def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
   tile_transposed(w, machine)
+  if across_rows(w, machine):
+    return parallel(w, machine)
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel))), default=0)
   if 4 <= longest < machine.lanes:
     machine = machine._replace(lanes=1 << longest.bit_length() - 1)
@@ -167,6 +169,28 @@ def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
   values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
   most = 4 * machine.registers // (len(sums) + len(values))
   return [n * machine.lanes for n in (32, 16, 8) if n <= most]
+
+
+FEW = 8  # numbers of a row
+
+
+def across_rows(w: Writer, machine: Machine) -> bool:
+  """Rows that fill no vectors: each lane takes one, whose numbers are fetched one by one, and no lanes are to be combined."""
+  kernel, rows = w.kernel, closed(w.kernel)[:1]
+  inner = [u for u in owners(kernel) if u is not kernel]
+  if (
+    not inner
+    or not rows
+    or rsize(rows[0]) < 4 * machine.lanes
+    or any(u.op == "scan" for u in toposort(kernel))
+  ):
+    return False
+  longest = max(rsize(r) for u in (kernel, *inner) for r in closed(u) if r is not rows[0])
+  touched = [u for u in accesses(kernel) if u.src[0].op == "param" and rows[0] in u.free]
+  if longest > FEW or any(coefficient(flat_index(u), rows[0]) in (0, None) for u in touched):
+    return False
+  name = rname(rows[0])
+  return w.attempt(f"split {name} {machine.lanes} -> {name}o, {name}v overlap") and w.attempt(f"vec {name}v")
 
 
 def interleave_scans(w: Writer) -> None:

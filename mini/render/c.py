@@ -30,6 +30,8 @@ TAKES = {"f32": "f32", "u64": "u64", "any": "float"}
 BY_BODY: tuple[Row, ...] = tuple((op, TAKES[ROWS[op].types], body) for op, body in BODIES.items())
 
 SCALARS: tuple[Row, ...] = (
+  ("max",      "float",       "{T} r = a > b ? a : b; return a != a ? a : r;"),  # one instruction, and a jump that never is taken
+  ("min",      "float",       "{T} r = a < b ? a : b; return a != a ? a : r;"),
   ("inf",      "float",       "__builtin_inf{f}()"),
   ("nan",      "float",       '__builtin_nan{f}("")'),
   ("bitcast",  "f32 f64>int", "{T} r; __builtin_memcpy(&r, &a, sizeof r); return r;"),

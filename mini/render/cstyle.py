@@ -235,7 +235,12 @@ class Renderer:
         self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
       else:
         own = self.own(u)
-        self.flat[key] = f"m{self.number[u]}", flatten(own + index, tuple(map(rsize, own)) + u.arg.shape)
+        lane = (
+          own[-1:] if vector(own) is not None and self.lang.width > 1 else ()
+        )  # next to each other: a vector
+        first = own[: len(own) - len(lane)]
+        sizes = (*map(rsize, first), *u.arg.shape, *map(rsize, lane))
+        self.flat[key] = f"m{self.number[u]}", flatten(first + index + lane, sizes)
     return self.flat[key]
 
   def own(self, stage: UOp) -> tuple[UOp, ...]:

@@ -4,7 +4,7 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
+INLINE float max_f32(float a, float b) { float r = a > b ? a : b; return a != a ? a : r; }
 
 void scan0(void **args, long lo, long hi) {
   int *a0 = args[0];

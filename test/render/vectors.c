@@ -26,7 +26,13 @@ INLINE f32x8 load_f16x8(const _Float16 *p) {
 #endif
  }
 INLINE f32x8 load_bf16x8(const unsigned short *p) { return (f32x8)widen_u16x8(*(const u16x8u *)p); }
-INLINE void store_f16x8(_Float16 *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = x[i]; }
+INLINE void store_f16x8(_Float16 *p, f32x8 x) { 
+#if defined(__F16C__) && (defined(__AVX512F__) || 8 < 16) && 8 > 4
+  __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16x8u *)p) : "v"(x));
+#else
+  for (int i = 0; i < 8; i++) p[i] = x[i];
+#endif
+ }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE void store_bf16x8(unsigned short *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = f32_to_bf16(x[i]); }
 typedef float f32x2 __attribute__((vector_size(8)));
