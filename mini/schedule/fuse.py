@@ -109,7 +109,7 @@ class Schedule:
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
-    self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order)
+    self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order, set(outputs.values()))
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
       self.named.setdefault(node, name)

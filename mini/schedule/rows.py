@@ -10,7 +10,7 @@ it must be much larger.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ MUCH_LARGER = (
 HUGE = 8  # where memory is what counts, and not the time that reading again from a far cache takes
 CACHE_BYTES = 512 << 10  # what may be read again for each few rows, ...
 FAR_CACHE_BYTES = 4 << 20  # ... and of a huge chain
+MOST_PRODUCTS = 4  # of a chain: the sums of a residual network have more
 ROW_BYTES = 64 << 10  # of one row: a kernel holds several, of a few values
 
 
@@ -35,8 +36,8 @@ class Chains(NamedTuple):
   statistics: frozenset[UOp]  # reductions of those: in memory where several kernels want them
 
 
-def find_chains(order: list[UOp]) -> Chains:
-  """The chains of a graph that need no memory. order: sources first."""
+def find_chains(order: list[UOp], outputs: Container[UOp]) -> Chains:
+  """The chains of a graph that need no memory. order: sources first. outputs: what has memory in any case."""
   users: dict[UOp, list[UOp]] = {}
   for u in order:
     for s in u.src:
@@ -47,16 +48,17 @@ def find_chains(order: list[UOp]) -> Chains:
     if is_contraction(u):
       inner[u] = frozenset((u,))
     elif u.op not in LEAVES and (is_elementwise(u.op) or u.op in TRANSPARENT):
-      inner[u] = none.union(*(inner[s] for s in u.src))
+      found = none.union(*(inner[s] for s in u.src))
+      inner[u] = found if len(found) <= MOST_PRODUCTS else none
     else:
       inner[u] = none
   wide: set[UOp] = set()
   statistics: set[UOp] = set()
   for group in joined([inner[s] for u in order if is_contraction(u) for s in factors(u) if inner[s]]):
-    found = _chain(group, users)
-    if found is not None:
-      wide |= found[0]
-      statistics |= found[1]
+    chain = _chain(group, users, outputs)
+    if chain is not None:
+      wide |= chain[0]
+      statistics |= chain[1]
   return Chains(frozenset(wide), frozenset(statistics))
 
 
@@ -68,21 +70,28 @@ def factors(contraction: UOp) -> tuple[UOp, ...]:
   return product.src
 
 
-def joined(sets: Iterable[frozenset[UOp]]) -> list[frozenset[UOp]]:
+def joined(sets: Iterable[frozenset[UOp]]) -> list[list[UOp]]:
   """Sets that share something become one."""
-  out: list[frozenset[UOp]] = []
+  home: dict[UOp, list[UOp]] = {}
   for s in sets:
-    for other in [o for o in out if o & s]:
-      out.remove(other)
-      s |= other
-    out.append(s)
-  return out
+    groups = list({id(home[u]): home[u] for u in s if u in home}.values())
+    whole = list(dict.fromkeys([*(u for g in groups for u in g), *sorted(s, key=lambda u: u.serial)]))
+    home.update(dict.fromkeys(whole, whole))
+  return list({id(g): g for g in home.values()}.values())
 
 
-def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[UOp], set[UOp]] | None:
+def _chain(
+  inner: list[UOp], users: Mapping[UOp, list[UOp]], outputs: Container[UOp]
+) -> tuple[set[UOp], set[UOp]] | None:
   """(what is wide, statistics) of the chain of these products; None where it is better in memory."""
-  size = numel(next(iter(inner)))
-  if any(numel(u) != size for u in inner):
+  first = inner[0]
+  size, item, batch = numel(first), first.dtype.itemsize, _batch(first)
+  operands = [[numel(_memory(f)) for f in factors(u)] for u in inner]
+  times = size * len(inner) / sum(map(sum, operands))  # as large as what a product is made of
+  row = item * max(n for a, n in enumerate(shape(first)) if a not in batch)
+  again = item * max(map(min, operands)) // prod(shape(first)[a] for a in batch)
+  most = CACHE_BYTES if times < HUGE else FAR_CACHE_BYTES
+  if any(numel(u) != size for u in inner) or row > ROW_BYTES or again > most or times < LARGER:
     return None
   wide: set[UOp] = set()
   statistics: set[UOp] = set()
@@ -93,8 +102,8 @@ def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[U
     if u in wide:
       continue
     wide.add(u)
-    if not users.get(u):
-      return None  # it is an output
+    if u in outputs:
+      return None
     for user in users[u]:
       if is_elementwise(user.op) or user.op in TRANSPARENT:
         todo.append(user)
@@ -104,17 +113,7 @@ def _chain(inner: frozenset[UOp], users: Mapping[UOp, list[UOp]]) -> tuple[set[U
         statistics.add(user)
       else:
         return None
-  first = next(iter(inner))
-  item, batch = first.dtype.itemsize, _batch(first)
-  row = item * max(n for a, n in enumerate(shape(first)) if a not in batch)
-  operands = [[numel(_memory(f)) for f in factors(u)] for u in inner]
-  times = size * len(inner) / sum(map(sum, operands))  # as large as what a product is made of
-  again = item * max(map(min, operands)) // prod(shape(first)[a] for a in batch)
-  least = LARGER if len(outer) == 1 else MUCH_LARGER
-  most = CACHE_BYTES if times < HUGE else FAR_CACHE_BYTES
-  if not outer or row > ROW_BYTES or again > most or times < least:
-    return None
-  return wide, statistics
+  return (wide, statistics) if outer and times >= (LARGER if len(outer) == 1 else MUCH_LARGER) else None
 
 
 def _batch(contraction: UOp) -> set[int]:

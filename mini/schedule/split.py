@@ -29,7 +29,9 @@ def split_reductions(roots: Sequence[UOp], gpu: bool = False) -> list[UOp]:
   """gpu: also sums with several results are cut, until there is something to do for each of very many threads."""
   memo: dict[UOp, UOp] = {}
   order = toposort(*roots)
-  wide = frozenset() if gpu else find_chains(order).wide  # whose rows are on the stack: they need no panels
+  wide = (
+    frozenset() if gpu else find_chains(order, set(roots)).wide
+  )  # whose rows are on the stack: they need no panels
   for u in order:
     new = rebuild(u, tuple(memo[s] for s in u.src))
     if new.op == "reduce" and not (is_contraction(u) and not wide.isdisjoint(factors(u))):
