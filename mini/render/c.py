@@ -13,8 +13,8 @@ from functools import lru_cache
 from math import gcd
 
 from mini.ir.composites import BODIES, NEAR, ROWS, Near, power_single
-from mini.ir.kernel import all_ranges
-from mini.ir.uop import UOp, rkind, rsize
+from mini.ir.kernel import all_ranges, is_inline
+from mini.ir.uop import UOp, rkind, rsize, toposort
 from mini.render import cstyle
 from mini.render.spelling import BASE, HELPERS, Language, Row, Spelling, held
 from mini.types import DType, dtypes
@@ -331,8 +331,12 @@ def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:
 
 
 def fitting(kernel: UOp, width: int) -> Language:
-  """C for vectors of `width` elements, or of fewer where the kernel's recipe was written for fewer."""
-  return C(gcd(width, *(rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec")))
+  """C for vectors of `width` elements; of half as many where they have 8 bytes, which registers hold, and of fewer where the
+  kernel's recipe was written for fewer."""
+  vec = [rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec"]
+  values = (u for u in toposort(kernel) if not is_inline(u) and u.op not in ("kernel", "store"))
+  long = any(u.dtype.itemsize == 8 and any(rkind(r) == "vec" for r in u.free) for u in values)
+  return C(gcd(max(1, width // 2) if long else width, *vec))
 
 
 def render(kernels: dict[str, UOp], width: int) -> str:
