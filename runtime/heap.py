@@ -103,8 +103,11 @@ class Heap:
 
   def sort(self) -> None:
     """Moves what was given into `idle`."""
-    while self.given:
-      address, nbytes = self.given.popleft()
+    while True:
+      try:
+        address, nbytes = self.given.popleft()
+      except IndexError:  # none is left, or another thread was quicker
+        return
       capacity = self.capacity(nbytes)
       blocks = self.idle.pop(capacity, [])
       blocks.append(address)
