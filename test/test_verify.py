@@ -146,6 +146,11 @@ def test_injective():
   assert is_injective((I, J), (8, 4), (I, J))
   assert is_injective((div(I, 4), mod(I, 4)), (2, 4), (I,))
   assert not is_injective((I,), (8,), (I, J)) and not is_injective((add(I, J),), (11,), (I, J))
+  # ranges of one round, and what data say once for all rounds, change nothing
+  one, cell, cells = range_("one", 1), K.param("n", (), dtypes.int64), K.param("n", (8,), dtypes.int64)
+  assert is_injective((add(I, one), J), (8, 4), (I, one, J))
+  assert is_injective((uop("cast", dtypes.index, (K.load(cell, ()),)), I, J), (9, 8, 4), (I, J))
+  assert not is_injective((uop("cast", dtypes.index, (K.load(cells, (I,)),)), J), (9, 4), (I, J))
 
 
 def test_wrong_graphs():

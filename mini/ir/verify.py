@@ -206,7 +206,7 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   terms, _ = linear(flat)
   reach = 0
   for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
-    if not atom.free & set(ranges):
+    if not any(rsize(r) > 1 for r in atom.free & set(ranges)):
       continue  # the same for all of them
     if atom.op != "range" or abs(c) <= reach:
       return False
