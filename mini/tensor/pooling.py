@@ -125,11 +125,13 @@ class Pooling(Convolution):
     ones = graph.full((1, 1, 1, *form.kernel), 1, self.dtype)
     x = graph.reshape(self.pad(sides).uop, (prod(lead), 1, 1, *form.size))
     total = self._new(graph.reshape(derivative(form, "y", x=x, w=ones), (*lead, *form.count)))
+    p = numbers(padding, n)
     if divisor_override is not None:
       return total / divisor_override
+    if all(hi == q and (count_include_pad or not q) for (_, hi), q in zip(sides[-n:], p)):
+      return total / prod(form.kernel)  # whole windows
     counted = self._new(graph.full(size, 1, self.dtype))
     if count_include_pad:
-      p = numbers(padding, n)
       counted = self._new(graph.full(tuple(m + 2 * q for m, q in zip(size, p)), 1, self.dtype))
       sides = [(0, hi - q) for (_, hi), q in zip(sides[-n:], p)]
     count = graph.reduce(cut(counted.pad(sides[-n:]).uop, form, 0), "add", tuple(range(0, 2 * n, 2)))
