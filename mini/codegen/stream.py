@@ -20,12 +20,15 @@ from mini.ir.kernel import access, all_ranges, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
+AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
+
 
 def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
   """The range of this owner along which its accesses are contiguous: the one to make a vector of."""
   values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
   touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
   fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
+  inner = {r for u in toposort(*values) for r in closed(u)}  # what depends on these is done again and again
   scores: dict[UOp, int] = {}
   for r in closed(owner):
     if r in fixed or not is_loop(r):
@@ -36,7 +39,7 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
       gate = access(u)[2] if u.op != "stage" else None
       if r not in flat.free and (gate is None or r not in gate.free):
         continue
-      weight = 2 if u.op in ("store", "stage") else 1
+      weight = 2 if u.op in ("store", "stage") else AGAIN if u.free & inner else 1
       step = coefficient(flat, r)
       score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
     numbers = [u.src[0] for u in toposort(*values) if u.op == "cast" and u.src[0].dtype is dtypes.index]

@@ -228,6 +228,18 @@ class Vectors(Spelling):
       self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p) {{ {body} }}"
     return f"{name}({p} + {i})"
 
+  def evens(self, p: str, i: str, d: DType, width: int) -> str:
+    """Two vectors, of which the second ends with the last element that is asked for, and a shuffle."""
+    if d in (dtypes.bool, dtypes.float16, dtypes.bfloat16):
+      return ""
+    t, u, name = self.type(d, width), self.unaligned(d, width), f"evens_{d.short}x{width}"
+    if name not in self.helpers:
+      order = ", ".join(map(str, [*range(0, width, 2), *range(width + 1, 2 * width, 2)]))
+      self.helpers[name] = f"""INLINE {t} {name}(const {self.memory(d)} *p) {{
+  {t} a = ({t})*(const {u} *)p, b = ({t})*(const {u} *)(p + {width - 1}); return SHUFFLE(a, b, {order});
+}}"""
+    return f"{name}({p} + {i})"
+
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
     if width == 1:
       return super().store(p, i, x, d)

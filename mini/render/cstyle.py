@@ -296,11 +296,16 @@ class Renderer:
       + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width))
       + "}"
     )
-    if self.stride(flat, v) != 1 or self.lang.width < 4 or not between(gate, v):
+    step = self.stride(flat, v)
+    if step not in (1, 2) or self.lang.width < 4 or not between(gate, v):
       return parts
+    read = self.spelling.load if step == 1 else self.spelling.evens
+    whole = read(p, self.at(flat, env), d, self.lang.width)
+    if gate is TRUE or not whole:
+      return whole or parts
     # what holds for the first and the last lane holds for all: at most vectors at an edge are read by elements
     ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, self.lang.width - 1)})"
-    return f"({ends}) ? {self.spelling.load(p, self.at(flat, env), d, self.lang.width)} : {parts}"
+    return f"({ends}) ? {whole} : {parts}"
 
   def store(
     self,

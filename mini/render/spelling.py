@@ -395,6 +395,10 @@ class Spelling:
   def splat(self, s: str, d: DType) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
 
+  def evens(self, p: str, i: str, d: DType, width: int) -> str:
+    """A load of every second element; "" where a language has none."""
+    return ""
+
   def store_past(self, p: str, i: str, x: str, d: DType, width: int) -> str:
     """A store of what no cache should hold."""
     raise RenderError(f"{self.lang.name} has no vectors")

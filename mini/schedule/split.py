@@ -21,7 +21,7 @@ MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
 GROUPS = 1024  # of threads, that a GPU should have at least
-CHUNKS = 4096  # what one over several axes is cut to
+CHUNKS = 4096
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
 
 

@@ -7,6 +7,7 @@ them gets from the other two is a sum of products over views, so each is one con
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini.grad import with_gradient
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 Ints = tuple[int, ...]
+LONG, SHORT = 4096, 1024  # terms of a part of the sum that is a gradient of a weight
 
 
 # ---------------------------------------------------------------- on nodes
@@ -58,11 +60,22 @@ def by_y(form: Form, x: UOp, w: UOp) -> UOp:
 
 
 def by_w(form: Form, x: UOp, y: UOp) -> UOp:
-  """x: T[N, G, C, L..]   y: T[N, G, O, M..]   ->   T[G, O, C, K..]"""
+  """x: T[N, G, C, L..]   y: T[N, G, O, M..]   ->   T[G, O, C, K..]
+
+  The sum over a batch of images is long, and its terms are few results: it is made in parts of some images.
+  """
   n, (batch, groups, channels), outputs = len(form.size), graph.shape(x)[:3], graph.shape(y)[2]
-  x = graph.reshape(seen(form, x), (batch, groups, 1, channels, *form.kernel, *form.count))
-  y = graph.reshape(y, (batch, groups, outputs, 1, *(1,) * n, *form.count))
-  out = contracted(x, y, (0, *range(4 + n, 4 + 2 * n)))
+  x, images = seen(form, x), prod(form.count)
+  # where the places in a window share no elements that are read together, all that a part reads should fit the L1
+  most = LONG if prod(form.kernel) <= 9 and max(form.stride) == 1 else SHORT
+  parts = next(
+    p for p in range(1, max(batch, 1) + 1) if batch % p == 0 and (batch // p * images <= most or p == batch)
+  )
+  x = graph.reshape(x, (parts, batch // parts, groups, 1, channels, *form.kernel, *form.count))
+  y = graph.reshape(y, (parts, batch // parts, groups, outputs, 1, *(1,) * n, *form.count))
+  out = contracted(x, y, (1, *range(5 + n, 5 + 2 * n)))
+  if parts > 1:
+    out = graph.reduce(graph.stage(out), "add", (0,))
   return graph.reshape(out, (groups, outputs, channels, *form.kernel))
 
 
