@@ -17,14 +17,15 @@ from mini.codegen.writer import (
   owners,
 )
 from mini.ir.kernel import access, all_ranges, stores
-from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
+from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
 AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
 
 
-def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
-  """The range of this owner along which its accesses are contiguous: the one to make a vector of."""
+def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
+  """The range of this owner along which its accesses are contiguous: the one to make a vector of. pairs: a load of every
+  second element is not much more than one of each."""
   values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
   touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
   fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
@@ -41,7 +42,12 @@ def contiguous(owner: UOp, kernel: UOp) -> UOp | None:
         continue
       weight = 2 if u.op in ("store", "stage") else AGAIN if u.free & inner else 1
       step = coefficient(flat, r)
-      score += weight if step == 1 and (gate is None or r not in gate.free) else -weight * 2
+      if gate is not None and r in gate.free:
+        score -= weight * 2
+      elif pairs and step == 2:
+        score += weight if u.op == "load" else 0
+      else:
+        score += weight if step == 1 else -weight * 2
     numbers = [u.src[0] for u in toposort(*values) if u.op == "cast" and u.src[0].dtype is dtypes.index]
     if any(coefficient(x, r) is None for x in numbers):
       score -= 1
@@ -56,7 +62,8 @@ def stream(w: Writer, machine: Machine) -> None:
   tile_transposed(w, machine)
   if across_rows(w, machine):
     return parallel(w, machine)
-  longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel))), default=0)
+  split_repeats(w)
+  longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
   if 4 <= longest < machine.lanes:
     machine = machine._replace(lanes=1 << longest.bit_length() - 1)
   done: set[str] = set()  # owners by their first range's name: nodes change with every step
@@ -73,7 +80,7 @@ def stream(w: Writer, machine: Machine) -> None:
       if owner.op == "kernel" or r in v.free
     ):
       continue
-    r = contiguous(owner, w.kernel)
+    r = contiguous(owner, w.kernel, True)
     if r is None:
       continue
     vectorize(w, owner, r, machine)
@@ -94,6 +101,24 @@ def collapse_sums(w: Writer) -> None:
     if inwards != list(closed(owner)):
       w.attempt("order " + " ".join(map(rname, inwards)))
     collapse(w, f"reduce {rname(inwards[0])}")
+
+
+def split_repeats(w: Writer) -> None:
+  """Where neighbours read one element, as those in a pooled window do in the gradient, they are lanes of their own."""
+  for name in map(rname, all_ranges(w.kernel)):
+    for n in (2, 3, 4):
+      if any(repeats(flat_index(u), name, n) for u in accesses(w.kernel)):
+        if w.attempt(f"split {name} {n} -> {name}o, {name}r"):
+          w.attempt(f"unroll {name}r")
+        break
+
+
+def repeats(index: UOp, name: str, n: int) -> bool:
+  """Does an index hold this range divided by n?"""
+  terms, _ = linear(index)
+  return any(
+    t.op == "div" and t.src[1].arg == n and t.src[0].op == "range" and rname(t.src[0]) == name for t in terms
+  )
 
 
 TILE = 64  # rows and columns: of 4-byte numbers half of an L1 cache
