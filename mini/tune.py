@@ -99,9 +99,10 @@ def tune(
       progress(n, len(order), family(k), rows)
       heuristic = write_recipe(k, machine)[1]
       key = result_key(k, heuristic, machine, compiler)
-      if time.perf_counter() < deadline and (again or known(key) is None):
-        found_for(k, heuristic, machine, compiler, timer, width, deadline)
-      rows.append((family(k), known(key)))
+      found = known(key)
+      if time.perf_counter() < deadline and (again or found is None):
+        found = found_for(k, heuristic, machine, compiler, timer, width, deadline)
+      rows.append((family(k), found))
   progress(len(order), len(order), "", rows)
   return rows
 
@@ -128,8 +129,8 @@ def report(rows: list[tuple[str, Found | None]]) -> list[tuple[str, ...]]:
   """The table, and a line for each candidate that did not count."""
   table: list[tuple[str, ...]] = [("kernel", "heuristic us", "best us", "ratio", "tried", "recipe")]
   for name, found in rows:
-    if found is None:
-      table.append((name, "", "", "", "", "not reached"))
+    if found is None or not found.seconds:
+      table.append((name, "", "", "", "", "not reached" if found is None else "not timed"))
       continue
     us = found.seconds * 1e6
     table.append(

@@ -15,6 +15,7 @@ from mini import Device
 from mini.codegen.recipe import RecipeError, Tuning, apply
 from mini.engine.launch import Launchable
 from mini.ir.parse import parse
+from mini.render import render_for
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
 
@@ -147,3 +148,15 @@ def test_recipes_with_threads_that_share_memory(family, seed):
   dev = ("CL", "CUDA", "METAL")[list(FAMILIES).index(family) % 3]
   for wrong in fuzz_recipe.emulated_disagreements(family, seed, 60, dev):
     pytest.fail(wrong)
+
+
+@pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
+def test_half_floats_in_shared_memory_of_an_emulation():
+  """g++ guarded their first use, which the emulation took for an access of the kernel's."""
+  k = kernel(
+    "%y: out f16[8], %x: in f16[8]", ["i = range 8"], "%0 = load %x[%i] : f16\nstore %y[%i], %0", "%i"
+  )
+  shared = apply(k, "local i\nstage 0 over (i) shared")
+  emulated = golden.Emulated(render_for("METAL", {"k": shared}), "METAL", check=True)
+  got, error = emulated.run(shared, {"x": np.arange(8, dtype=np.float16), "y": np.zeros(8, np.float16)})
+  assert error == 0 and (got["y"] == np.arange(8)).all()

@@ -142,8 +142,12 @@ def test_a_small_gain_and_one_that_does_not_last_are_none():
   assert search.search(PRODUCT, HEURISTIC, MACHINE, 6, times_of(once)).recipe == HEURISTIC
 
 
-def test_what_does_not_count_is_not_taken():
+def test_what_does_not_count_is_not_taken(cache):
   found = search.search(PRODUCT, HEURISTIC, MACHINE, 6, times_of(lambda r: "its result differs by 1.0e+00"))
+  late = lambda k, base, recipes: (Timing(0, 0, "took more than 30 s, and was ended") for _ in recipes)
+  assert search.search(PRODUCT, HEURISTIC, MACHINE, 6, late).seconds == 0
+  search.found_for(PRODUCT, HEURISTIC, MACHINE, "cc", late, 6)
+  assert known(search.result_key(PRODUCT, HEURISTIC, MACHINE, "cc")) is None
   assert found.recipe == HEURISTIC and len(found.refused) == found.tried >= 6
   assert "its result differs" in found.refused[0]
 

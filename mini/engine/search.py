@@ -35,7 +35,7 @@ WORTH_SECONDS = 2e-6  # what takes less is not searched for: most of that is the
 ROUNDS = 4  # of candidates, each around the best of those before
 BEAM = 3  # how many the next round begins with
 SETTINGS = ("CC", "THREADS", "CACHE", "MACHINE", "FAST")  # that hold in the process, too
-LIMIT_SECONDS = 20.0  # for one candidate; for the first also to compile them all
+LIMIT_SECONDS = 30.0  # for one candidate; for the first also to compile them all
 MADE_SECONDS = 10.0  # of Python, to write the candidates of a round
 
 
@@ -72,6 +72,8 @@ def search(
   refused: list[str] = []
   beam = [first]
   (own,) = times(kernel, heuristic, [heuristic])
+  if own.why:
+    return Found(heuristic, heuristic, 1, 0, 0, (f"the heuristic's: {own.why}",))
   for n in range(ROUNDS if own.seconds >= WORTH_SECONDS else 0):
     fresh = around(kernel, beam, machine, width, set(tried)) if time.perf_counter() < deadline else []
     if not fresh:
@@ -264,8 +266,9 @@ def found_for(
   kernel: UOp, heuristic: str, machine: Machine, compiler: str, times: Times, width: int,
   deadline: float = float("inf"),
 ) -> Found:  # fmt: skip
-  """Search, and keep what is found; of a search that the time did not suffice for, only what is better."""
+  """Search, and keep what is found; nothing where the heuristic's could not be timed or, unless something is better, where
+  the time did not suffice."""
   found = search(kernel, heuristic, machine, width, times, deadline)
-  if found.ratio < 1 or time.perf_counter() < deadline:
+  if found.seconds and (found.ratio < 1 or time.perf_counter() < deadline):
     keep(result_key(kernel, heuristic, machine, compiler), found)
   return found

@@ -43,7 +43,7 @@ static inline float bfloat_value(ushort x) { return bits_as<float>((uint)x << 16
 
 struct half {
   ushort bits;
-  half() = default;
+  constexpr half() : bits(0) {}  // constant: g++ would look, each time, whether an array in shared memory is made yet
   half(float f) : bits(half_bits(f)) {}
   operator float() const { return half_value(bits); }
   half &operator+=(float x) { return *this = *this + x; }
