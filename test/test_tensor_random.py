@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Context, Device, Tensor, dtypes
+from mini import Context, Device, Tensor, dtypes, stats
 from mini.ir import graph
 from mini.tensor.random import Random
 
@@ -107,6 +107,7 @@ def test_dropout():
   assert not x.dropout(1.0, training=True).numpy().any()
 
 
+@pytest.mark.skipif(Device.DEFAULT == "INTERP", reason="it has no kernels")
 def test_the_mask_of_dropout_is_the_same_in_the_backward_pass():
   x = Tensor.ones(100, requires_grad=True)
   y = x.dropout(0.5, training=True)
@@ -123,3 +124,16 @@ def test_the_state_goes_to_the_device_of_a_block():
     second = Tensor.rand(4).tolist()
   assert [first, second] == on_cpu
   assert Tensor.rand(4).device == Device.DEFAULT
+
+
+@pytest.mark.skipif(Device.DEFAULT == "INTERP", reason="it has no kernels")
+def test_the_mask_of_dropout_is_made_again_for_the_gradient():
+  """Forward and backward are one kernel, which stores no mask."""
+  x = Tensor(np.ones((64, 32), np.float32), requires_grad=True)
+  out = x.dropout(0.5, training=True)
+  (out * 3).exp().sum().backward()
+  before = stats.kernels
+  x.grad.realize()
+  assert stats.kernels - before == 1
+  kept = x.grad.numpy() != 0
+  assert np.array_equal(out.numpy() != 0, kept) and 800 < kept.sum() < 1250
