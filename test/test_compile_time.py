@@ -1,0 +1,31 @@
+"""Making a program ready to run takes time in proportion to the program: counted in calls, not in seconds."""
+
+import gc
+import sys
+from importlib import import_module
+
+bench = import_module("compile")  # examples/bench/compile.py
+
+
+def calls(layers):
+  """Of functions, Python's and C's, to capture a training step of a GPT-2 with so many layers."""
+  step, tokens = bench.training_step(layers)
+  count = [0]
+
+  def counted(frame, event, arg):
+    count[0] += event in ("call", "c_call")
+
+  gc.collect()
+  sys.setprofile(counted)
+  try:
+    bench.captured(step, tokens)
+  finally:
+    sys.setprofile(None)
+  return count[0]
+
+
+def test_twice_the_layers_are_twice_the_work():
+  bench.capture(2)  # what is imported and compiled once, and the kernels of any number of layers
+  few, more, most = map(calls, (2, 4, 8))
+  assert most - more < 2.2 * (more - few), (few, more, most)
+  assert most - more < 4 * 600_000, most  # 340,000 for each layer when this was written
