@@ -52,7 +52,8 @@ def find_product(kernel: UOp) -> Product | None:
 
 
 class Operand(NamedTuple):
-  """How a factor moves in memory with its output range and with the innermost range of the sum; 0: no plain way."""
+  """By how many elements a factor moves in memory with its output range and with the innermost range of the sum; very many
+  where that differs from place to place."""
 
   across: int
   along: int
@@ -112,6 +113,7 @@ def spread_over(threads: int, size: int) -> float:
 
 
 def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
+  """Vectors along the columns, as many rows of them as there are registers for; with and without panels of either operand."""
   lanes, regs, item = machine.lanes, machine.registers, s.itemsize
   narrow = [w for w in (lanes // 2, lanes // 4) if w > 1 and s.m < lanes]
   for width in [w for w in (*narrow, lanes, 2 * lanes, 3 * lanes, 4 * lanes) if w <= s.m]:
@@ -137,12 +139,7 @@ def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
           compute = made * (s.k * each + 20 + 2 * rows * v + stores)
           packed = max(1, blocks) * right * packing if packs else 0.0
           packed += s.n * s.k * 0.3 + s.n * s.k / 16 * lookups(s.a, s) if block else 0.0
-          loops = {
-            "rest": max(s.rest, default=1),
-            "block": blocks if block else 1,
-            "columns": right,
-            "rows": down,
-          }
+          loops = {"rest": max(s.rest, default=1), "block": blocks or 1, "columns": right, "rows": down}
           if not packs and not block:
             loops["tiles"] = down * right
           cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
@@ -197,6 +194,7 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
       if s.k < vector:
         continue
       step = max(sums * chunk * size, (rows + columns) * chunk * size, 2 * LATENCY) / 2
+      step += (rows + columns) * chunk * size / 6
       step += chunk * size * (rows * s.a.work + columns * s.b.work * (not packs)) / 2
       again = rows / rate(s.n * s.k * s.itemsize, machine) if right > 1 else 0
       again += columns / rate(panel, machine) if down > 1 else 0
@@ -222,6 +220,7 @@ def fastest(
 
 
 def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
+  """What could be done; either factor may be the one whose range the vectors run along."""
   a, b, rows, columns = product
   summed = contractions(kernel)[0]
   ks = closed(summed)
