@@ -39,20 +39,28 @@ class Time(NamedTuple):
 
 
 def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 7) -> dict[str, Time]:
-  """Time calls in `rounds` blocks each, in turns, `seconds` for each call in all. A block's first run is not counted."""
+  """Time calls in `rounds` blocks each, in turns, `seconds` for each call in all. A block's first run is not counted.
+
+  One that takes longer than `seconds` is run three times in all.
+  """
   times: dict[str, list[float]] = {name: [] for name in calls}
-  for call in calls.values():
-    call()
-  for _ in range(rounds):
-    for name, call in calls.items():
-      call()
+
+  def timed(name: str) -> float:
+    start = time.perf_counter()
+    calls[name]()
+    return time.perf_counter() - start
+
+  slow = {name: timed(name) > seconds for name in calls}
+  for n in range(rounds):
+    for name in calls:
+      if slow[name]:
+        times[name] += [timed(name)] if n < 3 else []
+        continue
+      timed(name)
       end = time.perf_counter() + seconds / rounds
       while True:
-        start = time.perf_counter()
-        call()
-        now = time.perf_counter()
-        times[name].append(now - start)
-        if now > end:
+        times[name].append(timed(name))
+        if time.perf_counter() > end:
           break
   return {name: Time(statistics.median(t), min(t)) for name, t in times.items()}
 
@@ -145,6 +153,7 @@ def arguments(description: str | None, *more: tuple[str, dict[str, Any]]) -> arg
   p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
   p.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
   p.add_argument("--seconds", type=float, default=1.0, help="for each row and library")
+  p.add_argument("--rounds", type=int, default=7, help="in turns, at least so many runs of each")
   p.add_argument("--only", default="", help="rows whose name contains one of these, with commas between them")
   p.add_argument("--compile", action="store_true", help="torch.compile, too")
   p.add_argument("--tinygrad", default="", metavar="PYTHON", help="tinygrad, too: the Python that has it")
@@ -175,7 +184,7 @@ def run(
     before = stats.kernels
     next(iter(case.calls.values()))()
     row: dict[str, Any] = {"case": case.name, "unit": f"{case.unit}/s", "kernels": stats.kernels - before}
-    for name, t in in_turns(case.calls, args.seconds).items():
+    for name, t in in_turns(case.calls, args.seconds, args.rounds).items():
       row[name] = {
         "ms_median": t.median * 1e3,
         "ms_best": t.best * 1e3,

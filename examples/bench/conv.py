@@ -34,7 +34,7 @@ def case(args, n: int, c: int, size: int, filters: int, k: int, stride: int, pad
   text = f"lambda x, w: x.conv2d(w, stride={stride}, padding={padding})"
   out = (size + 2 * padding - k) // stride + 1
   return Case(
-    f"conv2d {n}x{c}x{size}x{size}, {filters} filters {k}x{k}, stride {stride}",
+    f"conv2d {n}x{c}x{size}x{size} by {filters} of {k}x{k} stride {stride}",
     {"mini": lambda: ours(a, b), **peers(args, [x, w], None, torch_conv2d, text)},
     lambda: np_conv2d(x.astype(np.float64), w.astype(np.float64), stride, padding),
     2e-9 * n * filters * out * out * c * k * k,

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Time, arguments, error, peer, show
+from common import arguments, error, peer, show
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -85,8 +85,12 @@ def main() -> None:
     if "torch" in steps:
       assert error(logits["mini"], logits["torch"].astype(np.float64)) < 1e-4, n
     assert error(logits["mini, bfloat16 weights"], logits["mini"].astype(np.float64)) < 0.05, n
+  found["gb"] = 4e-9 * (
+    sum(a.size for a in weights.values()) - config.block * config.width
+  )  # read for each token
   for name, t in times.items():
-    found[f"tokens/s, {name}"] = 1 / Time(float(np.median(t[3:])), min(t[3:])).median
+    found[f"ms a token, {name}"] = float(np.median(t[3:])) * 1e3
+    found[f"tokens/s, {name}"] = 1e3 / found[f"ms a token, {name}"]
     found[f"ms at best, {name}"] = min(t[3:]) * 1e3
   if "torch" in steps:
     found["times torch"] = found["tokens/s, mini"] / found["tokens/s, torch"]

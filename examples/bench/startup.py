@@ -35,7 +35,7 @@ def timed(code: str, **env: str) -> tuple[float, str]:
 
 
 def main() -> None:
-  args = arguments(__doc__, ("--rounds", {"type": int, "default": 7}))
+  args = arguments(__doc__)
   times: dict[str, list[float]] = {}
 
   def note(name: str, ms: float) -> None:

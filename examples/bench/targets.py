@@ -2,7 +2,7 @@
 
   python examples/bench/targets.py                             everything, with the peers that are installed (an hour)
   python examples/bench/targets.py --quick --only softmax      some rows, in short
-  python examples/bench/targets.py --compile --tinygrad .venv-tinygrad/bin/python --markdown --json table.json
+  python examples/bench/targets.py --compile --tinygrad .venv-tinygrad/bin/python --report docs/performance.md
 
 An aim is a ratio: at most so many times a peer's time (or memory), measured in turns with ours, so it does not depend on the
 machine; "best" is the fastest of the peers. Where an aim is a number of its own, its peer is "". Every row is of a script
@@ -54,6 +54,7 @@ GPT2_MATMULS = (
 PEAK = {"torch": "torch_peak_bytes", "compile": "compile_peak_bytes"}
 FIRST = {"torch": "torch_first_step_s", "compile": "compile_first_step_s"}
 GPT2 = ("--model", "gpt2")
+GENERATED = {"torch": "ms a token, torch"}
 
 # fmt: off
 ROWS = [
@@ -68,11 +69,10 @@ ROWS = [
   Row("attention forward",             "attention.py", "attention forward 4",         {"torch": 1.0},  "GFLOP/s"),
   Row("attention forward, causal",     "attention.py", "attention forward causal 4",  {"torch": 0.6},  "GFLOP/s"),
   Row("attention with gradients",      "attention.py", "attention backward 4",        {"torch": 1.0},  "GFLOP/s"),
-  Row("the same, causal",              "attention.py", "attention backward causal 4", {"torch": 0.8},  "GFLOP/s"),
-  Row("conv2d 8x64x56x56, 64 filters 3x3", "conv.py", "conv2d 8x64x56x56, 64",   {"torch": 1.05}, "GFLOP/s"),
-  Row("the same with a stride of 2",       "conv.py", "conv2d 8x64x56x56, 128",  {"torch": 1.05}, "GFLOP/s"),
-  Row("conv2d 8x256x14x14, 256 filters",   "conv.py", "conv2d 8x256x14x14, 256", {"torch": 1.05}, "GFLOP/s"),
-  Row("conv2d 8x256x28x28, 64 filters 1x1", "conv.py", "conv2d 8x256x28x28, 64",  {"torch": 1.05}, "GFLOP/s"),
+  Row("attention with gradients, causal",              "attention.py", "attention backward causal 4", {"torch": 0.8},  "GFLOP/s"),
+  *[Row(name, "conv.py", name, {"torch": 1.05}, "GFLOP/s")
+    for name in ("conv2d 8x64x56x56 by 64 of 3x3", "conv2d 8x64x56x56 by 128 of 3x3", "conv2d 8x256x14x14 by 256 of 3x3",
+                 "conv2d 8x256x28x28 by 64 of 1x1")],
   training("GPT-2 124M step, B=4 T=64", "gpt2_step.py", *GPT2, slow=True, torch=0.7, compile=0.8),
   Row("GPT-2: first step, nothing kept", "gpt2_step.py", "first_step_cold_s", {"torch": 1.4, "compile": 0.25}, "", "s", FIRST, GPT2, True),
   Row("GPT-2: first step, kept code",    "gpt2_step.py", "first_step_warm_s", {"torch": 0.5},                  "", "s", FIRST, GPT2, True),
@@ -82,6 +82,8 @@ ROWS = [
   training("MLP step, batch 128", "mlp_step.py", "--no-first", "--steps", "200", torch=0.8),
   training("small convnet step, batch 128", "convnet.py", "--no-first", torch=0.82),
   training("AdamW, 124M parameters", "adamw.py", "--no-first", torch=0.95),
+  Row("GPT-2 124M generation, a token", "generation.py", "ms a token, mini", {"torch": 0.43}, "GB/s read", "ms", GENERATED, slow=True),
+  Row("GPT-2 124M generation, bfloat16 weights", "generation.py", "ms a token, mini, bfloat16 weights", {"torch": 0.3}, "", "ms", GENERATED, slow=True),
   *[Row(f"kernels: {name}", "kernels.py", name, {"": 1}, "", "")
     for name in ("max_pool2d+relu", "matmul+relu", "relu(a*b+a).sum()", "softmax", "attention")],
   Row("tiny kernel in a jitted function", "dispatch.py", "us each, mini", {"best": 0.53}, "", "us",
@@ -99,8 +101,8 @@ def run(script: str, options: tuple[str, ...], rows: list[Row], args: argparse.N
   command = [sys.executable, str(HERE / script), "--json", "--seconds", str(args.seconds), *options]
   if not any(r.figures for r in rows):
     command += ["--only", ",".join(r.case for r in rows)]
-  if args.quick and "--model" in options:
-    command += ["--steps", "3"]
+  if args.quick:
+    command += ["--rounds", "3", *(["--steps", "3"] if "--model" in options else [])]
   command += ["--compile"] * args.compile + ["--tinygrad", args.tinygrad] * bool(args.tinygrad)
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   if done.returncode:
@@ -127,8 +129,10 @@ def figures(row: Row, found: dict[str, Any], machine: dict[str, float]) -> dict[
     names = {"mini": row.case, **row.figures}
     told["measured"] = {name: found[key] for name, key in names.items() if key in found}
     told["error"] = found.get("loss_difference") if row.case == "ms_median" else None
-    if row.limit:
+    if row.limit == "GFLOP/s":  # and what an optimizer moves
       amount = {row.limit: found.get("gflop", 0.0), "GB/s copied": found.get("gb", 0.0)}
+    elif row.limit:
+      amount = {row.limit: found["gb"]}
   measured = told["measured"]
   others = [t for name, t in measured.items() if name != "mini"]
   times = {"": 1.0, "best": min(others, default=0.0), **measured}
@@ -168,6 +172,26 @@ def cells(told: dict[str, Any]) -> list[str]:
   ]
 
 
+WIDTHS = (42, 5, 9, 9, 9, 9, 9, 26, 26, 4, 8, 13, 6)
+LEFT = (0, 7, 8)
+
+
+def show(texts: list[str]) -> None:
+  parts = [t.ljust(w) if n in LEFT else t.rjust(w) for n, (t, w) in enumerate(zip(texts, WIDTHS))]
+  print(" ".join(parts).rstrip(), flush=True)
+
+
+def report(path: Path, about: dict[str, Any], rows: list[list[str]]) -> None:
+  """Writes the table between the two marks of a file, or at its end."""
+  begin, end = "<!-- targets.py: begin -->", "<!-- targets.py: end -->"
+  text = path.read_text() if path.exists() else ""
+  before, _, rest = text.partition(begin)
+  after = rest.partition(end)[2]
+  lines = [f"{name}: `{value}`  " for name, value in about.items()]
+  table = [f"| {' | '.join(row)} |" for row in [list(HEAD), ["---"] * len(HEAD), *rows]]
+  path.write_text("\n".join([before + begin, *lines, "", *table, end]) + (after or "\n"))
+
+
 def main() -> None:
   p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   p.add_argument("--only", default="", help="rows whose name contains one of these, with commas between them")
@@ -175,7 +199,7 @@ def main() -> None:
   p.add_argument("--compile", action="store_true", help="torch.compile, too (needs g++)")
   p.add_argument("--tinygrad", default="", metavar="PYTHON", help="tinygrad, too: the Python that has it")
   p.add_argument("--seconds", type=float, default=1.0, help="for each row and library")
-  p.add_argument("--markdown", action="store_true", help="the table as Markdown")
+  p.add_argument("--report", default="", metavar="FILE", help="Markdown, in place of the table that FILE has")
   p.add_argument("--json", default="", metavar="FILE", help="writes everything there as JSON, too")
   args = p.parse_args()
   args.seconds = min(args.seconds, 0.1) if args.quick else args.seconds
@@ -193,27 +217,19 @@ def main() -> None:
   for r in rows:
     groups.setdefault((r.script, r.options), []).append(r)
 
-  def line(texts: list[str] | tuple[str, ...]) -> str:
-    if args.markdown:
-      return f"| {' | '.join(texts)} |"
-    widths = [42, 5, 9, 9, 9, 9, 9, 26, 26, 4, 8, 13, 6]
-    return " ".join(
-      t.ljust(w) if n in (0, 7, 8) else t.rjust(w) for n, (t, w) in enumerate(zip(texts, widths))
-    )
-
   for name, value in about.items():
-    print(f"- {name}: `{value}`" if args.markdown else f"{name}: {value}")
-  print("\n" + line(HEAD))
-  if args.markdown:
-    print(line(["---"] * len(HEAD)))
+    print(f"{name}: {value}")
+  show(list(HEAD))
   told = []
   for (script, options), some in groups.items():
     found = run(script, options, some, args)
     for r in some:
       told.append(figures(r, found, machine))
-      print(line(cells(told[-1])), flush=True)
+      show(cells(told[-1]))
   if args.json:
     Path(args.json).write_text(json.dumps({**about, "rows": told}, indent=1) + "\n")
+  if args.report:
+    report(Path(args.report), about, [cells(t) for t in told])
 
 
 if __name__ == "__main__":
