@@ -42,7 +42,8 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
         continue
       weight = 2 if u.op in ("store", "stage") else AGAIN if u.free & inner else 1
       step = coefficient(flat, r)
-      if gate is not None and r in gate.free:
+      edges = gate is not None and r in gate.free  # only vectors at an edge are read by elements
+      if edges and not (pairs and u.op == "load" and step == 1):
         score -= weight * 2
       elif pairs and step == 2:
         score += weight if u.op == "load" else 0
