@@ -8,6 +8,7 @@ from mini.codegen.recipe import RecipeError, apply
 from mini.ir.interp import run_kernel
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text as text
+from mini.ir.tokens import TextError
 from mini.ir.verify import verify
 
 ROWS = """kernel f(%y: out f32[50], %x: in f32[50, 50]) {
@@ -115,6 +116,22 @@ WRONG = {
 def test_the_verifier_refuses(why):
   with pytest.raises(Exception, match=why):
     verify(one(WRONG[why]))
+
+
+def test_the_verifier_refuses_an_index_that_is_data():
+  source = """kernel f(%y: out f32[9], %x: in f32[9], %at: in i32[9]) {
+  %i = range 9
+  %s = range 9 from 0 to %i + 1
+  %0 = load %x[%s]                               : f32
+  %1 = stage %0 at [%s] over (%s) stack          : f32[9]
+  %2 = load %at[%i]                              : i32
+  %3 = load %1[%2] if %2 >= 0 && %2 < 9          : f32
+  store %y[%i], %3
+  end over (%i)
+}
+"""
+  with pytest.raises(TextError, match="may read what its stage did not write"):
+    one(source)
 
 
 def test_what_is_not_taken_is_not_added():

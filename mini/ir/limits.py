@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from mini.ir.kernel import access, stage_index
-from mini.ir.uop import UOp, closed, index_nodes, linear, loop_limits, rsize, toposort
+from mini.ir.uop import UOp, bounds, closed, index_nodes, linear, loop_limits, rsize, toposort
 
 CELLS = 1 << 22  # of the output loops that decide limits: more are not looked at
 INDEX = {"add": np.add, "mul": np.multiply, "div": np.floor_divide, "mod": np.mod, "min": np.minimum}
@@ -32,6 +32,8 @@ def taken(e: UOp, outer: list[UOp]) -> Interval:
     return at, at
   if e.op == "const":
     return np.asarray(e.arg), np.asarray(e.arg)
+  if e.op == "cast":  # data: anything that its type holds
+    return np.asarray(bounds(e)[0]), np.asarray(bounds(e)[1])
   if e.op == "range":
     first, end = (taken(x, outer) for x in loop_limits(e)) if e.src else ((0, 0), (rsize(e), rsize(e)))
     return np.asarray(first[0]), np.asarray(end[1]) - 1
