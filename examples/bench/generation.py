@@ -18,7 +18,6 @@ from gpt2 import GPT2, MODELS
 
 from mini import Tensor, dtypes, nn
 
-
 COUNTED = 14  # tokens of a block, after two
 
 
