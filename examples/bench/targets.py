@@ -88,7 +88,7 @@ ROWS = [
     for name in ("max_pool2d+relu", "matmul+relu", "relu(a*b+a).sum()", "softmax", "attention")],
   Row("tiny kernel in a jitted function", "dispatch.py", "us each, mini", {"best": 0.53}, "", "us",
       {"torch": "us each, torch", "numpy": "us each, numpy"}),
-  Row("compile time, twice the layers", "compile.py", "ratio", {"": 2.3}, "", "times", {"": ""}, slow=True),
+  Row("compile time, twice the layers", "compile.py", "ratio", {"": 2.3}, "", "times", slow=True),
   Row("import, over NumPy's", "startup.py", "ms: import mini over numpy", {"": 40}, "", "ms", {"numpy": "ms: import numpy"}),
   Row("first (a+b).sum(), nothing kept", "startup.py", "ms: first sum, cold cache", {"torch": 0.24}, "", "ms", {"torch": "ms: torch: first sum"}),
   Row("first (a+b).sum(), kept code",    "startup.py", "ms: first sum, warm cache", {"torch": 0.17}, "", "ms", {"torch": "ms: torch: first sum"}),
