@@ -75,7 +75,6 @@ def test_gpt2_step():
   [
     ("mlp_step.py", ("--steps", "20"), 30),
     ("convnet.py", ("--steps", "2"), 50),
-    ("adamw.py", ("--count", "16384"), 2),
   ],
 )
 def test_steps(script, args, most):

@@ -44,7 +44,7 @@ WORK = [  # name, inputs, ours, NumPy's
   ("softmax",                      [(256, 512)],          lambda a: a.softmax(-1),             np_softmax),
   ("layer norm",                   [(256, 768)],          lambda a: a.layer_norm((768,)),      np_layer_norm),
   ("gelu",                         [(256, 768)],          lambda a: a.gelu(approximate="tanh"), np_gelu),
-  ("attention",                    [(2, 4, 64, 32)] * 3,  lambda q, k, v: q.scaled_dot_product_attention(k, v), np_attention),
+  ("attention",                    [(2, 4, 256, 64)] * 3,  lambda q, k, v: q.scaled_dot_product_attention(k, v), np_attention),
 ]
 # fmt: on
 

@@ -81,7 +81,7 @@ ROWS = [
   training("small GPT step, B=8 T=256", "gpt2_step.py", "--model", "small", "--no-first", torch=0.75, compile=0.7),
   training("MLP step, batch 128", "mlp_step.py", "--no-first", "--steps", "200", torch=0.8),
   training("small convnet step, batch 128", "convnet.py", "--no-first", torch=0.82),
-  training("AdamW, 124M parameters", "adamw.py", "--no-first", torch=0.95),
+  Row("AdamW, 124M parameters",        "optim.py", "AdamW, one tensor", {"torch": 0.95}, "GB/s copied"),
   Row("GPT-2 124M generation, a token", "generation.py", "ms a token, mini", {"torch": 0.43}, "GB/s read", "ms", GENERATED, slow=True),
   Row("GPT-2 124M generation, bfloat16 weights", "generation.py", "ms a token, mini, bfloat16 weights", {"torch": 0.3}, "", "ms", GENERATED, slow=True),
   *[Row(f"kernels: {name}", "kernels.py", name, {"": 1}, "", "")
