@@ -175,7 +175,7 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   reduces_below = any(u.op in ("reduce", "scan") and r in u.free for u in toposort(w.kernel))
   widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
   if owner is w.kernel and reduces_below:
-    widths = [n for n in wide(w.kernel, r, machine) if size >= n * 4 * machine.threads] + widths
+    widths = [n for n in wide(w.kernel, r, machine) if size >= n * machine.threads] + widths
   order = [rname(x) for x in closed(owner) if x is not r]
   mode = "peel" if owner.op == "reduce" else "overlap"
   for n in widths:
