@@ -75,9 +75,9 @@ def test_checkpoints_nest():
   want, _ = gradients(plain)
   got, _ = gradients(checkpoint, block=halves)
   whole, _ = gradients(lambda f, x: checkpoint(lambda y: checkpoint(f, y), x))
-  for a, b, c in zip(want, got, whole):
-    np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(a, c)
+  for a, b, c in zip(want, got, whole):  # other kernels, whose sums may have another order
+    for x in (b, c):
+      np.testing.assert_allclose(x, a, rtol=0, atol=16 * np.finfo(np.float32).eps * abs(a).max())
 
 
 def test_several_inputs_and_outputs_and_what_is_closed_over():
