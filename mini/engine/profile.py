@@ -158,15 +158,19 @@ def table() -> list[str]:
     f"# {total:.3f} s, of which {sum(r.sum.seconds for r in kernels):.3f} s in {sum(r.sum.calls for r in kernels):,} launches"
   ]
   for what, (calls, s, *_), rate, limit in found:
-    share, each = 100 * s / max(total, 1e-9), f"{1e3 * s / calls:10.4f} ms" if calls else ""
-    lines.append(f"# {share:5.1f} % {s:9.4f} s {calls or '':8} x {each:13} {what:40} {rate} {limit}".rstrip())
+    share, each = 100 * s / max(total, 1e-9), f"{calls:8} x {1e3 * s / calls:10.4f} ms" if calls else ""
+    lines.append(f"# {share:5.1f} % {s:9.4f} s {each:24} {what:40} {rate} {limit}".rstrip())
   if kernels and kernels[0].limit:
     lines.append(f"# the slowest kernel, {kernels[0].what}: {kernels[0].limit}")
   return lines
 
 
 def report() -> None:
-  """Prints the table and begins anew."""
+  """Prints the table, if mini did anything, and begins anew."""
+  with _lock:
+    idle = not _kernels and not _sections
+  if idle:
+    return
   lines = table()
   reset()
   sys.stderr.write("\n".join(lines) + "\n")
