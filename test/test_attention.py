@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Tensor, dtypes, stats
+from mini import Context, Tensor, dtypes, stats
 
 RNG = np.random.default_rng(0)
 
@@ -143,3 +143,11 @@ def test_a_reduction_beside_a_product_costs_it_no_tile():
   np.testing.assert_allclose(
     got.numpy(), (x.numpy() @ w.numpy()) * y.numpy().sum(-1, keepdims=True), rtol=1e-4, atol=1e-4
   )
+
+
+def test_rows_that_are_one_tile():
+  """Then no loop is left that could run in parallel."""
+  x, w, v = map(Tensor, drawn((2, 4), (4, 8), (8, 4)))
+  with Context(MACHINE="lanes=4"):
+    got = (x @ w).gelu() @ v
+    np.testing.assert_allclose(got.numpy(), ((x @ w).gelu().realize() @ v).numpy(), rtol=1e-5, atol=1e-6)

@@ -49,7 +49,8 @@ def rows(w: Writer, machine: Machine) -> bool:
   for name in dict.fromkeys(rname(closed(stage)[0]) for stage, _ in inner_products(w.kernel)):
     panels(w, name, machine)
   along(w, machine)
-  w.attempt(f"par {loops[0]}")
+  if loops:  # of one tile there is none
+    w.attempt(f"par {loops[0]}")
   bound(w)
   return True
 
