@@ -179,7 +179,7 @@ class Bounds(interp._Slice):
   """The interpreter, which beside each value knows how far from it a device may be that adds in another order.
 
   A sum of n terms differs by at most n * eps * sum|terms|, and by what the terms do. An operation differs by some ulps, and by
-  what it makes of differences of its operands, each moved both ways.
+  what it makes of differences of its operands, each moved both ways, and to 0 if that lies between.
   """
 
   def __init__(self, k: UOp, data: dict[str, np.ndarray]):
@@ -192,7 +192,7 @@ class Bounds(interp._Slice):
   def value(self, u: UOp) -> np.ndarray:
     x = super().value(u)
     with np.errstate(all="ignore"):
-      self.err[u] = np.nan_to_num(self.spread(u, x) + np.zeros(self.ones), nan=np.inf)
+      self.err[u] = np.nan_to_num(self.spread(u, x) + np.zeros(self.ones), nan=np.inf, posinf=np.inf)
     return x
 
   def spread(self, u: UOp, x: np.ndarray) -> np.ndarray | float:
@@ -237,6 +237,10 @@ class Bounds(interp._Slice):
             if s.dtype is not dtypes.bfloat16
             else moved
           )
+        other = interp.elementwise(u, [*operands[:n], moved, *operands[n + 1 :]])
+        worst = np.maximum(worst, np.abs(np.asarray(other, np.float64) - np.asarray(x, np.float64)))
+      if s.dtype.kind == "f":
+        moved = np.where(np.abs(operands[n]) <= 2 * e, 0, operands[n]).astype(operands[n].dtype)
         other = interp.elementwise(u, [*operands[:n], moved, *operands[n + 1 :]])
         worst = np.maximum(worst, np.abs(np.asarray(other, np.float64) - np.asarray(x, np.float64)))
       total = total + worst

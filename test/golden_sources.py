@@ -91,7 +91,7 @@ class Emulated:
     threads: at least so many; a kernel that has local ranges gets the groups that it wants.
     """
     params = interface(kernel)
-    memory = [to_storage(data[m.name], m.dtype).copy() for m in params]
+    memory = [np.array(to_storage(data[m.name], m.dtype)) for m in params]  # of a single number, too
     error = np.zeros(1, np.int64)
     if self.dev == "CPU":
       self._call(kernel, [*memory, error], threads)

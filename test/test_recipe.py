@@ -64,8 +64,8 @@ REFUSED = [
   # dependences
   (SCAN,    "vec j",                            "%j carries a scan: it stays a loop"),
   (SCAN,    "par j",                            "%j carries a scan"),
-  (SCAN,    "split j 3 -> jo, ji overlap",      "%j carries a scan: its values must come in order"),
-  (SCAN,    "split j 4 -> jo, ji\norder j i",   "no range %j"),
+  (SCAN,    "split j 3 -> jo, ji overlap",      "%j carries a scan: it stays one loop"),
+  (SCAN,    "split j 4 -> jo, ji",              "%j carries a scan: it stays one loop"),
   (SCAN,    "order j i",                        "%j carries a scan of %i, which stays outside of it"),
   (SCAN,    "collapse i j -> ij",               "the order of %i or %j matters"),
   (SCATTER, "par i",                            "stores of different %i may meet at one address: it stays a loop"),

@@ -262,6 +262,8 @@ def copy_rows(w: Writer, name: str, machine: Machine) -> None:
 
 def shared(w: Writer, loops: list[str], machine: Machine) -> None:
   """The outer loops as one that runs in parallel, if the first is too short for all threads."""
+  if not loops:  # all is one tile
+    return
   first, *rest = loops
   for name in rest:
     size = next(rsize(r) for r in closed(w.kernel) if rname(r) == first)

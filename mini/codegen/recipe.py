@@ -154,13 +154,13 @@ class Tuning:
       raise RecipeError(f"{n} is no size")
     if outer == inner:
       raise RecipeError(f"two ranges cannot both be called %{inner}")
+    if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
+      raise RecipeError(f"%{name} carries a scan: it stays one loop")
     rest = size % n
     b = self.new_range(inner, n, "loop", name)
     if not rest:
       self.rewrite({r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
       return self.order(outer, inner)
-    if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
-      raise RecipeError(f"%{name} carries a scan: its values must come in order")
     if mode == "overlap" and size >= n and self.repeatable(owner):
       self.rewrite({r: add(least(mul(self.new_range(outer, -(-size // n), "loop", name), n), size - n), b)})
       return self.order(outer, inner)

@@ -275,7 +275,7 @@ def power_cases(y: UOp, a: UOp, b: UOp) -> UOp:
 
 def power_single(a: UOp, b: UOp) -> UOp:
   """power without float64, for devices that have none: numbers are sums of two parts, of which the first has 12 bits, so
-  that products of first parts are exact (as in fdlibm's e_powf.c). At most 4 ulp; a fused multiply-add does no harm."""
+  that products of first parts are exact (as in fdlibm's e_powf.c). At most 5 ulp; a fused multiply-add does no harm."""
   x = magnitude(a)
   r, e = split(x)
   e, t = mul(e, 2.0**-23), add(r, 2)
