@@ -60,8 +60,7 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
-  tile_transposed(w, machine)
-  if across_rows(w, machine):
+  if tile_transposed(w, machine) or across_rows(w, machine):
     return parallel(w, machine)
   split_repeats(w)
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
@@ -146,12 +145,12 @@ def transposed(kernel: UOp) -> tuple[UOp, UOp, list[UOp]] | None:
   return (i, j, turned[i]) if i is not None else None
 
 
-def tile_transposed(w: Writer, machine: Machine) -> None:
+def tile_transposed(w: Writer, machine: Machine) -> bool:
   """Where memory is read along one range and written along another, square tiles pass through the stack: each side meets
   whole cache lines, and vectors turn in registers."""
   found, lanes = transposed(w.kernel), machine.lanes
   if found is None or min(map(rsize, found[:2])) < lanes:
-    return
+    return False
   names = [next(n[1:] for n, u in w.named.items() if u is load) for load in found[2]]
   outer = [rname(r) for r in closed(w.kernel) if r not in found[:2]]
   i, j = map(rname, found[:2])
@@ -159,7 +158,7 @@ def tile_transposed(w: Writer, machine: Machine) -> None:
   n = next((n for n in sizes if w.attempt(f"split {i} {n} -> {i}o, {i}t overlap")), 0)
   m = next((m for m in sizes if n and w.attempt(f"split {j} {m} -> {j}o, {j}t overlap")), 0)
   if not m:
-    return
+    return False
   w.attempt("order " + " ".join([*outer, f"{j}o", f"{i}o", f"{i}t", f"{j}t"]))
   for name in names:
     read, turned = f"{i}t.{name}", f"{j}t.{name}"
@@ -167,7 +166,7 @@ def tile_transposed(w: Writer, machine: Machine) -> None:
     cut(w, turned, m, lanes, "unroll")
     cut(w, read, n, lanes, "vec")
     w.attempt(f"order {turned}o {read}o")
-  w.attempt(f"vec {j}t")
+  return w.attempt(f"vec {j}t")
 
 
 def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
