@@ -119,3 +119,11 @@ def test_the_loop_that_runs_in_parallel_has_enough_rounds(threads):
   for n, k, m in ((64, 512, 64), (128, 128, 128), (3072, 768, 32), (32, 768, 3072)):
     tuned, recipe = write_recipe(kernel_of(n, k, m, ""), AVX512._replace(threads=threads))
     assert recipe.count("par ") == 1 and extent(tuned) >= min(threads, 12)
+
+
+def test_a_factor_that_groups_share():
+  """Rows and groups do not become one range, which would hide the product."""
+  rng = np.random.default_rng(0)
+  a, b = (rng.integers(-9, 10, s).astype(np.float32) for s in ((4, 5, 8), (2, 8, 6)))
+  got = Tensor(a) @ Tensor(b).repeat_interleave(2, 0)
+  assert np.array_equal(got.numpy(), a @ b.repeat(2, 0))

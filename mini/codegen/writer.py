@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
-from mini.ir.kernel import access, stage_index, stores
+from mini.ir.kernel import access, contractions, stage_index, stores
 from mini.ir.uop import UOp, closed, index_nodes, linear, rname, toposort
 from mini.schedule.index import flatten
 
@@ -90,7 +90,7 @@ def accesses(value: UOp) -> list[UOp]:
 
 
 def collapse_outputs(w: Writer) -> None:
-  """Neighbouring output ranges become one where every access stays as simple."""
+  """Neighbouring output ranges become one where every access stays as simple, and a product is seen as one."""
   if closed(w.kernel):
     collapse(w, owner_key(w.kernel))
 
@@ -116,13 +116,14 @@ def collapse(w: Writer, name: str) -> None:
     changed = False
     rs = closed(owner_named(w, name))
     for a, b in pairwise(rs):
-      before, saved = divisions(w.kernel), (w.kernel, dict(w.named))
+      before, products = divisions(w.kernel), len(contractions(w.kernel))
+      saved = w.kernel, dict(w.named)
       if name.startswith("kernel") and any(
         r in u.free and not (a in u.free and b in u.free) for u in stores(w.kernel) for r in (a, b)
       ):
         continue  # a store that stands between the two loops
       if w.attempt(f"collapse {rname(a)} {rname(b)} -> {rname(a)}"):
-        if divisions(w.kernel) <= before:
+        if divisions(w.kernel) <= before and len(contractions(w.kernel)) == products:
           changed = True
           break
         w.kernel, w.named = saved
