@@ -31,6 +31,9 @@ def peer(name: str) -> Any:
     return None
 
 
+PAUSE = 0.06  # seconds, after which the threads of the library before are asleep
+
+
 class Time(NamedTuple):
   """Seconds of a call."""
 
@@ -41,7 +44,8 @@ class Time(NamedTuple):
 def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 7) -> dict[str, Time]:
   """Time calls in `rounds` blocks each, in turns, `seconds` for each call in all. A block's first run is not counted.
 
-  One that takes longer than `seconds` is run three times in all.
+  One that takes longer than `seconds` is run three times in all. Before a block there is a pause, for a library's threads
+  wait for more work by spinning (OpenBLAS's for 2**26 cycles), and would take a core from the next one's.
   """
   times: dict[str, list[float]] = {name: [] for name in calls}
 
@@ -53,6 +57,7 @@ def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: 
   slow = {name: timed(name) > seconds for name in calls}
   for n in range(rounds):
     for name in calls:
+      time.sleep(PAUSE)
       if slow[name]:
         times[name] += [timed(name)] if n < 3 else []
         continue
