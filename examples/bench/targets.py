@@ -51,6 +51,17 @@ GPT2_MATMULS = (
   "attention qkv", "attention out", "mlp up", "mlp down", "logits", "d input of mlp up", "d input of logits",
   "d weight of mlp up", "d weight of logits",
 )  # fmt: skip
+CONVOLUTIONS = (
+  "conv2d 8x64x56x56 by 64 of 3x3", "conv2d 8x64x56x56 by 128 of 3x3", "conv2d 8x256x14x14 by 256 of 3x3",
+  "conv2d 8x256x28x28 by 64 of 1x1",
+)  # fmt: skip
+GRADIENTS = ("d input of ", "d weight of ")
+MORE_CONVOLUTIONS = [
+  *(what + name for name in CONVOLUTIONS[:3] for what in GRADIENTS),
+  *(what + "conv2d 8x3x224x224 by 64 of 7x7" for what in ("", "d weight of ")),
+  *(what + name for name in ("conv2d 8x128x28x28 by 128 of 3x3", "depthwise conv2d 8x128x56x56 of 3x3 stride 1",
+                             "depthwise conv2d 8x128x56x56 of 3x3 stride 2") for what in ("", *GRADIENTS)),
+]  # fmt: skip
 PEAK = {"torch": "torch_peak_bytes", "compile": "compile_peak_bytes"}
 FIRST = {"torch": "torch_first_step_s", "compile": "compile_first_step_s"}
 GPT2 = ("--model", "gpt2")
@@ -70,9 +81,8 @@ ROWS = [
   Row("attention forward, causal",     "attention.py", "attention forward causal 4",  {"torch": 0.6},  "GFLOP/s"),
   Row("attention with gradients",      "attention.py", "attention backward 4",        {"torch": 1.0},  "GFLOP/s"),
   Row("attention with gradients, causal",              "attention.py", "attention backward causal 4", {"torch": 0.8},  "GFLOP/s"),
-  *[Row(name, "conv.py", name, {"torch": 1.05}, "GFLOP/s")
-    for name in ("conv2d 8x64x56x56 by 64 of 3x3", "conv2d 8x64x56x56 by 128 of 3x3", "conv2d 8x256x14x14 by 256 of 3x3",
-                 "conv2d 8x256x28x28 by 64 of 1x1")],
+  *[Row(name, "conv.py", name, {"torch": 1.05}, "GFLOP/s") for name in CONVOLUTIONS],
+  *[Row(name, "conv.py", name, {"torch": 1.1}, "GFLOP/s") for name in MORE_CONVOLUTIONS],
   training("GPT-2 124M step, B=4 T=64", "gpt2_step.py", *GPT2, slow=True, torch=0.7, compile=0.8),
   Row("GPT-2: first step, nothing kept", "gpt2_step.py", "first_step_cold_s", {"torch": 1.4, "compile": 0.25}, "", "s", FIRST, GPT2, True),
   Row("GPT-2: first step, kept code",    "gpt2_step.py", "first_step_warm_s", {"torch": 0.5},                  "", "s", FIRST, GPT2, True),
