@@ -230,7 +230,7 @@ class ModuleList(Module):
 class Sequential(ModuleList):
   """Modules, or any functions of a tensor, one after the other.
 
-  >>> Sequential(Linear(4, 8), ReLU(), Linear(8, 2))(Tensor.ones(3, 4)).shape
+  >>> Sequential(Linear(4, 8), nn.ReLU(), Linear(8, 2))(Tensor.ones(3, 4)).shape
   (3, 2)
   """
 
@@ -366,7 +366,7 @@ class MultiheadAttention(Module):
     return f"{self.embed_dim}, {self.num_heads}"
 
 
-# ---------------------------------------------------------------- functions as modules
+# ---------------------------------------------------------------- shapes
 
 
 class Identity(Module):
@@ -387,128 +387,3 @@ class Flatten(Module):
 
   def forward(self, x: Tensor) -> Tensor:
     return x.flatten(self.start_dim, self.end_dim)
-
-
-class ReLU(Module):
-  """max(x, 0)."""
-
-  def __init__(self, inplace: bool = False):
-    pass
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.relu()
-
-
-class GELU(Module):
-  """x * P(N(0, 1) < x); approximate="tanh" as in GPT-2. https://arxiv.org/abs/1606.08415"""
-
-  def __init__(self, approximate: str = "none"):
-    self.approximate = approximate
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.gelu(approximate=self.approximate)
-
-
-class SiLU(Module):
-  """x * sigmoid(x)."""
-
-  def __init__(self, inplace: bool = False):
-    pass
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.silu()
-
-
-class Sigmoid(Module):
-  """1 / (1 + exp(-x))."""
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.sigmoid()
-
-
-class Tanh(Module):
-  """The hyperbolic tangent."""
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.tanh()
-
-
-class LeakyReLU(Module):
-  """x, or negative_slope * x where x is negative."""
-
-  def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
-    self.negative_slope = negative_slope
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.leaky_relu(self.negative_slope)
-
-
-class ELU(Module):
-  """x, or alpha * (exp(x) - 1) where x is negative."""
-
-  def __init__(self, alpha: float = 1.0, inplace: bool = False):
-    self.alpha = alpha
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.elu(self.alpha)
-
-
-class Softplus(Module):
-  """log(1 + exp(beta * x)) / beta."""
-
-  def __init__(self, beta: float = 1.0, threshold: float = 20.0):
-    self.beta, self.threshold = beta, threshold
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.softplus(self.beta, self.threshold)
-
-
-class Softmax(Module):
-  """exp(x) over its sum along an axis."""
-
-  def __init__(self, dim: int = -1):
-    self.dim = dim
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.softmax(self.dim)
-
-
-class LogSoftmax(Module):
-  """The logarithm of the softmax along an axis."""
-
-  def __init__(self, dim: int = -1):
-    self.dim = dim
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.log_softmax(self.dim)
-
-
-class CrossEntropyLoss(Module):
-  """-log softmax(x)[target]; see Tensor.cross_entropy."""
-
-  def __init__(
-    self,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-  ):
-    self.weight, self.ignore_index, self.reduction, self.label_smoothing = (
-      weight,
-      ignore_index,
-      reduction,
-      label_smoothing,
-    )
-
-  def forward(self, x: Tensor, target: Tensor) -> Tensor:
-    return x.cross_entropy(target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-
-
-class MSELoss(Module):
-  """The mean of squared differences."""
-
-  def __init__(self, reduction: str = "mean"):
-    self.reduction = reduction
-
-  def forward(self, x: Tensor, target: Tensor) -> Tensor:
-    return x.mse_loss(target, self.reduction)

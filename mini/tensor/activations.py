@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
 from mini.tensor.elementwise import add, negated
 from mini.tensor.handle import fail
 from mini.tensor.mathematics import Mathematics
+from mini.types import ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -105,3 +106,77 @@ class Activations(Mathematics):
   def hardswish(self) -> Tensor:
     """a * hardsigmoid(a)."""
     return self * self.hardsigmoid()
+
+  def prelu(self, weight: Tensor) -> Tensor:
+    """a, or weight * a where a is negative.   weight: T[1], or T[C], one for each channel, axis 1 of a"""
+    w = weight
+    if weight.numel() != 1:
+      if weight.shape != self.shape[1:2]:
+        fail(
+          ShapeError,
+          "prelu: there must be one weight, or one for each channel, axis 1 of x",
+          x=self,
+          weight=weight,
+        )
+      w = weight.reshape(-1, *(1,) * (len(self.shape) - 2))
+    elif not self.shape:
+      w = weight.reshape(())
+    return (self > 0).where(self, w * self)
+
+  def rrelu(self, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """a, or a times a random slope in [lower, upper) where a is negative; times the mean of both unless training."""
+    x = self._new(self._float())
+    slope: Any = (lower + upper) / 2
+    if training:
+      slope = x.rand_like() * (upper - lower) + lower
+    return (x > 0).where(x, x * slope)
+
+  def hardshrink(self, lambd: float = 0.5) -> Tensor:
+    """a, or 0 where |a| <= lambd."""
+    return (self.abs() <= lambd).where(0, self)
+
+  def softshrink(self, lambd: float = 0.5) -> Tensor:
+    """a, nearer to 0 by lambd; 0 where |a| <= lambd."""
+    return self - self.clamp(-lambd, lambd)
+
+  def tanhshrink(self) -> Tensor:
+    """a - tanh(a)."""
+    return self - self.tanh()
+
+  def threshold(self, threshold: float, value: float) -> Tensor:
+    """a where it is above the threshold, else `value`.
+
+    >>> Tensor([1.0, 3.0]).threshold(2, 9)
+    Tensor([9., 3.])
+    """
+    return (self <= threshold).where(value, self).to(self.dtype)
+
+  def glu(self, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """a * sigmoid(b), a and b being the halves along an axis. https://arxiv.org/abs/1612.08083
+
+    >>> Tensor([3.0, 0.0]).glu()
+    Tensor([1.5])
+    """
+    at = self._axis(axis if dim is None else dim, "glu")
+    if self.shape[at] % 2:
+      fail(ShapeError, f"glu: axis {at} does not fall into halves", x=self)
+    a, b = self._new(self.uop).chunk(2, at)
+    return a * b.sigmoid()
+
+  def gumbel_softmax(
+    self, tau: float = 1.0, hard: bool = False, axis: int = -1, *, dim: int | None = None
+  ) -> Tensor:
+    """softmax((a + noise) / tau): samples of a distribution, with gradients. https://arxiv.org/abs/1611.01144
+
+    hard: one-hot, with the gradients of the soft ones.
+    """
+    at = axis if dim is None else dim
+    x = self._new(self._float())
+    noise = -(1 - x.rand_like()).log()
+    soft = ((x - noise.maximum(1e-30).log()) / tau).softmax(at)
+    if not hard:
+      return soft
+    best = soft.argmax(at, True) == self._new(graph.iota(self.shape[at], dtypes.int64)).reshape(
+      -1, *(1,) * (-1 - at if at < 0 else len(self.shape) - 1 - at)
+    )
+    return best.to(soft.dtype) + (soft - soft.detach())

@@ -18,7 +18,7 @@ from mini.grad import made_again, plus
 from mini.ir import graph
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.handle import Handle, checked, fail, needs
-from mini.tensor.normalize import Normalize
+from mini.tensor.losses import Losses
 from mini.tensor.trace import local
 from mini.types import DTypeError, MiniError, ShapeError
 
@@ -88,7 +88,7 @@ def depends_on_more(u: UOp, own: set[UOp]) -> bool:
   return any(n not in own for n in tags_of(u))
 
 
-class Autograd(Normalize):
+class Autograd(Losses):
   """Backward."""
 
   def backward(
