@@ -1,65 +1,68 @@
-"""What this machine can do at most, by kernels of C (limits.c): GFLOP/s of multiply-adds on one core and on all, GB/s of memory
-read, copied past the caches, and scaled in place. The best of several rounds.
+"""What this machine can do at most: GFLOP/s of multiply-adds and GB/s read, as PROFILE measures them, and besides GB/s copied
+past the caches and scaled in place, by kernels of C. The best of several rounds.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 from common import arguments, show
 
 from mini.config import config
+from mini.engine import limits
+from mini.engine.device import Device
 from runtime import compiler
-from runtime.cpu import Library
+from runtime.base import Call
 from runtime.host import available_threads
 
-FLOATS = 1 << 25  # 128 MB, several times the last cache
+BLOCK, BLOCKS = 1 << 16, 1 << 11  # bytes of one index of a kernel, and how many: 128 MiB, beyond every cache
 SAID = ("model name", "cpu family", "model", "cache size")  # of /proc/cpuinfo
-
-
-def aligned(n: int) -> np.ndarray:
-  """f32[n] that begins at a cache line, each page of it written to"""
-  memory = np.zeros(n + 16, np.float32)
-  memory += 1
-  start = -memory.ctypes.data % 64 // 4
-  return memory[start : start + n]
+# fmt: off
+SOURCE = """typedef float vector __attribute__((vector_size(4 * LANES)));
+#ifdef __clang__
+#define STREAM(p, x) __builtin_nontemporal_store(x, p)
+#elif defined(__AVX512F__)
+#define STREAM(p, x) __builtin_ia32_movntps512((float *)(p), x)
+#elif defined(__AVX__)
+#define STREAM(p, x) __builtin_ia32_movntps256((float *)(p), x)
+#elif defined(__SSE__)
+#define STREAM(p, x) __builtin_ia32_movntps((float *)(p), x)
+#else
+#define STREAM(p, x) (*(p) = (x))
+#endif
+void copied(void **args, long lo, long hi) {
+  vector *q = (vector *)((char *)args[0] + lo * BLOCK), *p = (vector *)((char *)args[1] + lo * BLOCK);
+  for (long i = 0; i < (hi - lo) * BLOCK / (4 * LANES); i++) STREAM(q + i, p[i]);
+}
+void scaled(void **args, long lo, long hi) {
+  vector *p = (vector *)((char *)args[0] + lo * BLOCK);
+  for (long i = 0; i < (hi - lo) * BLOCK / (4 * LANES); i++) p[i] *= 1.5f;
+}
+"""
+# fmt: on
 
 
 def measure(seconds: float = 1.0) -> dict[str, float]:
-  """seconds: for each figure. ctypes lets go of Python's lock while C runs, so threads of Python do."""
-  made = compiler.find(config.CC)
-  lib = Library.of(made.start(Path(__file__).with_name("limits.c").read_text()).finish()).code
-  lib.fma_rounds.restype = lib.read_all.restype = ctypes.c_float
-  threads, lanes = config.THREADS or available_threads(), made.vectors()[1]
-  a, b = aligned(FLOATS), aligned(FLOATS)
-  part = FLOATS // threads // 1024 * 1024
-
-  def pointer(x: np.ndarray, n: int) -> ctypes.c_void_p:
-    return ctypes.c_void_p(x.ctypes.data + 4 * part * n)
-
-  rounds, size = 1 << 20, ctypes.c_long(part)
-  works: dict[str, tuple[int, float, Callable[[int], object]]] = {
-    "GFLOP/s of one core": (1, 24e-9 * lanes * rounds, lambda n: lib.fma_rounds(ctypes.c_long(rounds))),
-    "GFLOP/s": (threads, 24e-9 * lanes * rounds, lambda n: lib.fma_rounds(ctypes.c_long(rounds))),
-    "GB/s read": (threads, 4e-9 * part, lambda n: lib.read_all(pointer(a, n), size)),
-    "GB/s copied": (threads, 8e-9 * part, lambda n: lib.copy_all(pointer(b, n), pointer(a, n), size)),
-    "GB/s scaled": (threads, 8e-9 * part, lambda n: lib.scale_all(pointer(b, n), ctypes.c_float(1.0), size)),
-  }
-  best = dict.fromkeys(works, 0.0)
-  with ThreadPoolExecutor(threads) as pool:
-    for name, (used, amount, work) in works.items():
-      end = time.perf_counter() + seconds
-      while time.perf_counter() < end:
-        start = time.perf_counter()
-        list(pool.map(work, range(used)))
-        best[name] = max(best[name], used * amount / (time.perf_counter() - start))
+  """seconds: for each of what PROFILE does not measure."""
+  shim = Device["CPU"].shim
+  library = shim.compile(SOURCE.replace("LANES", str(shim.info.lanes)).replace("BLOCK", str(BLOCK)))
+  memory = [shim.alloc(BLOCK * BLOCKS) for _ in range(2)]
+  for m in memory:
+    shim.upload(m, bytes(BLOCK * BLOCKS))
+  most = limits.measure(shim)
+  best = {"GFLOP/s": most.gflops, "GB/s read": most.gbs}
+  for name, args in {"copied": [(0, 0), (1, 0)], "scaled": [(0, 0)]}.items():
+    sequence = shim.sequence([Call(library[name], args, BLOCKS, 1e6)])
+    end = time.perf_counter() + seconds
+    shortest = float("inf")
+    while time.perf_counter() < end:
+      shortest = min(shortest, *sequence.timed(memory)[1])
+    best[f"GB/s {name}"] = 2e-9 * BLOCK * BLOCKS / shortest
+  for m in memory:
+    shim.free(m)
   return best
 
 

@@ -57,7 +57,7 @@ from mini.ir.kernel import (
   stores,
   written,
 )
-from mini.ir.limits import too_little
+from mini.ir.bounded import too_little
 from mini.ir.uop import (
   TRUE,
   UOp,

@@ -29,7 +29,7 @@ from mini.ir.kernel import (
   stage_index,
   stores,
 )
-from mini.ir.limits import too_little
+from mini.ir.bounded import too_little
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (

@@ -1,4 +1,4 @@
-"""Loops with limits: which values of an index are taken, for each value of the output loops that decide it.
+"""Bounded loops, which have limits: which values of an index are taken, for each value of the output loops that decide it.
 
 Limits may hold quotients and minima, which no interval algebra compares; there are few output loops in them, so what has to
 be known is computed for all of their values at once.
