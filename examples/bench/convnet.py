@@ -37,101 +37,26 @@ def layers(nn) -> list:
   return [*made, nn.Flatten(), nn.Linear(FEATURES, CLASSES)]
 
 
-def ours(args):
-  from mini import Tensor, jit, nn, stats
-
-  made = layers(nn)
-  for layer, w in zip([x for x in made if isinstance(x, (nn.Conv2d, nn.Linear))], weights()):
-    layer.weight.assign(Tensor(w)).realize()
-    layer.bias.assign(Tensor.zeros(*layer.bias.shape)).realize()
-  model = nn.Sequential(*made)
-  optimizer = nn.optim.Adam(list(model.parameters()), lr=LR)
-  kernels = 0
-
-  @jit
-  def step(x, y):
-    optimizer.zero_grad()
-    loss = model(x).cross_entropy(y)
-    loss.backward()
-    optimizer.step()
-    return loss
-
-  def run(n: int) -> float:
-    nonlocal kernels
-    before = stats.kernels
-    x, y = BATCHES[n % len(BATCHES)]
-    loss = step(Tensor(x), Tensor(y)).item()
-    kernels = stats.kernels - before
-    return loss
-
-  return run, lambda: {"kernels": kernels, **AMOUNTS}
-
-
-def theirs(args, compiled: bool = False):
-  import torch
-  from torch import nn
-
-  made = layers(nn)
-  with torch.no_grad():
-    for layer, w in zip([x for x in made if isinstance(x, (nn.Conv2d, nn.Linear))], weights()):
-      layer.weight.copy_(torch.from_numpy(w))
-      layer.bias.zero_()
-  model = nn.Sequential(*made)
-  optimizer = torch.optim.Adam(model.parameters(), lr=LR, fused=True)
-
-  def forward(x, y):
-    return nn.functional.cross_entropy(model(x), y)
-
-  loss_of = torch.compile(forward) if compiled else forward
-
-  def run(n: int) -> float:
-    x, y = map(torch.from_numpy, BATCHES[n % len(BATCHES)])
-    optimizer.zero_grad()
-    loss = loss_of(x, y)
-    loss.backward()
-    optimizer.step()
-    return loss.item()
-
-  return run, dict
-
-
-def tinygrad(args):
-  from tinygrad import Context, Tensor, TinyJit, nn
+def tinygrad(weights):
+  from tinygrad import Tensor, nn
 
   convs, norms, linear = (
     [nn.Conv2d(*c) for c in CONVS],
     [nn.BatchNorm(32), nn.BatchNorm(64)],
     nn.Linear(FEATURES, CLASSES),
   )
-  for layer, w in zip([*convs, linear], weights()):
+  for layer, w in zip([*convs, linear], weights):
     layer.weight.assign(Tensor(w)).realize()
     layer.bias.assign(Tensor.zeros(*layer.bias.shape)).realize()
-  optimizer = nn.optim.Adam(nn.state.get_parameters([convs, norms, linear]), lr=LR)
 
-  @TinyJit
-  def step(x, y):
-    with Context(TRAINING=1):
-      optimizer.zero_grad()
-      for n, conv in enumerate(convs):
-        x = conv(x).relu()
-        x = norms[n // 2](x).max_pool2d() if n % 2 else x
-      loss = linear(x.flatten(1)).sparse_categorical_crossentropy(y).backward()
-      return loss.realize(*optimizer.schedule_step())
+  def model(x):
+    for n, conv in enumerate(convs):
+      x = conv(x).relu()
+      x = norms[n // 2](x).max_pool2d() if n % 2 else x
+    return linear(x.flatten(1))
 
-  def run(n: int) -> float:
-    x, y = BATCHES[n % len(BATCHES)]
-    return step(Tensor(x), Tensor(y)).item()
-
-  return run, dict
+  return nn.state.get_parameters([convs, norms, linear]), model
 
 
 if __name__ == "__main__":
-  training.main(
-    __doc__,
-    {
-      "mini": ours,
-      "torch": theirs,
-      "compile": lambda args: theirs(args, compiled=True),
-      "tinygrad": tinygrad,
-    },
-  )
+  training.main(__doc__, training.classifiers(layers, weights, BATCHES, LR, AMOUNTS, tinygrad))

@@ -18,10 +18,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 from common import arguments, show
 
 Step = Callable[[int], float]  # the number of a step -> its loss
-Make = Callable[[argparse.Namespace], tuple[Step, Callable[[], dict]]]  # and a function that tells figures
+Made = tuple[Step, Callable[[], dict]]  # and a function that tells figures
+Make = Callable[[argparse.Namespace], Made]
 
 NEEDS = {"mini": "mini", "torch": "torch", "compile": "torch"}
 
@@ -52,7 +54,102 @@ class Worker:
     self.process.wait()
 
 
-def work(made: tuple[Step, Callable[[], dict]]) -> None:
+def classifiers(
+  layers: Callable[[Any], list],
+  weights: Callable[[], list[np.ndarray]],
+  batches: list[tuple[np.ndarray, np.ndarray]],
+  lr: float,
+  amounts: dict[str, float],
+  tinygrad: Callable[[list[np.ndarray]], tuple[list, Callable]],
+) -> dict[str, Make]:
+  """Training by Adam on the cross-entropy of batches, in each library.
+
+  layers: of nn, ours or PyTorch's, whose names are the same. weights: of those that have any, in their order; biases begin
+  as zeros. tinygrad: its parameters and its model, from the weights.
+  """
+
+  def ours(args: argparse.Namespace) -> Made:
+    from mini import Tensor, jit, nn, stats
+
+    made = layers(nn)
+    for layer, w in zip(trained(made), weights()):
+      layer.weight.assign(Tensor(w)).realize()
+      layer.bias.assign(Tensor.zeros(*layer.bias.shape)).realize()
+    model = nn.Sequential(*made)
+    optimizer = nn.optim.Adam(list(model.parameters()), lr=lr)
+    kernels = 0
+
+    @jit
+    def step(x, y):
+      optimizer.zero_grad()
+      loss = model(x).cross_entropy(y)
+      loss.backward()
+      optimizer.step()
+      return loss
+
+    def run(n: int) -> float:
+      nonlocal kernels
+      before = stats.kernels
+      loss = step(*map(Tensor, batches[n % len(batches)])).item()
+      kernels = stats.kernels - before
+      return loss
+
+    return run, lambda: {"kernels": kernels, **amounts}
+
+  def theirs(args: argparse.Namespace, compiled: bool = False) -> Made:
+    import torch
+
+    made = layers(torch.nn)
+    with torch.no_grad():
+      for layer, w in zip(trained(made), weights()):
+        layer.weight.copy_(torch.from_numpy(w))
+        layer.bias.zero_()
+    model = torch.nn.Sequential(*made)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+
+    def forward(x, y):
+      return torch.nn.functional.cross_entropy(model(x), y)
+
+    loss_of = torch.compile(forward) if compiled else forward
+
+    def run(n: int) -> float:
+      optimizer.zero_grad()
+      loss = loss_of(*map(torch.from_numpy, batches[n % len(batches)]))
+      loss.backward()
+      optimizer.step()
+      return loss.item()
+
+    return run, dict
+
+  def tinygrads(args: argparse.Namespace) -> Made:
+    from tinygrad import Context, Tensor, TinyJit, nn
+
+    parameters, model = tinygrad(weights())
+    optimizer = nn.optim.Adam(parameters, lr=lr)
+
+    @TinyJit
+    def step(x, y):
+      with Context(TRAINING=1):
+        optimizer.zero_grad()
+        loss = model(x).sparse_categorical_crossentropy(y).backward()
+        return loss.realize(*optimizer.schedule_step())
+
+    return lambda n: step(*map(Tensor, batches[n % len(batches)])).item(), dict
+
+  return {
+    "mini": ours,
+    "torch": theirs,
+    "compile": lambda args: theirs(args, compiled=True),
+    "tinygrad": tinygrads,
+  }
+
+
+def trained(layers: list) -> list:
+  """Those that `classifiers` gives weights: linear layers and convolutions."""
+  return [x for x in layers if type(x).__name__ in ("Linear", "Conv2d")]
+
+
+def work(made: Made) -> None:
   """Read the first step and how many from stdin; write losses, times and figures to stdout."""
   step, figures = made
   for line in sys.stdin:

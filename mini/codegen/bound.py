@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from mini.ir.kernel import access, stage_index
 from mini.ir.bounded import CELLS, taken
+from mini.ir.kernel import access, stage_index
 from mini.ir.ops import identity
 from mini.ir.uop import (
   UOp,

@@ -46,6 +46,7 @@ from mini.codegen.matrix import (
   tile_size,
 )
 from mini.codegen.threads import MOST_THREADS, digits, is_shared, threads
+from mini.ir.bounded import too_little
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -57,7 +58,6 @@ from mini.ir.kernel import (
   stores,
   written,
 )
-from mini.ir.bounded import too_little
 from mini.ir.uop import (
   TRUE,
   UOp,

@@ -17,6 +17,7 @@ from mini.codegen.matrix import check, instruction_of
 from mini.codegen.threads import MOST_THREADS, above, digits, is_shared, meeting, threads
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
+from mini.ir.bounded import too_little
 from mini.ir.contract import products
 from mini.ir.graph import numel, shape
 from mini.ir.kernel import (
@@ -29,7 +30,6 @@ from mini.ir.kernel import (
   stage_index,
   stores,
 )
-from mini.ir.bounded import too_little
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
