@@ -221,9 +221,15 @@ class Reduce(Movement):
       return x.abs().max(axis, keepdim) if p > 0 else x.abs().min(axis, keepdim)
     if p == 0:
       return (x != 0).sum(axis, keepdim, dtype=x.dtype)
-    if p in (2, "fro"):
-      return x._wide().square().sum(axis, keepdim).sqrt().to(x.dtype)
-    return (x._wide().abs() ** p).sum(axis, keepdim).pow(1 / p).to(x.dtype)
+    if p == 1:
+      return x.abs().sum(axis, keepdim)
+    wider, square = x._wide(), p in (2, "fro")
+    total = (wider.square() if square else wider.abs() ** p).sum(axis, keepdim)
+    some = total != 0  # the root has no slope at 0: there it passes no gradient
+    safe = some.where(total, 1)
+    return some.where(safe.sqrt() if square else safe.pow(1 / p), 0 if square or p > 0 else math.inf).to(
+      x.dtype
+    )
 
   def _wide(self) -> Tensor:
     """In the type in which sums are taken."""
