@@ -4,7 +4,7 @@ A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes 
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before: Handle < Elementwise < Mathematics < Activations < Movement < Reduce < Creation < Random < Indexing < Multiply
-< Normalize < Losses < Autograd < Tensor.
+< Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd < Tensor.
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mini.tensor.distance import Distance
 from mini.tensor.handle import Handle, fail, wide
-from mini.tensor.pooling import Pooling
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Normalize(Pooling):
+class Normalize(Distance):
   """What networks are made of, besides products."""
 
   training: bool = (
@@ -117,7 +117,7 @@ class Normalize(Pooling):
       fail(ValueError, f"dropout: {p} is no probability", x=self)
     if not (type(self).training if training is None else training) or p == 0:
       return self._new(self.uop)
-    kept = Pooling.rand(*self.shape, device=self.device) >= p
+    kept = Distance.rand(*self.shape, device=self.device) >= p
     return kept.where(self * (1 / (1 - p)) if p < 1 else self * 0, 0)
 
   def embedding(self, index: Tensor) -> Tensor:

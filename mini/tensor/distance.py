@@ -1,0 +1,56 @@
+"""Distances between vectors, and how alike their directions are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mini.tensor.handle import broadcast_shape, fail
+from mini.tensor.image import Image
+from mini.types import ShapeError
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+class Distance(Image):
+  """Norms of differences."""
+
+  def cdist(self, other: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of all differences between two lists of vectors.   T[.., n, k], T[.., m, k] -> T[.., n, m]
+
+    The differences are summed as they are, never by way of a product: near vectors have exact distances.
+
+    >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 0.0]]))
+    Tensor([[5., 0.]])
+    """
+    if min(self.ndim, other.ndim) < 2 or self.shape[-1] != other.shape[-1] or p < 0:
+      fail(
+        ShapeError, "cdist: x and other are lists of vectors of one length, and p >= 0", x=self, other=other
+      )
+    if broadcast_shape(self.shape[:-2], other.shape[:-2]) is None:
+      fail(ShapeError, "cdist: the leading axes do not repeat to common ones", x=self, other=other)
+    return (self.unsqueeze(-2) - other.unsqueeze(-3)).norm(p, -1)
+
+  def pairwise_distance(
+    self, other: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+  ) -> Tensor:
+    """The p-norm of x - other + eps along the last axis.
+
+    >>> Tensor([3.0, 0.0]).pairwise_distance(Tensor([0.0, 4.0]), eps=0.0)
+    Tensor(5.)
+    """
+    return (self - other + eps).norm(p, -1, keepdim)
+
+  def cosine_similarity(self, other: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis: their product over their lengths, each at least eps.
+
+    >>> Tensor([1.0, 0.0]).cosine_similarity(Tensor([3.0, 4.0]), 0)
+    Tensor(0.6)
+    """
+    s = broadcast_shape(self.shape, other.shape)
+    if s is None:
+      fail(ShapeError, "cosine_similarity: the shapes do not repeat to a common one", x=self, other=other)
+    a, b = self.expand(s), other.expand(s)
+    lengths = (t.norm(2, dim, True).maximum(eps) for t in (a, b))
+    first, second = lengths
+    return ((a / first) * (b / second)).sum(dim)
