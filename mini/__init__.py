@@ -8,14 +8,16 @@ from typing import Any
 from mini.config import config as _config
 from mini.stats import stats
 from mini.tensor import Tensor
-from mini.tensor.autograd import checkpoint, enable_grad, grad, no_grad, value_and_grad
+from mini.tensor.autograd import checkpoint, custom_gradient, enable_grad, grad, no_grad, value_and_grad
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
 
 _LATER = {"nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
-          "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule")}  # fmt: skip
+          "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
+          **{name: ("mini.tensor.transforms", name)
+             for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -36,17 +38,25 @@ __all__ = [
   "ShapeError",
   "Tensor",
   "TinyJit",
+  "chain_rule",
   "checkpoint",
+  "custom_gradient",
   "dtypes",
   "enable_grad",
   "grad",
+  "gradient",
+  "hessian",
+  "jacobian",
   "jit",
+  "jvp",
   "nn",
   "no_grad",
   "rewrite",
   "rule",
   "stats",
   "value_and_grad",
+  "vjp",
+  "vmap",
 ]
 
 if _config.PROFILE:

@@ -3,7 +3,8 @@
 `gradient(out, seed, wrt)` walks from `out` towards `wrt`, users before sources, and adds up what arrives at
 each node. What it returns is a graph of the same operations, so it can be differentiated again. The
 elementwise rows (`CALCULUS`) are written in `Value`s, nodes with Python's operators; the others (`STRUCTURE`)
-build nodes. What has no row here has one in `NO_GRADIENT`, with the reason.
+build nodes. What has no row here has one in `NO_GRADIENT`, with the reason. A value may also bring its own rule
+(`with_gradient`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from mini.ir.graph import (
   scatter,
   shape,
   shrink,
+  tag,
 )
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const, next_serial, rebuild, toposort
@@ -470,34 +472,47 @@ def _fit(g: UOp, x: UOp) -> UOp:
   return expand_to(g, s) if s else reshape(total(g, range(len(shape(g)))), ())
 
 
-# ---------------------------------------------------------------- values whose gradient is known
+# ---------------------------------------------------------------- values whose gradient is given
 
 
-def with_gradient(u: UOp, *parts: tuple[UOp, Callable[[UOp], UOp]]) -> UOp:
-  """u, whose gradient with respect to each of these nodes a function makes of u's own: for what has a better one than its
-  operations one by one. The nodes are beneath u, and all that it depends on."""
-  own = u
-  while own.op == "reshape":  # one above it would pass by it
-    own = own.src[0]
-  parts = tuple(_seen_through(x, rule) for x, rule in parts)
-  own.memo["gradient"] = tuple((x, _reshaped(shape(u), rule)) for x, rule in parts)
+class Given(NamedTuple):
+  """What the memo of a tag may hold: a rule as the rows of GRADS, and the nodes that it passes gradients to."""
+
+  rule: Rule
+  inputs: tuple[UOp, ...]
+
+
+def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
+  """value, whose gradient with respect to these nodes a rule gives, and not the operations that it was made by: the rule has
+  a better one, or they have none. No gradient passes to any other node.
+
+  >>> from mini.ir import graph
+  >>> x = graph.tag(graph.buffer("x", (3,), dtypes.float32))
+  >>> rounded = with_gradient(graph.alu("round", x), lambda g, out, x: (g,), x)
+  >>> one = graph.full((3,), 1, dtypes.float32)
+  >>> gradient(rounded, one, [x])[0] is one
+  True
+  """
+  u = tag(value)
+  u.memo["given"] = Given(rule, inputs)
   return u
 
 
-def _reshaped(s: tuple[int, ...], rule: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
-  return lambda g: rule(reshape(g, s))
+def gradient_inputs(u: UOp) -> tuple[UOp, ...]:
+  """The nodes that a gradient of u may pass to."""
+  return u.memo["given"].inputs if "given" in u.memo else u.src
 
 
-def _seen_through(x: UOp, rule: Callable[[UOp], UOp]) -> tuple[UOp, Callable[[UOp], UOp]]:
-  """The node beneath views that may have been joined with others."""
-  while x.op in ("reshape", "permute", "expand"):
-    rule = _before(x, rule)
-    x = x.src[0]
-  return x, rule
+def all_inputs(u: UOp) -> tuple[UOp, ...]:
+  """What u is computed from, and what its gradient is."""
+  return (*u.src, *u.memo["given"].inputs) if "given" in u.memo else u.src
 
 
-def _before(view: UOp, rule: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
-  return lambda g: GRADS[view.op](rule(g), view, view.src[0])[0]  # type: ignore[return-value]
+def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
+  """u of others than `all_inputs(u)`."""
+  if "given" not in u.memo:
+    return rebuild(u, inputs)
+  return u if inputs == all_inputs(u) else with_gradient(inputs[0], u.memo["given"].rule, *inputs[1:])
 
 
 # ---------------------------------------------------------------- values that are made again
@@ -557,10 +572,10 @@ class Again:
         stack.pop()
       elif u.serial < start:
         table[u] = self.again(region, u) if self.around(region, u) else u
-      elif below := [s for s in u.src if s not in table]:
+      elif below := [s for s in all_inputs(u) if s not in table]:
         stack += below
       else:
-        table[u] = rebuild(u, tuple(table[s] for s in u.src))
+        table[u] = remade(u, tuple(table[s] for s in all_inputs(u)))
     return table[new]
 
   @staticmethod
@@ -576,7 +591,7 @@ class Again:
     while stack:
       r, n = key = stack[-1]
       outer = self.around(r.outer, n)
-      below = [(r, s) for s in n.src] if n in r else [(outer, n)] if outer else []
+      below = [(r, s) for s in all_inputs(n)] if n in r else [(outer, n)] if outer else []
       below = [k for k in below if k not in self.made]
       if key in self.made or below:
         stack += below
@@ -584,7 +599,7 @@ class Again:
           stack.pop()
         continue
       if n in r:
-        self.made[key] = rebuild(n, tuple(self.made[r, s] for s in n.src))
+        self.made[key] = remade(n, tuple(self.made[r, s] for s in all_inputs(n)))
       else:
         base, g = self.made[outer, n] if outer else n, self.arrived[r]
         first = g if place(g) == place(base) else base
@@ -608,33 +623,57 @@ def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
   >>> dx.op, graph.shape(dx)
   ('div', (3,))
   """
-  order = toposort(out)
+  return gradients([out], [seed], wrt)
+
+
+def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> list[UOp | None]:
+  """The same of the sum over several outs, each with its seed."""
+  order = toposort(*outs)
+  if any("given" in u.memo for u in order):
+    order = _with_given(outs)
   targets = set(wrt)
   between: set[UOp] = set()
   for u in order:
-    if u in targets or (u.dtype.kind == "f" and u.op not in NO_GRADIENT and any(s in between for s in u.src)):
+    passes = u.dtype.kind == "f" and u.op not in NO_GRADIENT
+    if u in targets or (passes and any(s in between for s in gradient_inputs(u))):
       between.add(u)
-  arrived: dict[UOp, list[UOp]] = {out: [seed]}
+  arrived: dict[UOp, list[UOp]] = {}
+  for out, seed in zip(outs, seeds):
+    arrived.setdefault(out, []).append(seed)
   again = Again()
   result: dict[UOp, UOp] = {}
   for u in reversed(order):
     if u not in between or u not in arrived:
       continue
     g = summed(arrived.pop(u))
+    for hook in u.memo.get("hooks", {}).values():
+      g = hook(g)
     if u in targets:
       result[u] = g
-    if not any(s in between for s in u.src):
+    inputs = gradient_inputs(u)
+    if not any(s in between for s in inputs):
       continue
     region, start = u.memo.get("region"), next_serial()
-    if "gradient" in u.memo:
-      parts = [(s, rule(g)) for s, rule in u.memo["gradient"] if s in between]
-    else:
-      parts = list(zip(u.src, GRADS[u.op](g, u, *u.src)))
-    for s, gs in parts:
+    rule = u.memo["given"].rule if "given" in u.memo else GRADS[u.op]
+    for s, gs in zip(inputs, rule(g, u, *inputs)):
       if s in between and gs is not None:
         got = _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
   return [result.get(w) for w in wrt]
 
 
-__all__ = ["GRADS", "NO_GRADIENT", "gradient", "made_again", "plus", "summed", "with_gradient"]
+def _with_given(roots: Sequence[UOp]) -> list[UOp]:
+  """Sources before users, as `toposort`, where what a given gradient passes to is a source, too."""
+  order: dict[UOp, None] = {}
+  stack = [(u, False) for u in reversed(roots)]
+  while stack:
+    u, done = stack.pop()
+    if done:
+      order[u] = None
+    elif u not in order:
+      stack.append((u, True))
+      stack.extend((s, False) for s in reversed(all_inputs(u)) if s not in order)
+  return list(order)
+
+
+__all__ = ["GRADS", "NO_GRADIENT", "gradient", "gradients", "made_again", "plus", "summed", "with_gradient"]

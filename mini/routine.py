@@ -682,7 +682,7 @@ def jit(fn: Callable | None = None) -> Callable:
 
   @functools.wraps(fn)
   def run(*args: Any, **kwargs: Any) -> Any:
-    if local.current is not None:
+    if local.current is not None or local.samples is not None:
       return fn(*args, **kwargs)
     key = None if kwargs else plain(args)
     if key is not None:

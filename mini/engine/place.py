@@ -51,9 +51,8 @@ OWN: dict[str, Callable[[UOp], Place]] = {
   "copy": lambda u: u.arg,
   "shard": lambda u: u.arg[1],
   "buffer": lambda u: u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", ""),
-  "tag": lambda u: device_of(
-    u.src[0]
-  ),  # a leaf that gradients are taken of has a home: there its gradient goes
+  # a leaf that gradients are taken of has a home: there its gradient goes
+  "tag": lambda u: u.src[0].memo["place"] if "given" in u.memo else device_of(u.src[0]),
   "after": lambda u: u.src[0].memo["place"],
 }
 

@@ -1,4 +1,4 @@
-"""Gradients of tensors: backward(), grad(f), value_and_grad(f), no_grad.
+"""Gradients of tensors: backward(), hooks, grad(f), value_and_grad(f), custom gradients, checkpoints, no_grad.
 
 What a gradient is stands in mini/grad.py, which works on nodes. Here is which nodes: the leaves that require a gradient
 carry a `tag` node of their own, which remembers its handle. A gradient is a graph like any other: it can be
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 from mini.grad import gradient as node_gradient
-from mini.grad import made_again, plus
+from mini.grad import gradient_inputs, gradients, made_again, plus, with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.handle import Handle, checked, fail, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
-from mini.types import DTypeError, MiniError, ShapeError
+from mini.types import DTypeError, MiniError, ShapeError, promote_types
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -62,15 +62,15 @@ class enable_grad(_Recording):
     super().__init__(True)
 
 
-def tags_of(u: UOp) -> list[UOp]:
-  """The tags that a gradient passes to from u, in the order in which they are met."""
+def tags_of(u: UOp, given: bool = False) -> list[UOp]:
+  """The tags that a gradient passes to from u, in the order in which they are met. given: also those with a rule of their own."""
   found: list[UOp] = []
   seen, stack = {u}, [u]
   while stack:
     n = stack.pop()
-    if n.op == "tag":
+    if n.op == "tag" and (given or "given" not in n.memo):
       found.append(n)
-    for s in n.src:
+    for s in gradient_inputs(n):
       if s not in seen and needs(s):
         seen.add(s)
         stack.append(s)
@@ -78,8 +78,10 @@ def tags_of(u: UOp) -> list[UOp]:
 
 
 def leaves(u: UOp) -> list[tuple[UOp, Handle]]:
-  """The tags below u that belong to a living handle, with it."""
-  owned = [(n, n.memo["owner"]()) for n in tags_of(u) if "owner" in n.memo]
+  """The tags below u that belong to a living handle which wants a gradient, with it."""
+  owned = [
+    (n, n.memo[key]()) for n in tags_of(u, given=True) for key in ("owner", "retains") if key in n.memo
+  ]
   return [(n, handle) for n, handle in owned if handle is not None]
 
 
@@ -153,18 +155,71 @@ class Autograd(Losses):
     >>> (x * x).sum().gradient(x)
     [Tensor([6.], requires_grad=True)]
     """
-    if gradient is None and self.numel() != 1:
-      fail(
-        ShapeError,
-        f"x.gradient(): x has {self.numel()} elements; a loss has one: x.sum() would fit, or give gradient=",
-        x=self,
-      )
-    seed = self._seed(gradient)
-    for t in wrt:
-      if not needs(t._uop):
-        fail(MiniError, "x.gradient(w): w does not require a gradient", x=self, w=t)
-    found = node_gradient(self.uop, seed, [t.uop for t in wrt])
-    return [t.zeros_like() if g is None else self._new(g) for t, g in zip(wrt, found)]
+    return pulled_back("x.gradient(w)", {self: gradient}, wrt)
+
+  def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
+    """Call `hook` with the gradient of this tensor whenever one is computed; what it returns, unless that is None, takes the
+    gradient's place. `.remove()` of what this returns ends it. (PyTorch's.)
+
+    Of a tensor that was computed, it sees the gradient of what is computed from it from now on.
+
+    >>> w = Tensor([2.0, 3.0], requires_grad=True)
+    >>> hook = w.register_hook(lambda g: g * 10)
+    >>> w.sum().backward(); w.grad
+    Tensor([10., 10.])
+    """
+    if not needs(self._uop):
+      fail(MiniError, "x.register_hook(f): x does not require a gradient", x=self)
+    hooks = self._watched().memo.setdefault("hooks", {})
+    if self._is_own_tag():
+      self._hooks = hooks  # it keeps them when it gets another value
+    return Hook(hooks, hook)
+
+  def retain_grad(self) -> None:
+    """Have backward() leave a gradient in `.grad` of this tensor, too, though it is no leaf: that of what is computed from it
+    from now on.
+
+    >>> w = Tensor([2.0], requires_grad=True)
+    >>> y = w * w; y.retain_grad()
+    >>> (y * 5).sum().backward(); y.grad
+    Tensor([5.])
+    """
+    if not needs(self._uop):
+      fail(MiniError, "x.retain_grad(): x does not require a gradient", x=self)
+    if not self._is_own_tag():
+      self._watched().memo["retains"] = weakref.ref(self)
+
+  def _watched(self) -> UOp:
+    """The node of this tensor, which is no other's, so that it may remember who looks at its gradient."""
+    if not self._is_own_tag() and not {"given", "hooks"} <= self._uop.memo.keys():
+      self.uop = with_gradient(self.uop, lambda g, out, x: (g,), self.uop)
+      self._uop.memo["hooks"] = {}
+    return self._uop
+
+  @property
+  def retains_grad(self) -> bool:
+    """Was it asked to `retain_grad()`?"""
+    return "retains" in self._uop.memo
+
+
+class Hook:
+  """A hook of a tensor, until it is removed."""
+
+  def __init__(self, hooks: dict[Any, Callable[[UOp], UOp]], f: Callable[[Tensor], Tensor | None]):
+    self.hooks, self.f = hooks, f
+    hooks[self] = self.on_node
+
+  def on_node(self, g: UOp) -> UOp:
+    new = self.f(Handle._new(g))
+    if new is None:
+      return g
+    if not isinstance(new, Handle) or new.shape != graph.shape(g):
+      fail(ShapeError, f"a hook returns None or a gradient of shape {graph.shape(g)}", got=new)
+    return graph.cast(new.uop, g.dtype)
+
+  def remove(self) -> None:
+    """End it."""
+    self.hooks.pop(self, None)
 
 
 # ---------------------------------------------------------------- functions
@@ -181,6 +236,87 @@ def mapped(f: Callable[[Any], Any], tree: Any) -> Any:
   return type(tree)(mapped(f, v) for v in tree) if isinstance(tree, (list, tuple)) else tree
 
 
+def rebuilt(tree: Any, tensors: Iterable[Handle]) -> Any:
+  """The tree, with others in the place of its tensors, in their order."""
+  rest = iter(tensors)
+  return mapped(lambda _: next(rest), tree)
+
+
+def tensors_of(tree: Any) -> list[Tensor]:
+  """The tensors in nested lists, tuples and dicts."""
+  found: list[Tensor] = []
+  mapped(found.append, tree)
+  return found
+
+
+def chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[Any, ...]:
+  """The arguments of these numbers."""
+  several = argnums if isinstance(argnums, tuple) else (argnums,)
+  for n in several:
+    if not -len(args) <= n < len(args):
+      fail(
+        ValueError, f"{what}: argnums is {argnums}, but the function was called with {len(args)} arguments"
+      )
+  return tuple(args[n] for n in several)
+
+
+def with_chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...], new: Sequence[Any]) -> list[Any]:
+  """The arguments, with new ones of these numbers."""
+  out = list(args)
+  for n, x in zip(argnums if isinstance(argnums, tuple) else (argnums,), new):
+    out[n] = x
+  return out
+
+
+def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Handle]) -> list[Tensor]:
+  """The gradients of several tensors, each with what is passed back to it (None: 1 to its one element), added up."""
+  seeds = []
+  for y, g in outs.items():
+    if y.dtype.kind != "f":
+      fail(DTypeError, f"{what}: only float tensors have gradients, this one is {y.dtype.name}", y=y)
+    if g is None and y.numel() != 1:
+      about = (
+        f"{what}: y has {y.numel()} elements; a loss has one: y.sum() would fit, or give what is passed back"
+      )
+      fail(ShapeError, about, y=y)
+    if g is not None and g.shape != y.shape:
+      fail(ShapeError, f"{what}: what is passed back does not have the shape of y", y=y, gradient=g)
+    seeds.append(y._seed(g))
+  for t in wrt:
+    if not needs(t._uop):
+      fail(MiniError, f"{what}: w does not require a gradient", w=t)
+  found = gradients([y.uop for y in outs], seeds, [t.uop for t in wrt])
+  return [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(wrt, found)]
+
+
+def tagged_inputs(what: str, tree: Any) -> tuple[Any, list[UOp]]:
+  """The same tree, each tensor of it as one that a gradient is taken with respect to; and the nodes of these."""
+  tags: list[UOp] = []
+
+  def tagged(t: Handle) -> Handle:
+    if t.dtype.kind != "f":
+      fail(DTypeError, f"{what}: only float tensors have gradients, this one is {t.dtype.name}", x=t)
+    tags.append(graph.tag(t.uop))
+    return Handle._new(tags[-1])
+
+  return mapped(tagged, tree), tags
+
+
+def settled(us: Sequence[UOp], tags: Sequence[UOp], made_of: Sequence[UOp]) -> list[Tensor]:
+  """Results without the way to these tags, unless there is one to others: then a gradient may be taken again.
+
+  made_of: nodes that depend on whatever the results depend on
+  """
+  own = set(tags)
+  keep = any(depends_on_more(u, own) for u in made_of)
+  return [Handle._new(u if keep or not needs(u) else graph.detach(u)) for u in us]
+
+
+def filled(found: Sequence[UOp | None], like: Sequence[UOp]) -> list[UOp]:
+  """Gradients, of which those that are missing are 0."""
+  return [graph.full(graph.shape(t), 0, t.dtype) if g is None else g for g, t in zip(found, like)]
+
+
 def value_and_grad(
   f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -192,21 +328,13 @@ def value_and_grad(
   >>> value_and_grad(lambda x: (x * x).sum())(Tensor([1.0, 2.0]))
   (Tensor(5.), Tensor([2., 4.]))
   """
-  several = argnums if isinstance(argnums, tuple) else (argnums,)
 
   @functools.wraps(f)
   def both(*args: Any, **kwargs: Any) -> Any:
-    tags: list[Handle] = []
-
-    def tagged(t: Handle) -> Handle:
-      if t.dtype.kind != "f":
-        fail(DTypeError, f"grad: only float tensors have gradients, this one is {t.dtype.name}", x=t)
-      tags.append(Handle._new(graph.tag(t.uop)))
-      return tags[-1]
-
+    several = chosen("grad", args, argnums)
     with enable_grad():
-      inside = [mapped(tagged, a) if i in several else a for i, a in enumerate(args)]
-      out = f(*inside, **kwargs)
+      inside, tags = tagged_inputs("grad", several)
+      out = f(*with_chosen(args, argnums, inside), **kwargs)
       value, aux = out if has_aux else (out, None)
       if not isinstance(value, Handle) or value.numel() != 1 or value.dtype.kind != "f":
         fail(
@@ -215,20 +343,10 @@ def value_and_grad(
           value=value,
         )
       seed = graph.full(value.shape, 1, value.dtype)
-      found = iter(zip(tags, node_gradient(value.uop, seed, [t._uop for t in tags])))
-      open_ended = depends_on_more(value.uop, {t._uop for t in tags})
-
-      def settled(u: UOp) -> Handle:
-        return Handle._new(u if open_ended or not needs(u) else graph.detach(u))
-
-      def result(t: Handle) -> Handle:
-        tag, g = next(found)
-        return settled(graph.full(tag.shape, 0, tag.dtype) if g is None else g)
-
-      grads = tuple(mapped(result, args[i]) for i in several)
-      value = settled(value.uop)
-    gradients = grads if isinstance(argnums, tuple) else grads[0]
-    return ((value, aux) if has_aux else value), gradients
+      found = filled(node_gradient(value.uop, seed, tags), tags)
+      value, *parts = settled([value.uop, *found], tags, [value.uop])
+    of_each = rebuilt(several, parts)
+    return ((value, aux) if has_aux else value), of_each if isinstance(argnums, tuple) else of_each[0]
 
   return both
 
@@ -280,3 +398,90 @@ def grad(
     return (gradients, value[1]) if has_aux else gradients
 
   return only
+
+
+def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+  """A decorator: f with this gradient, and not that of its operations.
+
+  backward(g, out, *args, **kwargs) gets the gradient of what f returned, what f returned, and f's arguments; it returns a
+  gradient for each tensor among the arguments, in their order, or None for one that gets none. Where f returns several
+  tensors, g and out have its form. backward is linear in g; made of tensor operations it can be differentiated and
+  vectorized. To tensors that f reaches otherwise, no gradient passes. ShapeError where a gradient is not like its argument.
+
+  >>> @mini.custom_gradient(lambda g, out, x: g)  # as if it were the identity
+  ... def rounded(x):
+  ...   return x.round()
+  >>> mini.grad(lambda x: (rounded(x) * 3).sum())(Tensor([0.2, 0.7]))
+  Tensor([3., 3.])
+  """
+
+  def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+      given = args, kwargs
+      inputs = [t.uop for t in tensors_of(given)]
+      if not (local.gradients and any(map(needs, inputs))):
+        return f(*args, **kwargs)
+      inside, named = rebuilt(given, (Handle._new(graph.detach(u) if needs(u) else u) for u in inputs))
+      result = f(*inside, **named)
+      outs = tensors_of(result)
+      smooth = [t for t in outs if t.dtype.kind == "f"]
+      if not smooth:
+        return result
+      value = joined(smooth)
+
+      def rule(g: UOp, out: UOp, *src: UOp) -> tuple[UOp | None, ...]:
+        with enable_grad():
+          again, keywords = rebuilt(given, map(Handle._new, src))
+          whole = (parts(u, smooth) for u in (g, out))
+          cotangents, values = (rebuilt(result, among(result, p)) for p in whole)
+          found = backward(cotangents, values, *again, **keywords)
+        return checked_gradients(f, found, src)
+
+      return rebuilt(result, among(result, parts(with_gradient(value, rule, *inputs), smooth)))
+
+    return call
+
+  return decorate
+
+
+def joined(tensors: Sequence[Handle]) -> UOp:
+  """Several float tensors as one node, in the widest of their types; one tensor as it is."""
+  if len(tensors) == 1:
+    return tensors[0].uop
+  kind = functools.reduce(promote_types, (t.dtype for t in tensors))
+  return graph.cat(tuple(graph.reshape(graph.cast(t.uop, kind), (t.numel(),)) for t in tensors), 0)
+
+
+def parts(u: UOp, like: Sequence[Handle]) -> list[Tensor]:
+  """What was joined, apart again."""
+  if len(like) == 1:
+    return [Handle._new(u)]
+  found, start = [], 0
+  for t in like:
+    piece = graph.shrink(u, ((start, start + t.numel()),))
+    found.append(Handle._new(graph.cast(graph.reshape(piece, t.shape), t.dtype)))
+    start += t.numel()
+  return found
+
+
+def among(tree: Any, smooth: Sequence[Handle]) -> list[Handle]:
+  """The tensors of a tree, with these in the place of the float ones."""
+  rest = iter(smooth)
+  return [next(rest) if t.dtype.kind == "f" else t for t in tensors_of(tree)]
+
+
+def checked_gradients(f: Callable[..., Any], found: Any, inputs: Sequence[UOp]) -> tuple[UOp | None, ...]:
+  """What a given rule returned, as nodes: one for each input."""
+  name = getattr(f, "__name__", "f")
+  several = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+  if len(several) != len(inputs):
+    fail(
+      MiniError,
+      f"custom_gradient: backward of {name} returned {len(several)} gradients for {len(inputs)} tensors",
+    )
+  for g, u in zip(several, inputs):
+    if g is not None and (not isinstance(g, Handle) or g.shape != graph.shape(u)):
+      about = f"custom_gradient: backward of {name} returned a gradient that does not have the shape of its argument"
+      fail(ShapeError, about, gradient=g, argument=Handle._new(u))
+  return tuple(None if g is None else graph.cast(g.uop, u.dtype) for g, u in zip(several, inputs))

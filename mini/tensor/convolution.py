@@ -42,13 +42,15 @@ class Form(NamedTuple):
 
 def derivative(form: Form, by: str, **given: UOp) -> UOp:
   """Of the form, by x, w or y, where the other two are given. Its gradients are derivatives of the form, too."""
-  out = DERIVATIVES[by](form, **given)
+  one, other = given
 
-  def rule(name: str) -> Callable[[UOp], UOp]:
-    rest = {n: u for n, u in given.items() if n != name}
-    return lambda g: derivative(form, name, **rest, **{by: g})
+  def rule(g: UOp, out: UOp, a: UOp, b: UOp) -> tuple[UOp, UOp]:
+    return (
+      derivative(form, one, **{other: b, by: g}),
+      derivative(form, other, **{one: a, by: g}),
+    )
 
-  return with_gradient(out, *((u, rule(name)) for name, u in given.items()))
+  return with_gradient(DERIVATIVES[by](form, **given), rule, *given.values())
 
 
 def by_y(form: Form, x: UOp, w: UOp) -> UOp:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +24,7 @@ from mini.engine.device import Device
 from mini.engine.place import Mixed, device_of, place, shown
 from mini.engine.realize import realize
 from mini.engine.shards import memory
+from mini.grad import gradient_inputs
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
@@ -189,7 +190,10 @@ def needs(u: UOp) -> bool:
   got = u.memo.get("needs")
   if got is None:
     for n in unknown(u, "needs"):
-      passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
+      if "given" in n.memo:
+        passes = any(map(needs, gradient_inputs(n)))
+      else:
+        passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
       n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]
   return got
@@ -199,6 +203,8 @@ def tagged(handle: Handle, u: UOp) -> UOp:
   """u as the node of a leaf that gradients are taken of."""
   tag = graph.tag(u)
   tag.memo["owner"] = weakref.ref(handle)
+  if handle._hooks is not None:
+    tag.memo["hooks"] = handle._hooks
   return tag
 
 
@@ -281,6 +287,7 @@ class Handle:
   _grad: Tensor | None = None
   _where: tuple[str, int]
   _losses: tuple[weakref.ref, ...] = ()  # of a gradient: the losses that it came from
+  _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
   _trace: Tracer | None = None  # the trace in which it was made
   _spent: bool = False  # backward() has been called: a realize may drop the graph
 

@@ -51,6 +51,8 @@ class Generator:
 
   def blocks(self, shape: tuple[int, ...], device: str | None = None) -> UOp:
     """A uint64 with 64 random bits for each element, made on the device from a copy of the state; advances the count."""
+    if local.samples is not None:
+      return local.samples.draw(lambda s: self.blocks(s, device), shape)
     if not self.seeded:  # not when mini is imported: that would open the device
       with outside():  # or a jitted function would begin anew at each call
         self.seed(int.from_bytes(os.urandom(8), "little"))

@@ -71,7 +71,7 @@ def along(x: UOp, axis: int, sparse: Sparse, device: Any) -> UOp:
   weights = graph.expand(shaped(sparse.weights.ravel(), x.dtype), graph.shape(got))
   parts = graph.reshape(graph.alu("mul", got, weights), (*s[:axis], m, k, *s[axis + 1 :]))
   out = graph.reshape(graph.reduce(parts, "add", (axis + 1,)), (*s[:axis], m, *s[axis + 1 :]))
-  return with_gradient(out, (x, lambda g: along(g, axis, sparse.transposed(), device)))
+  return with_gradient(out, lambda g, out, x: (along(g, axis, sparse.transposed(), device),), x)
 
 
 def repeated(x: UOp, axis: int, sparse: Sparse) -> UOp | None:

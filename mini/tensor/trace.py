@@ -1,4 +1,4 @@
-"""Thread-local state of the front end: who traces, and whether gradients are recorded.
+"""Thread-local state of the front end: who traces, whether gradients are recorded, and of how many samples a function is.
 
 While `jit` traces a function it sets `local.current`; every handle then reports what happens to it.
 """
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
+  from mini.ir.uop import UOp
   from mini.tensor.handle import Handle
 
 
@@ -42,9 +43,17 @@ class Tracer(Protocol):
     """The handle was made in this trace, which is over: raises if its value depends on what was traced."""
 
 
+class Samples(Protocol):
+  """A function that runs for many samples at once (`vmap`)."""
+
+  def draw(self, blocks: Callable[[tuple[int, ...]], UOp], shape: tuple[int, ...]) -> UOp:
+    """Random bits of a shape, for each sample or for all."""
+
+
 class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
+  samples: Samples | None = None
 
 
 local = _Local()
