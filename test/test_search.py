@@ -102,6 +102,26 @@ def test_moves():
   assert all(apply(PRODUCT, c.recipe) is c.kernel for c in near)
 
 
+def test_what_begins_wide_has_candidates_too():
+  """A packed panel may have more lanes than a move is allowed to make."""
+  kernel = parse("""kernel k(%a0: out f32[64, 999], %a1: in f32[64, 768], %a2: in f32[999, 768]) {
+    %i = range 64
+    %l = range 999
+    %k = range 768
+    %0 = load %a1[%i, %k]        : f32
+    %1 = load %a2[%l, %k]        : f32
+    %2 = mul %0, %1              : f32
+    %3 = reduce.add %2 over (%k) : f32
+    store %a0[%i, %l], %3
+    end over (%i, %l)
+  }""")
+  recipe = ["split l 64 -> lo, lv overlap", "vec lv", "stage 1 over (k, lv) stack", "split k.1 16 -> k.1o, k.1v overlap",
+            "unroll lv.1", "vec k.1v", "par lo"]  # fmt: skip
+  first = candidate(kernel, recipe, MACHINE)
+  assert first and first.recipe.splitlines() == recipe
+  assert neighbours(kernel, first.recipe, MACHINE)
+
+
 @pytest.mark.parametrize("family", ["contraction", pytest.param("all", marks=pytest.mark.full)])
 def test_every_candidate_computes_the_same(family, seed):
   for name in fuzz_recipe.FAMILIES if family == "all" else [family]:

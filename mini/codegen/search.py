@@ -21,7 +21,7 @@ from mini.ir.verify import VerifyError, verify
 
 VERSION = 1  # of the moves and of how they are timed: results that an older one found are not read
 SPLIT = re.compile(r"split (\S+) (\d+) -> (\S+), (\S+) ?(\w*)")
-MOST_LANES = 512  # of one value: beyond that a compiler takes minutes
+MOST_LANES = 512  # of one value, unless it begins with more: beyond that a compiler may take minutes
 
 Lines = list[str]
 
@@ -32,8 +32,14 @@ class Candidate(NamedTuple):
   cost: float  # by the model, in cycles
 
 
-def candidate(kernel: UOp, lines: Lines, machine: Machine) -> Candidate | None:
-  """What these steps make of a kernel, those that apply; None where the verifier refuses it, or a compiler would groan."""
+def widest(kernel: UOp) -> int:
+  """The most lanes that a value has."""
+  return max(prod(rsize(r) for r in lanes(u)) for u in toposort(kernel))
+
+
+def candidate(kernel: UOp, lines: Lines, machine: Machine, most: int | None = None) -> Candidate | None:
+  """What these steps make of a kernel, those that apply; None where the verifier refuses it, or a value has more than `most`
+  lanes."""
   w = Writer(kernel)
   for line in lines:
     split = SPLIT.fullmatch(line)
@@ -45,7 +51,7 @@ def candidate(kernel: UOp, lines: Lines, machine: Machine) -> Candidate | None:
     verify(w.kernel)
   except VerifyError:
     return None
-  if any(prod(rsize(r) for r in lanes(u)) > MOST_LANES for u in toposort(w.kernel)):
+  if most is not None and widest(w.kernel) > most:
     return None
   return Candidate("\n".join(w.lines), w.kernel, estimate(w.kernel, machine))
 
@@ -60,9 +66,10 @@ def neighbours(kernel: UOp, recipe: str, machine: Machine) -> list[Candidate]:
   except RecipeError:
     return []
   found: dict[UOp, Candidate] = {}
+  most = max(MOST_LANES, widest(w.kernel))
   for move in MOVES:
     for changed in move(w, lines, machine):
-      got = candidate(kernel, changed, machine)
+      got = candidate(kernel, changed, machine, most)
       if got is not None and got.kernel is not w.kernel:
         found.setdefault(got.kernel, got)
   return sorted(found.values(), key=lambda c: c.cost)
