@@ -96,12 +96,14 @@ class Mathematics(Elementwise):
 
   def sinh(self) -> Tensor:
     """The hyperbolic sine."""
-    e = self.clamp(-1, 1).expm1()
-    return (self.abs() < 1).where((e + e / (e + 1)) * 0.5, (self.exp() - (-self).exp()) * 0.5)
+    x = self._new(self._float())
+    e = x.clamp(-1, 1).expm1()
+    return (x.abs() < 1).where((e + e / (e + 1)) * 0.5, (x.exp() - (-x).exp()) * 0.5)
 
   def cosh(self) -> Tensor:
     """The hyperbolic cosine."""
-    return (self.exp() + (-self).exp()) * 0.5
+    x = self._new(self._float())
+    return (x.exp() + (-x).exp()) * 0.5
 
   def tanh(self) -> Tensor:
     """The hyperbolic tangent."""

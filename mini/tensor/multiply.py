@@ -123,6 +123,7 @@ class Multiply(Indexing):
     Tensor([[3, 4],
             [6, 8]])
     """
+    self._expect("outer", 1, a=self, b=other)
     return self.reshape(-1, 1) * other.reshape(1, -1)
 
   def inner(self, other: Tensor) -> Tensor:

@@ -1,0 +1,34 @@
+"""Convolutions and pooling."""
+
+from methods import normal
+
+INPUTS = {
+  "a1": normal(2, 4, 9), "w1": normal(6, 4, 3), "g1": normal(6, 2, 3), "t1": normal(4, 3, 3), "c6": normal(6), "c3": normal(3),
+  "a2": normal(2, 4, 7, 6), "w2": normal(6, 4, 3, 2), "g2": normal(6, 2, 3, 3), "t2": normal(4, 3, 3, 2),
+  "a3": normal(1, 2, 5, 4, 5), "w3": normal(3, 2, 2, 3, 2), "t3": normal(2, 3, 2, 2, 3),
+}  # fmt: skip
+
+ROWS = """
+fh: a2.conv2d(w2)   a1.conv1d(w1)   w.max_pool2d(2)   w.avg_pool2d(2)
+f: a1.conv1d(w1,c6,2,1)   a1.conv1d(g1,groups=2,dilation=2)   a2.conv2d(w2,c6,stride=(2,1),padding=(1,0))   a2.conv2d(g2,padding=1,groups=2)   a2[0].conv2d(w2)   a3.conv3d(w3)   a3.conv3d(w3,c3,2,1)
+f: a1.conv_transpose1d(t1)   a1.conv_transpose1d(t1,c3,2,1,1)   a2.conv_transpose2d(t2)   a2.conv_transpose2d(t2,c3,stride=2,padding=1,output_padding=1)   a3.conv_transpose3d(t3)   a3.conv_transpose3d(t3,c3,2)
+f: w.max_pool2d(3,2)   w.max_pool2d(3,1,1)   w.max_pool2d((2,3),(2,1),(1,1))   w.max_pool2d(2,2,0,2)   w.max_pool2d(4,3,0,1,True)   a1.max_pool1d(3,2)   a3.max_pool3d(2,1)   w.max_pool2d(2,return_indices=True)
+f: w.avg_pool2d(3,2,1)   w.avg_pool2d(3,2,1,False,False)   w.avg_pool2d(4,3,1,True)   a1.avg_pool1d(3,2)   a3.avg_pool3d(2,1)
+f: a1.adaptive_avg_pool1d(4)   a2.adaptive_avg_pool2d((3,2))   a3.adaptive_avg_pool3d(2)   a1.adaptive_max_pool1d(4)   a2.adaptive_max_pool2d((3,2))   a3.adaptive_max_pool3d(2)
+"""
+
+MISTAKES = """
+a1.conv1d(g1)             !   conv1d
+a2.conv2d(g2)             !   conv2d
+a3.conv3d(w2)             !   conv3d
+a1.conv_transpose1d(w1)   !   conv_transpose1d
+a2.conv_transpose2d(w2)   !   conv_transpose2d
+a3.conv_transpose3d(w2)   !   conv_transpose3d
+a1.max_pool1d(99)         !   max_pool1d
+w.max_pool2d(99)          !   max_pool2d
+a3.max_pool3d(99)         !   max_pool3d
+a1.avg_pool1d(99)         !   avg_pool1d
+w.avg_pool2d(99)          !   avg_pool2d
+a3.avg_pool3d(99)         !   avg_pool3d
+v.adaptive_avg_pool2d(2)  !   adaptive_avg_pool2d
+"""

@@ -1,0 +1,49 @@
+"""Other shapes and orders; joining and cutting; other types."""
+
+ROWS = """
+*: x.reshape(6,4)   x.permute(2,0,1)   y.flip(0)   y.pad((1,2))   x[:1].squeeze()   y.expand(2,-1,-1)   y.roll(1,0)   y.tril()   T.cat([y,p])   T.stack([y,p])   y.repeat(2,1)   y.T   y.unfold(1,2,1)   y.pad((1,2),value=1)   y.diag()   v.diag()   v.diag_embed()   y.diagonal(1)   y.contiguous()   y.clone()
+f: x.reshape(-1)   x.reshape((2,-1))   x.view(3,8)   x.flatten()   x.flatten(1)   x.flatten(0,1)   s.flatten()   x.permute(-1,0,1)   x.transpose(0,2)   x.mT   x.movedim(0,-1)   x.movedim((0,1),(2,0))   x.swapaxes(0,1)   y.unsqueeze(0)   y.unsqueeze(-1)   x[:1].squeeze(0)   x.squeeze(0)
+f: v.expand(3,4)   x.flip((0,2))   y.roll(-5)   x.roll((1,2),(0,2))   y.repeat(2,1,3)   v.tile(2)   y.tile((2,))   y.repeat_interleave(2,1)   y.repeat_interleave(2)   y.tril(1)   y.triu()   y.triu(-1)   x.triu(1)   y.diagonal(-1)   y.diagonal(9)   x.diagonal(0,1,2)   y.diag_embed(1)   y.diag_embed(-2)   v.expand_as(y)
+f: y.narrow(1,1,2)   y.select(0,-1)   x.unfold(2,3,1)   x.unfold(1,2,2)   y.unflatten(1,(2,-1))   z.reshape(3,0)   z.sum(0).expand(2,3)   y.broadcast_to((2,3,4))   T.cat([y,i],1)   T.cat([y,p],-1)   T.stack([y,p],-1)   T.hstack([y,p])   T.vstack([v,v])   T.cat([z,y[:,:3]])   T.stack([v,v],1)
+f: y.pad((1,2,3,0),value=7.0)   y.pad((-1,2))   w.pad((1,2,3,0),mode='reflect')   w.pad((1,2,3,0),mode='replicate')   w.pad((1,2,3,0),mode='circular')   y.split(2)   y.split([1,3],1)   y.chunk(2,1)   y.chunk(3,1)   y.unbind(1)   odd.transpose(0,1)   odd.flip((0,1,2))   odd.reshape(7,15)
+f: y.shrink(((1,3),None)) => y[1:3]   y.shrink(((0,2),(1,4))) => y[:2,1:4]   T.concat([y,p]) => torch.cat([y,p])
+*: y.float()   y.long()   y.int()   y.bool()   y.double()   y.type_as(i)   y.to(F32)   y.to(I64)   y.char()   y.short()   y.half()   y.bfloat16()
+*: y.cast(F64) => y.to(F64)   y.astype(F32) => y.to(F32)   y.type(I32) => y.to(I32)   y.cast(U8) => y.to(U8)
+i.float()   b.float()   (y*100).abs().to(U8) // 300   y.cpu()   y.to('CPU') => y.to('cpu')   v.bitcast(I32) => v.view(I32)   i.bitcast(F64) => i.view(F64)
+T.meshgrid(v,k.float(),indexing='ij')   T.meshgrid(k,k,indexing='xy')
+~: v.shard_(('CPU','CPU:1')) => v   v.shard(('CPU','CPU:1')) => v
+"""
+
+MISTAKES = """
+x.reshape(5)              !   x has 24 elements
+x.view(5)                 !   x has 24 elements
+x.flatten(2, 1)           !   start_dim 2 lies behind end_dim 1
+x.unflatten(1, (2, 2))    !   x has 24 elements
+x.squeeze(3)              !   squeeze: there is no axis 3: x has 3 axes
+x.unsqueeze(5)            !   unsqueeze: there is no axis 5
+y.expand(2, 4)            !   only axes of size 1 do
+y.broadcast_to(2, 4)      !   only axes of size 1 do
+y.expand_as(v)            !   expand
+x.permute(0, 1)           !   no order of the 3 axes
+x.transpose(0, 3)         !   transpose: there is no axis 3
+x.swapaxes(0, 3)          !   there is no axis 3
+x.movedim((0, 1), 0)      !   not equally many axes
+v.mT                      !   x has fewer than two axes
+x.flip(3)                 !   flip: there is no axis 3
+x.flip(0.5)               !   sizes are integers, not 0.5
+x.roll(1, 3)              !   roll: there is no axis 3
+x.roll((1, 2), 0)         !   2 shifts for 1 axes
+x.repeat(2, 2)            !   2 repeats for the 3 axes
+y.repeat_interleave(2, 2)   !   repeat_interleave: there is no axis 2
+y.pad((1, 2, 3))          !   3 widths are not pairs
+y.pad((1, 1), mode='edge')   !   mode is "constant", "reflect", "replicate" or "circular", not 'edge'
+y.pad((9, 0), mode='reflect')   !   do not fit an axis of size 4
+y.shrink(((0, 9), None))  !   does not lie within x
+y.narrow(1, 3, 2)         !   do not lie within an axis of size 4
+y.select(2, 0)            !   select: there is no axis 2
+T.cat([y, v])             !   cat
+T.stack([y, v])           !   stack
+y.to('nowhere')           !   nowhere
+y.cast('float33')         !   float33
+y.bitcast(F64)            !   bitcast
+"""

@@ -1,0 +1,31 @@
+"""Products of matrices and vectors; attention."""
+
+from methods import normal
+
+INPUTS = {
+  "Q": normal(2, 3, 5, 8), "K": normal(2, 3, 7, 8), "V": normal(2, 3, 7, 8), "M": normal(5, 7), "B": lambda r: r.random((5, 7)) < 0.6,
+  "Q4": normal(2, 4, 5, 8), "K2": normal(2, 2, 5, 8), "V2": normal(2, 2, 5, 8),
+}  # fmt: skip
+
+ROWS = """
+fhiu: y@v   v@v   y@y.T   x@y.T   v@y.T   x@x.mT   x[:,None]@x.mT   y.mm(y.T)   x.bmm(x.mT)   y.mv(v)   v.outer(v)   v.dot(v)   v.inner(v)
+f: z@z.T   z.T@z   y.inner(y)   T.matmul(y,v)   y.matmul(y.T)   y.addmm(y@y.T,p,beta=0.5,alpha=2)   y.linear(p)   y.linear(p,v[:3])   odd@odd[:,:3].mT   i@i.T   h@h.T
+f: Q.scaled_dot_product_attention(K,V)   Q.scaled_dot_product_attention(K,V,is_causal=True)   Q.scaled_dot_product_attention(K,V,attn_mask=M)   Q4.scaled_dot_product_attention(K2,V2,enable_gqa=True,scale=0.3)
+# a row without any true is NaN in PyTorch's gradient
+f: Q.scaled_dot_product_attention(K,V,attn_mask=B|(M>M.min()-1)[:1])
+imatmul(y+0, p.T@p) => y @ (p.T@p)
+"""
+
+MISTAKES = """
+y @ y                     !   a @ b: the last axis of a is 4
+y.matmul(y)               !   a @ b: the last axis of a is 4
+y.mm(v)                   !   mm
+y.bmm(y)                  !   bmm
+y.mv(y)                   !   mv
+y.outer(x)                !   outer
+y.dot(y)                  !   the last axis of a is 4
+y.inner(k)                !   a @ b
+y.linear(y.T)             !   a @ b
+y.addmm(y, y)             !   a @ b
+Q.scaled_dot_product_attention(y, V)   !   key
+"""
