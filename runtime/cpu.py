@@ -11,20 +11,19 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
-import mmap
 import os
 import struct
 import threading
 from array import array
 from collections.abc import Sequence as Many
-from ctypes import c_char_p, c_long, c_longlong, c_size_t, c_void_p
+from ctypes import c_char_p, c_long, c_longlong, c_void_p
 from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
 
 from runtime import compiler as compilers
-from runtime import heap, host
+from runtime import heap, host, pages
 from runtime.base import Cache, Call, Info
 from runtime.compiler import Build, Compiler
 from runtime.heap import COUNTERS, Counters, Heap
@@ -58,10 +57,14 @@ class CPU:
                      compilers=threads)  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
-    self.heap = Heap("CPU", self.info.memory_bytes, system_alloc, system_free, self.counters, Memory)
+    self.heap = Heap(
+      "CPU", self.info.memory_bytes, pages.take, pages.give, self.counters, Memory, self._touch
+    )
     if compiler.key(POOL) not in Native.loaded and not self._from_cache(POOL):
       self.begun[POOL] = compiler.start(POOL)
       atexit.register(self.close)
+    if POOL in self.libraries:
+      Native.of(self)
     _opened.add(self)
 
   # ---------------------------------------------------------------- memory
@@ -70,13 +73,32 @@ class CPU:
     """A block of memory, aligned to 64 bytes, its contents arbitrary. MemoryError names the size."""
     return self.heap.take(nbytes)
 
+  def zeros(self, nbytes: int) -> Memory:
+    """A block of zeros, which a big one is that comes from the system."""
+    with self.heap.lock:
+      before = self.heap.asked
+      block = self.heap.take(nbytes)
+      is_fresh = self.heap.asked > before
+    if not is_fresh or nbytes < pages.MAPPED_BYTES:
+      pages.LIBC.memset(block.address, 0, nbytes)
+    return block
+
+  def _touch(self, address: int, nbytes: int) -> None:
+    """Have a big block ready that comes from the system, once pool.c is here."""
+    if (
+      nbytes >= pages.AHEAD_BYTES
+      and self.info.threads > 1
+      and (key := self.compiler.key(POOL)) in Native.loaded
+    ):
+      pages.ahead.touch(Native.loaded[key].touch, address, nbytes)
+
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
     """Copies a contiguous bytes-like object or array to the block, from byte `offset` on."""
     source = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     source = source if source.flags.c_contiguous else np.ascontiguousarray(source)
     if not 0 <= offset <= handle.nbytes - source.nbytes:
       raise ValueError(f"{source.nbytes:,} bytes at {offset:,} do not fit into a block of {handle.nbytes:,}")
-    LIBC.memcpy(handle.address + offset, source.__array_interface__["data"][0], source.nbytes)
+    pages.LIBC.memcpy(handle.address + offset, source.__array_interface__["data"][0], source.nbytes)
 
   def copy(self, target: Memory, source: Memory, nbytes: int) -> None:
     """Copies the first `nbytes` bytes from one block to another."""
@@ -186,6 +208,7 @@ class Native:
     self.create  = self.function("mini_sequence",      c_void_p, c_long, c_char_p, c_long, c_long, c_char_p, c_char_p)
     self.run     = self.function("mini_run",           c_longlong, c_void_p, c_char_p, c_void_p)
     self.destroy = self.function("mini_sequence_free", None, c_void_p)
+    self.touch   = self.function("mini_touch",         None, c_void_p, c_void_p, c_void_p)
     # fmt: on
 
   def function(self, name: str, result: Any, *args: Any) -> Any:
@@ -258,17 +281,6 @@ class Sequence:
       self.native.destroy(self.address)
 
 
-LIBC = ctypes.CDLL(None)
-LIBC.free.argtypes = [c_void_p]
-LIBC.memcpy.argtypes = [c_void_p, c_void_p, c_size_t]
-LIBC.memcpy.restype = None
-LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
-LIBC.mmap.argtypes = [c_void_p, c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, c_long]
-LIBC.mmap.restype = c_void_p
-LIBC.munmap.argtypes = [c_void_p, c_size_t]
-PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
-MAPPED_BYTES = 1 << 20
-mapped: dict[int, int] = {}  # the blocks that were mapped: address -> bytes
 POOL = host.read(os.path.join(os.path.dirname(__file__), "pool.c"))
 
 
@@ -283,28 +295,3 @@ def _in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_in_child)
-
-
-def system_alloc(nbytes: int) -> int:
-  """The address of a new block, aligned to 64 bytes; 0 when the system has none.
-
-  A big one is mapped by itself, so that it goes back as a whole. (Not in huge pages: on a virtual machine that gives free
-  ones back to its host, touching 2.3 GB for the first time took 6 s instead of 1.5, and kernels were no faster.)
-  """
-  if nbytes < MAPPED_BYTES:
-    address = c_void_p()
-    failed = LIBC.posix_memalign(ctypes.byref(address), 64, nbytes)
-    return 0 if failed else address.value or 0
-  start = LIBC.mmap(None, nbytes, PROTECTION, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-  if start in (None, c_void_p(-1).value):
-    return 0
-  mapped[start] = nbytes
-  return start
-
-
-def system_free(address: int) -> None:
-  nbytes = mapped.pop(address, 0)
-  if nbytes:
-    LIBC.munmap(address, nbytes)
-  else:
-    LIBC.free(address)

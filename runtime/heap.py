@@ -53,14 +53,17 @@ class Heap:
     free: Callable[[Any], object],
     counters: Counters,
     memory: type[Memory] = Memory,
+    ahead: Callable[[Any, int], object] | None = None,
   ):
     """name: of the device, for errors. limit: bytes that may be in use. fresh: a new block of so many bytes, by what the
     device knows it; where there is none 0, or a MemoryError with the device's words. free: gives such a block back.
+    ahead: is told of a new block, and how much of it will be used, before it is.
 
     What a block is known by must not free it when it dies: in a cycle of garbage, Python finalizes it together with the
     Memory that gives it back for others to use."""
     self.name, self.limit, self.counters, self.memory = name, limit, counters, memory
-    self.system_fresh, self.system_free = fresh, free
+    self.system_fresh, self.system_free, self.ahead = fresh, free, ahead
+    self.asked = 0  # blocks that the system was asked for
     # bytes: in use, the most that ever were, what we have from the system
     self.live = self.peak = self.held = 0
     self.idle: dict[int, list[Any]] = {}  # capacity -> addresses; the capacity idle for longest comes first
@@ -128,6 +131,9 @@ class Heap:
       used = f"{self.live:,} of {self.limit:,} are in use"
       raise MemoryError(f"the {self.name} cannot allocate {nbytes:,} bytes: {used}{words and ': '}{words}")
     self.held += capacity
+    self.asked += 1
+    if self.ahead:
+      self.ahead(address, nbytes)
     self.counters["bytes_allocated"] += nbytes
     return address
 

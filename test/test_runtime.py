@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from runtime import compiler, cpu, heap, host
+from runtime import compiler, cpu, heap, host, pages
 from runtime.base import Call, DeviceError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -189,6 +189,52 @@ def test_what_is_idle_goes_back_rather_than_adding_up():
   assert device.heap.held <= 2 * (16 << 20) + (40 << 21) + heap.SLACK_BYTES
   device.heap.trim()
   assert device.heap.held == 0 == device.counters["bytes_live"]
+
+
+def test_zeros_are_zeros_in_memory_that_was_used_before_too(device):
+  for nbytes in (0, 64, 1000, 3 << 20):
+    for _ in range(3):
+      block = device.zeros(nbytes)
+      assert not np.asarray(block).any()
+      np.asarray(block)[:] = 255
+      del block
+
+
+def test_big_blocks_are_touched_ahead_and_nothing_is_lost(device, lib):
+  """Whoever writes meanwhile, and however soon a block goes back; a child has a thread of its own."""
+  cpu.Native.of(device)
+  size = 3 * pages.AHEAD_BYTES
+
+  def resident():
+    pages = host.read("/proc/self/statm").split()
+    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+  def check():
+    device.heap.trim()
+    before = resident()
+    blocks = [device.zeros(size + n) for n in range(3)]
+    for n, block in enumerate(blocks):
+      np.asarray(block)[: size // 2 : 4096 + n] = n + 1
+    while pages.ahead.todo or pages.ahead.touching:
+      time.sleep(0.001)
+    assert sys.platform != "linux" or resident() - before > 2.9 * size
+    for n, block in enumerate(blocks):
+      want = np.zeros(size + n, np.uint8)
+      want[: size // 2 : 4096 + n] = n + 1
+      assert np.array_equal(np.asarray(block), want)
+    del block
+    for wait in (0, 0.003, 0):
+      blocks.clear()
+      device.heap.trim()
+      blocks += [device.alloc(size + n) for n in range(3)]
+      time.sleep(wait)
+    return True
+
+  assert check()
+  pid = os.fork()
+  if pid == 0:
+    os._exit(0 if check() else 1)
+  assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_memory_that_cannot_be_had_is_an_error_with_its_size(device, lib):

@@ -47,6 +47,10 @@ class Buffer:
     return b
 
   @staticmethod
+  def zeros(size: int, dtype: DType, device: str) -> Buffer:
+    return Buffer(device, dtype, size, Device[device].zeros(size * dtype.itemsize))
+
+  @staticmethod
   def over(memory: Any, device: str, dtype: DType, size: int) -> Buffer:
     """A buffer of memory that another one had."""
     return Buffer(device, dtype, size, memory)

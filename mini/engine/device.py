@@ -14,7 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,6 +83,7 @@ def bytes_of_numpy(nbytes: int) -> np.ndarray:
   return np.empty(nbytes, np.uint8)
 
 
+AHEAD_BYTES = 16 << 20  # of memory: it takes a moment to make so many ready
 COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
 
 
@@ -108,6 +109,22 @@ class Opened:
 
   def alloc(self, nbytes: int) -> Any:
     return self.take(nbytes)
+
+  def zeros(self, nbytes: int) -> Any:
+    """Memory that is all zeros."""
+    if self.is_host:
+      return np.zeros(nbytes, np.uint8) if self.interprets else self.shim.zeros(nbytes)
+    memory = self.alloc(nbytes)
+    self.upload(memory, np.zeros(nbytes, np.uint8))
+    return memory
+
+  def ahead(self, sizes: Iterable[int]) -> list[Any]:
+    """Blocks for what will soon be asked for in these sizes, which the device makes ready in the meantime, if they are big.
+    Who gives them back will get them."""
+    try:
+      return [self.alloc(n) for n in sizes if n >= AHEAD_BYTES] if self.is_host else []
+    except MemoryError:  # who needs them will say what for
+      return []
 
   def upload(self, memory: Any, data: np.ndarray) -> None:
     if not self.is_host:

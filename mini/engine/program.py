@@ -294,6 +294,8 @@ class Program:
     self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
     self.gpu = opened.shim.info.kind == "gpu"
+    fresh = [o for n, o in enumerate(self.outputs) if n not in self.inout]
+    ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
     kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, levels)
     check("schedule", kernels)
     self.segments = segments_of(kernels, levels)
@@ -302,10 +304,12 @@ class Program:
       self.slots[f"out{n}"] = (inputs + n, 0)
     self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
     self.place(kernels)
+    ahead += opened.ahead([self.arena_bytes])
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
     self.compiled = [compiled[launch.kernel] for launch in self.launches]
     calls = self.calls(opened)
     self.sequences = [opened.shim.sequence(calls[s.start : s.stop]) for s in self.segments]
+    del ahead  # not before: it is all in use at once
 
   def levels_of_outputs(self) -> list[int]:
     level: dict[UOp, int] = {}

@@ -99,6 +99,13 @@ def memory(array: np.ndarray, dtype: DType, device: str | tuple[str, ...]) -> Bu
   return Sharded([Buffer.of(array, dtype, d) for d in device], 0)
 
 
+def zeros(size: int, dtype: DType, device: str | tuple[str, ...]) -> Buffer:
+  """Zeros on a device, or on each of several."""
+  if isinstance(device, str):
+    return Buffer.zeros(size, dtype, device)
+  return Sharded([Buffer.zeros(size, dtype, d) for d in device], 0)
+
+
 def buffers(b: Buffer) -> tuple[Buffer, ...]:
   """What it is made of: several, where it is on several devices."""
   return b.parts if isinstance(b, Sharded) else (b,)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mini.engine.place import place, shown
+from mini.engine.shards import zeros
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn import lr_scheduler
@@ -64,8 +65,8 @@ class Bucket:
     """No steps made, all state 0."""
     kind, device = params[0].dtype, params[0].device
     b = Bucket(params, groups, Tensor(0, device=device), {})
-    for name in names:  # from NumPy: equal nodes, such as two of Tensor.zeros, would be one memory
-      b.slots[name] = Tensor(np.zeros(b.size, kind.np), dtype=kind, device=device)
+    for name in names:
+      b.slots[name] = Tensor(graph.buffer(zeros(b.size, kind, device), (b.size,), kind))
     return b
 
   def gather(self) -> None:
