@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _LATER = {"nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
+          "einsum": ("mini.tensor.einsum", "einsum"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -42,6 +43,7 @@ __all__ = [
   "checkpoint",
   "custom_gradient",
   "dtypes",
+  "einsum",
   "enable_grad",
   "grad",
   "gradient",

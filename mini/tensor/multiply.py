@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
+from mini.tensor.einsum import einsum
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, result_type, wide
 from mini.tensor.indexing import Indexing
 from mini.tensor.movement import below
@@ -127,14 +129,127 @@ class Multiply(Indexing):
     return self.reshape(-1, 1) * other.reshape(1, -1)
 
   def inner(self, other: Tensor) -> Tensor:
-    """The sums of products over the last axes of both."""
-    return (
-      self @ other.transpose(-1, -2)
-      if other.ndim > 1 and self.ndim < 2
-      else self @ other
-      if other.ndim < 2
-      else self.matmul(other.mT)
-    )
+    """The sums of products over the last axes of both.   T[.., k], T[..', k] -> T[.., ..']
+
+    >>> Tensor([[1, 2], [3, 4]]).inner(Tensor([1, 10]))
+    Tensor([21, 43])
+    """
+    if not self.shape or not other.shape:
+      return self * other
+    return self.tensordot(other, ([-1], [-1]))
+
+  def vdot(self, other: Tensor) -> Tensor:
+    """The inner product of two vectors."""
+    self._expect("vdot", 1, a=self, b=other)
+    return self.matmul(other)
+
+  @staticmethod
+  def einsum(formula: Any, *operands: Any) -> Tensor:
+    """Sums of products over axes that are named by letters, as PyTorch's `einsum`.
+
+    "ij,jk->ik": a name that is not in the result is summed over; one that an operand has twice takes its diagonal. "..." are
+    axes that broadcast. Without "->", the result has the names that are there once, in order. Lists of numbers may stand
+    behind each operand instead of the formula. ShapeError where a name has two sizes, unless one of them is 1.
+
+    >>> Tensor.einsum("ij,kj->ik", Tensor([[1, 2], [3, 4]]), Tensor([[1, 10]]))
+    Tensor([[21],
+            [43]])
+    >>> Tensor.einsum("ii", Tensor([[1, 2], [3, 4]])).item()
+    5
+    """
+    return einsum(formula, *operands)  # type: ignore[return-value]
+
+  def tensordot(self, other: Tensor, dims: Any = 2) -> Tensor:
+    """The sums of products over the last `dims` axes of this and the first ones of the other; or over the axes of two lists.
+
+    >>> Tensor.ones(2, 3, 4).tensordot(Tensor.ones(4, 3, 5), ([1, 2], [1, 0])).shape
+    (2, 5)
+    """
+    if isinstance(dims, int):
+      if not 0 <= dims <= min(self.ndim, other.ndim):
+        fail(ShapeError, f"tensordot: a and b do not both have {dims} axes", a=self, b=other)
+      dims = range(self.ndim - dims, self.ndim), range(dims)
+    first, second = ([t._axis(d, "tensordot") for d in ds] for t, ds in zip((self, other), dims))
+    if [self.shape[d] for d in first] != [other.shape[d] for d in second]:
+      about = f"tensordot: the axes {first} of a and {second} of b, which meet, do not have the same sizes"
+      fail(ShapeError, about, a=self, b=other)
+    names = [*range(self.ndim)], [*range(self.ndim, self.ndim + other.ndim)]
+    for a, b in zip(first, second):
+      names[1][b] = a
+    out = [n for n in (*names[0], *names[1]) if n not in first]
+    return self.einsum(self, names[0], other, names[1], out)
+
+  def kron(self, other: Tensor) -> Tensor:
+    """The Kronecker product: each element of this times the other, side by side.   T[n, m], T[k, l] -> T[n*k, m*l]
+
+    >>> Tensor([1, 10]).kron(Tensor([1, 2, 3]))
+    Tensor([ 1,  2,  3, 10, 20, 30])
+    """
+    ndim = max(self.ndim, other.ndim)
+    a, b = ((1,) * (ndim - t.ndim) + t.shape for t in (self, other))
+    x = self.reshape(*(m for n in a for m in (n, 1)))
+    y = other.reshape(*(m for n in b for m in (1, n)))
+    return (x * y).reshape(*(n * m for n, m in zip(a, b)))
+
+  def cross(self, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product of vectors along an axis of size 3; None: the first one of that size.
+
+    >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0]))
+    Tensor([0, 0, 1])
+    """
+    s = broadcast_shape(self.shape, other.shape)
+    if s is None:
+      fail(ShapeError, "cross: the shapes do not repeat to a common one", a=self, b=other)
+    if dim is None and 3 not in s:
+      fail(ShapeError, "cross: no axis has size 3", a=self, b=other)
+    axis = s.index(3) if dim is None else self._axis(dim, "cross", len(s))
+    if not s or s[axis] != 3:
+      fail(ShapeError, f"cross: axis {axis} does not have size 3", a=self, b=other)
+    a, b = self.expand(*s), other.expand(*s)
+    return a.roll(-1, axis) * b.roll(1, axis) - a.roll(1, axis) * b.roll(-1, axis)
+
+  @staticmethod
+  def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of several matrices, in the order that takes the fewest multiplications; the first may be a row, the last a
+    column.
+
+    >>> Tensor.multi_dot([Tensor.ones(2, 9), Tensor.ones(9, 3), Tensor.ones(3)]).tolist()
+    [27.0, 27.0]
+    """
+    if len(tensors) < 2:
+      fail(ShapeError, f"multi_dot: {len(tensors)} matrices; a product has two or more")
+    first, *middle, last = tensors
+    for t in middle:
+      t._expect("multi_dot", 2, matrix=t)
+    matrices = [first.unsqueeze(0) if first.ndim == 1 else first, *middle]
+    matrices.append(last.unsqueeze(1) if last.ndim == 1 else last)
+    for a, b in pairwise(matrices):
+      a._expect("multi_dot", 2, a=a, b=b)
+      if a.shape[1] != b.shape[0]:
+        fail(
+          ShapeError,
+          "multi_dot: matrices beside each other do not fit",
+          hint=_fitting(a.shape, b.shape),
+          a=a,
+          b=b,
+        )
+    out = _cheapest(matrices)
+    out = out.squeeze(0) if first.ndim == 1 else out
+    return out.squeeze(-1) if last.ndim == 1 else out
+
+  @staticmethod
+  def chain_matmul(*matrices: Tensor) -> Tensor:
+    """`multi_dot` of arguments."""
+    return matrices[0] if len(matrices) == 1 else Multiply.multi_dot(matrices)
+
+  def bilinear(self, other: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight[o] @ y for each o, as PyTorch's `F.bilinear`.   x: T[.., n]   y: T[.., m]   weight: T[o, n, m]   ->   T[.., o]
+
+    >>> Tensor.ones(5, 2).bilinear(Tensor.ones(5, 3), Tensor.ones(4, 2, 3)).shape
+    (5, 4)
+    """
+    out = self.einsum("...n,onm,...m->...o", self, weight, other)
+    return out if bias is None else out + bias
 
   def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias, as PyTorch's `F.linear`.   x: T[.., k]   weight: T[m, k]   bias: T[m]   ->   T[.., m]"""
@@ -142,8 +257,37 @@ class Multiply(Indexing):
     return out if bias is None else out + bias
 
   def addmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * self + alpha * a @ b."""
-    return (self if beta == 1 else self * beta) + (a @ b if alpha == 1 else a @ b * alpha)
+    """beta * self + alpha * a @ b; where beta is 0, self does not matter, whatever it holds."""
+    return self._plus("addmm", a.mm(b), beta, alpha)
+
+  def addmv(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The same of a matrix and a vector."""
+    return self._plus("addmv", a.mv(b), beta, alpha)
+
+  def addr(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The same of the outer product of two vectors."""
+    return self._plus("addr", a.outer(b), beta, alpha)
+
+  def baddbmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The same of stacks of matrices."""
+    return self._plus("baddbmm", a.bmm(b), beta, alpha)
+
+  def addbmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The same of the sum of the products of two stacks of matrices.
+
+    >>> Tensor([[5.0]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1), beta=0)
+    Tensor([[6.]])
+    """
+    self._expect("addbmm", 3, a=a, b=b)
+    return self._plus("addbmm", self.einsum("bnk,bkm->nm", a, b), beta, alpha)
+
+  def _plus(self, what: str, product: Tensor, beta: float, alpha: float) -> Tensor:
+    if broadcast_shape(self.shape, product.shape) != product.shape:
+      fail(ShapeError, f"{what}: x does not repeat to the shape of the product, {product.shape}", x=self)
+    scaled = product if alpha == 1 else product * alpha
+    if beta == 0:
+      return scaled.to(result_type(self, product))
+    return (self if beta == 1 else self * beta) + scaled
 
   # ---------------------------------------------------------------- attention
 
@@ -186,6 +330,25 @@ class Multiply(Indexing):
     if dropout_p:
       weights = weights.dropout(dropout_p, training=True)
     return (weights.matmul(v) / total).to(kind)
+
+
+def _cheapest(matrices: Sequence[Tensor]) -> Tensor:
+  """Their product: of each run of them, where to cut it last is known once it is of all shorter ones."""
+  n = len(matrices)
+  sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
+  cost = [[0] * n for _ in range(n)]
+  cut = [[0] * n for _ in range(n)]
+  for length in range(1, n):
+    for i in range(n - length):
+      j = i + length
+      costs = [cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
+      cost[i][j] = min(costs)
+      cut[i][j] = i + costs.index(cost[i][j])
+
+  def product(i: int, j: int) -> Tensor:
+    return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
+
+  return product(0, n - 1)
 
 
 def common(what: str, a: Handle, b: Handle) -> Any:
