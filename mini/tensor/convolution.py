@@ -263,7 +263,7 @@ class Convolution(Multiply):
     kind = common(what, self, weight)
     x = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, each, *size))
     w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, outputs // groups, each, *kernel))
-    return self._finished(derivative(form, "y", x=x, w=w), kind, (batch, outputs, *count), bias)
+    return self._finished(what, derivative(form, "y", x=x, w=w), kind, (batch, outputs, *count), bias)
 
   def _spread(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
               groups: int, dilation: Any) -> Tensor:  # fmt: skip
@@ -290,10 +290,12 @@ class Convolution(Multiply):
     kind = common(what, self, weight)
     y = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, channels // groups, *count))
     w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, channels // groups, each, *kernel))
-    return self._finished(derivative(form, "x", y=y, w=w), kind, (batch, each * groups, *size), bias)
+    return self._finished(what, derivative(form, "x", y=y, w=w), kind, (batch, each * groups, *size), bias)
 
-  def _finished(self, u: UOp, kind: Any, s: Ints, bias: Tensor | None) -> Tensor:
+  def _finished(self, what: str, u: UOp, kind: Any, s: Ints, bias: Tensor | None) -> Tensor:
     out = self._new(graph.reshape(graph.cast(u, kind), s))
+    if bias is not None and bias.shape != s[1:2]:
+      fail(ShapeError, f"{what}: a bias has one number for each of the {s[1]} outputs", x=self, bias=bias)
     return out if bias is None else out + bias.reshape(-1, *(1,) * (len(s) - 2))
 
   def _fits(self, what: str, n: int, weight: Tensor, groups: int, axis: int) -> None:

@@ -60,6 +60,17 @@ class Normalize(Distance):
     """
     if self.ndim < 2 or self.dtype.kind != "f":
       fail(ShapeError, "batch_norm: x holds floats, and channels are its axis 1", x=self)
+    given: dict[str, Any] = {
+      "running_mean": running_mean,
+      "running_var": running_var,
+      "weight": weight,
+      "bias": bias,
+    }
+    for name, v in given.items():
+      if v is not None and v.shape != (self.shape[1],):
+        fail(
+          ShapeError, f"batch_norm: {name} has one number for each channel, axis 1 of x", x=self, **{name: v}
+        )
     x, axes = self._wide(), (0, *range(2, self.ndim))
     if training:
       n = self.numel() // max(self.shape[1], 1)
@@ -82,8 +93,6 @@ class Normalize(Distance):
 
   def _channels(self, v: Tensor) -> Tensor:
     """One number for each channel, to go with x."""
-    if v.shape != (self.shape[1],):
-      fail(ShapeError, "batch_norm: there must be one number for each channel, axis 1 of x", x=self, v=v)
     return v.reshape(-1, *(1,) * (self.ndim - 2))
 
   def layernorm(self, axis: Any = -1, eps: float = 1e-5) -> Tensor:

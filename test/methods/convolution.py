@@ -20,6 +20,7 @@ f: a1.adaptive_avg_pool1d(4)   a2.adaptive_avg_pool2d((3,2))   a3.adaptive_avg_p
 MISTAKES = """
 a1.conv1d(g1)             !   conv1d
 a2.conv2d(g2)             !   conv2d
+a2.conv2d(w2, c3)         !   conv2d: a bias has one number for each of the
 a3.conv3d(w2)             !   conv3d
 a1.conv_transpose1d(w1)   !   conv_transpose1d
 a2.conv_transpose2d(w2)   !   conv_transpose2d

@@ -15,7 +15,8 @@ y.dropout(0.5,training=False)   y.dropout(0.0,training=True)   y.dropout(1.0,tra
 MISTAKES = """
 w.layer_norm((5,))        !   layer_norm
 w.rms_norm((5,))          !   rms_norm
-w.batch_norm(v, v)        !   batch_norm
+w.batch_norm(v, v)        !   batch_norm: running_mean has one number for each channel
+w.batch_norm(None, None, None, v, True) ! batch_norm: bias has one number for each channel
 w.normalize(2, 9)         !   there is no axis 9
 y.dropout(2.0)            !   dropout
 """
