@@ -118,6 +118,23 @@ def test_stores_past_the_caches(monkeypatch):
   agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
+def test_what_streams_is_read_ahead(monkeypatch):
+  """Once for each line, by the first reader of large memory that goes on far enough; never what is read again."""
+  rows = {
+    "a copy": (lambda x: x * 2, 2),
+    "rows, read twice": (lambda x: x.softmax(1), 4),
+    "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
+    "rows with gaps": (lambda x: x[:, :192].sum(1), 0),
+    "a product": (lambda x: x @ x.T, 0),
+  }
+  x = Tensor(np.zeros((1024, 512), np.float32))
+  for name, (f, lines) in rows.items():
+    first = nameless(scheduled({"out": f(x).uop})[0][0]).kernel
+    assert render({"k": write_recipe(first, Machine(16))[0]}, 16).count("prefetch(") == lines, name
+  monkeypatch.setattr(cstyle, "AHEAD_OF", 0)
+  agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
+
+
 @pytest.mark.parametrize("kind", ["int64", "uint64"])
 def test_vectors_of_8_byte_integers_compare(kind, rng):
   info = np.iinfo(kind)

@@ -325,6 +325,7 @@ def C(width: int) -> Language:
     storage=STORAGE,
     helpers={**HELPERS, **BITS, "FENCE": FENCE},
     fence="FENCE();",
+    prefetch="__builtin_prefetch({p});",
     prelude=PRELUDE,
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",

@@ -204,6 +204,7 @@ class Language:
   vector_rows: tuple[Row, ...] = ()
   speller: type[Spelling] | None = None  # that writes vectors
   fence: str = ""  # a statement after stores that went past the caches; "": none do
+  prefetch: str = ""  # a statement that asks for the cache line at an address {p}; "": none does
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
 
