@@ -174,7 +174,10 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   reduces_below = any(u.op in ("reduce", "scan") and r in u.free for u in toposort(w.kernel))
   widths = [4 * lanes, 2 * lanes, lanes] if owner.op == "reduce" or reduces_below else [2 * lanes, lanes]
   if owner is w.kernel and reduces_below:
-    widths = [n for n in wide(w.kernel, r, machine) if size >= n * machine.threads] + widths
+    found = [n for n in wide(w.kernel, r, machine) if size >= n * machine.threads]
+    # else threads wait for the one with a block more
+    even = [n for n in found if size % (n * machine.threads) == 0]
+    widths = [*even, *found, *widths]
   order = [rname(x) for x in closed(owner) if x is not r]
   mode = "peel" if owner.op == "reduce" else "overlap"
   for n in widths:
@@ -196,7 +199,7 @@ def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
   sums = [u for u in toposort(kernel) if u.op in ("reduce", "scan") and r in u.free]
   values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
   most = 4 * machine.registers // (len(sums) + len(values))
-  return [n * machine.lanes for n in (32, 16, 8) if n <= most]
+  return [n * machine.lanes for n in (32, 24, 16, 12, 8) if n <= most]
 
 
 FEW = 8  # numbers of a row
