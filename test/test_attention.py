@@ -110,6 +110,21 @@ def test_gradients(n, m, inner, columns, causal):
     np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=5e-6)
 
 
+def test_gradients_of_what_is_masked_need_no_scores():
+  """Half of the work makes up for what is done again; a mask that is data says nothing about how much is masked."""
+
+  def program(**how):
+    q, k, v = (Tensor.zeros(2, 256, 64).contiguous().requires_grad_() for _ in range(3))
+    q.scaled_dot_product_attention(k, v, **how).sum().backward()
+    before = stats.kernels
+    Tensor.realize(q.grad, k.grad, v.grad)
+    return stats.kernels - before
+
+  assert (
+    program(is_causal=True) < program() == program(attn_mask=Tensor.ones(256, 256).contiguous().realize() > 0)
+  )
+
+
 def test_dropout_is_the_same_in_the_gradient():
   """With every value and gradient 1, the gradient of v is how much of each key was kept."""
   q, k = drawn((1, 150, 4), (1, 150, 4))

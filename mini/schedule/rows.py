@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 from mini.ir.graph import numel, shape
 from mini.ir.ops import is_elementwise
-from mini.ir.uop import UOp
+from mini.ir.uop import UOp, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
 
 # A chain must be so many times as large as what one product of it is made of, ...
 LARGER = 2  # where one user keeps it on the stack
-MUCH_LARGER = (
-  4  # where several users make it again: at 4 that costs as much as memory, or less if half is masked
-)
+MUCH_LARGER = 4  # where several users make it again: at 4 that costs as much as memory, ...
+MASKED = 2  # ... and less where half is masked, for loops end there (codegen/bound.py)
 HUGE = 8  # where memory is what counts, and not the time that reading again from a far cache takes
 CACHE_BYTES = 512 << 10  # what may be read again for each few rows, ...
 FAR_CACHE_BYTES = 4 << 20  # ... and of a huge chain
@@ -113,7 +112,14 @@ def _chain(
         statistics.add(user)
       else:
         return None
-  return (wide, statistics) if outer and times >= (LARGER if len(outer) == 1 else MUCH_LARGER) else None
+  least = LARGER if len(outer) == 1 else MASKED if any(map(is_masked, wide)) else MUCH_LARGER
+  return (wide, statistics) if outer and times >= least else None
+
+
+def is_masked(u: UOp) -> bool:
+  """Is this a choice by position alone?"""
+  ops = {x.op for x in toposort(u.src[0])} if u.op == "where" else set()
+  return "iota" in ops and ops.isdisjoint(LEAVES - {"iota", "const"})
 
 
 def _batch(contraction: UOp) -> set[int]:
