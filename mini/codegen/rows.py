@@ -42,7 +42,7 @@ def rows(w: Writer, machine: Machine) -> bool:
     if n >= machine.lanes
     else (rname(columns), "")
   )
-  row_loop, _ = cut(w, name, size, min(machine.rows, size), "unroll")
+  row_loop, _ = cut(w, name, size, min(tile_rows(size, machine), size), "unroll")
   loops = [*rest, *filter(None, [row_loop, column_loop])]
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
@@ -53,6 +53,12 @@ def rows(w: Writer, machine: Machine) -> bool:
     w.attempt(f"par {loops[0]}")
   bound(w)
   return True
+
+
+def tile_rows(size: int, machine: Machine) -> int:
+  """Of a tile; where there are registers for a few more, as many as leave no rest."""
+  few = range(machine.rows, machine.rows * 4 // 3 + 1) if machine.registers >= 32 else ()
+  return next((n for n in reversed(few) if size % n == 0), machine.rows)
 
 
 def bound(w: Writer) -> None:
