@@ -166,7 +166,7 @@ def seen(form: Form, x: UOp) -> UOp:
 
 def contracted(a: UOp, b: UOp, axes: Sequence[int]) -> UOp:
   """The sum of a * b, repeated to each other's shape, over axes, which stay with size 1."""
-  s = tuple(map(max, graph.shape(a), graph.shape(b)))
+  s = tuple(m if n == 1 else n for n, m in zip(graph.shape(a), graph.shape(b)))
   return graph.reduce(graph.alu("mul", graph.expand(a, s), graph.expand(b, s)), "add", tuple(axes))
 
 

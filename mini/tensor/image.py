@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.grad import gradient
 from mini.ir import graph
-from mini.ir.uop import UOp
 from mini.tensor.convolution import Form, Ints, numbers
 from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.movement import overlapped
 from mini.tensor.pooling import Pooling, cut
 from mini.tensor.resample import MODES, axis_map, mapped
 from mini.types import DTypeError, ShapeError, dtypes
@@ -201,7 +200,7 @@ class Image(Pooling):
   def fold(
     self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
   ) -> Tensor:
-    """The sum of columns at the places that `im2col` takes them from, as PyTorch's `F.fold`: its gradient.
+    """The sum of columns at the places that `im2col` takes them from, as PyTorch's `F.fold`: its transpose.
 
     self: T[N, C * h * w, windows], or without N   ->   T[N, C, H, W] of output_size (H, W)
 
@@ -217,8 +216,6 @@ class Image(Pooling):
         f"fold: x has 3 axes, or 2 without a batch, and output_size two numbers, not {output_size}",
         x=self,
       )
-    if self.dtype.kind != "f":
-      fail(DTypeError, f"fold: x is {self.dtype.name}; x.float() would fit", x=self)
     form, before = self._patches("fold", size, kernel_size, dilation, padding, stride)
     batch, rows, columns = self.shape
     if rows % prod(form.kernel) or columns != prod(form.count):
@@ -231,7 +228,9 @@ class Image(Pooling):
     whole = (batch, rows // prod(form.kernel), *form.size)
     (h, w), (y, x) = form.kernel, form.count
     u = graph.permute(graph.reshape(self.uop, (*whole[:2], h, w, y, x)), (0, 1, 2, 4, 3, 5))
-    out = joined(u, form, whole)
+    out = u
+    for axis, (n, step, gap) in enumerate(zip(form.size, form.stride, form.dilation), 2):
+      out = overlapped(out, axis, n, step, gap)
     return self._new(graph.shrink(out, tuple((p, n - p) for p, n in zip((0, 0, *before), whole))))
 
   def _patches(self, what: str, size: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Form, Ints]:  # fmt: skip
@@ -309,14 +308,6 @@ class Image(Pooling):
 
 
 # ---------------------------------------------------------------- on nodes and numbers
-
-
-def joined(u: UOp, form: Form, whole: tuple[int, ...]) -> UOp:
-  """The transpose of `cut`: what it would take from one place is added up there.   T[N, C, h, H', w, W'] -> T[whole]"""
-  image = graph.tag(graph.full(whole, 0, u.dtype))
-  (out,) = gradient(cut(image, form, 2), u, [image])
-  assert out is not None
-  return out
 
 
 def folded_back(c: Tensor, size: int, padding_mode: str, corners: bool) -> Tensor:

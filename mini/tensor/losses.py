@@ -296,16 +296,6 @@ class Losses(Normalize):
 
   # ---------------------------------------------------------------- of distances
 
-  def pairwise_distance(
-    self, other: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-  ) -> Tensor:
-    """The p-norm of x - other + eps over the last axis.
-
-    >>> Tensor([3.0, 4.0]).pairwise_distance(Tensor([0.0, 0.0]), eps=0.0)
-    Tensor(5.)
-    """
-    return (self - other + eps).norm(p, -1, keepdim)
-
   def triplet_margin_loss(
     self,
     positive: Tensor,

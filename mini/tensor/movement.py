@@ -6,10 +6,12 @@ Axes may count from the end; `dim=` may be written `axis=` by position. Sizes ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mini.engine.shards import sharded
+from mini.grad import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
@@ -692,10 +694,36 @@ def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> U
     u = graph.reshape(span(u, axis, 0, count * size), (*before, count, size, *after))
     return graph.permute(u, (*range(axis), axis + 1, axis, *range(axis + 2, len(s) + 1)))
   period = n + dilation if count * step <= n + dilation else 2 * n + dilation
-  u = span(_tiled(u, axis, -(-size * period // n)), axis, 0, size * period)
-  u = span(graph.reshape(u, (*before, size, period, *after)), axis + 1, 0, count * step)
-  u = graph.reshape(u, (*before, size, count, step, *after))
-  return graph.reshape(span(u, axis + 2, 0, 1), (*before, size, count, *after))
+  out = span(_tiled(u, axis, -(-size * period // n)), axis, 0, size * period)
+  out = span(graph.reshape(out, (*before, size, period, *after)), axis + 1, 0, count * step)
+  out = graph.reshape(out, (*before, size, count, step, *after))
+  out = graph.reshape(span(out, axis + 2, 0, 1), (*before, size, count, *after))
+  return with_gradient(out, (u, lambda g: overlapped(g, axis, n, step, dilation))) if size > 1 else out
+
+
+def overlapped(g: UOp, axis: int, n: int, step: int = 1, dilation: int = 1) -> UOp:
+  """The transpose of `windows`: what was taken from one place, added up there.   [.., size, count, ..] -> [.., n, ..]
+
+  Offsets that differ by a multiple of the step meet; so many sums stand between one another in the result.
+  """
+  if dilation > 1 and step > 1:
+    g, step = spread(g, axis + 1, step, (graph.shape(g)[axis + 1] - 1) * step + 1), 1
+  s = graph.shape(g)
+  taps = -(-s[axis] // step)
+  g = graph.pad(g, around(s, axis, 0, taps * step - s[axis]))
+  g = graph.reshape(g, (*s[:axis], taps, step, *s[axis + 1 :]))
+  terms = [span(g, axis, q, q + 1) for q in range(taps)]
+  last = dilation * (taps - 1)
+  placed = [
+    graph.pad(t, around(graph.shape(t), axis + 2, dilation * q, last - dilation * q))
+    for q, t in enumerate(terms)
+  ]
+  total = reduce(lambda a, b: graph.alu("add", a, b), placed)
+  blocks = s[axis + 1] + last
+  order = (*range(axis), axis, axis + 2, axis + 1, *range(axis + 3, len(s) + 1))
+  out = graph.reshape(graph.permute(total, order), (*s[:axis], blocks * step, *s[axis + 2 :]))
+  out = span(out, axis, 0, min(n, blocks * step))
+  return graph.pad(out, around(graph.shape(out), axis, 0, n - graph.shape(out)[axis]))
 
 
 def _grid(n: int, m: int) -> tuple[UOp, UOp]:

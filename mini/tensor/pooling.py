@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mini.grad import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers
-from mini.tensor.handle import Handle, fail
+from mini.tensor.elementwise import equals, inverted
+from mini.tensor.handle import Handle, fail, wide
 from mini.tensor.indexing import least_of
 from mini.tensor.movement import windows
-from mini.types import ShapeError, dtypes
+from mini.tensor.resample import averages, covering, mapped
+from mini.types import ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -69,9 +73,55 @@ class Pooling(Convolution):
       "avg_pool3d", 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
+  def lp_pool1d(
+    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+  ) -> Tensor:
+    """`lp_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
+    return self._lp_pool("lp_pool1d", 1, norm_type, kernel_size, stride, ceil_mode)
+
+  def lp_pool2d(
+    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+  ) -> Tensor:
+    """(the sum of x**p over each window of the last two axes)**(1 / p), p being norm_type.   T[.., H, W] -> T[.., H', W']
+
+    What ceil_mode cuts off counts as the average of the window.
+
+    >>> Tensor([[3.0, 4.0]]).lp_pool2d(2, (1, 2))
+    Tensor([[5.]])
+    """
+    return self._lp_pool("lp_pool2d", 2, norm_type, kernel_size, stride, ceil_mode)
+
+  def lp_pool3d(
+    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+  ) -> Tensor:
+    """`lp_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
+    return self._lp_pool("lp_pool3d", 3, norm_type, kernel_size, stride, ceil_mode)
+
+  def max_unpool1d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                   output_size: Any = None) -> Tensor:  # fmt: skip
+    """`max_unpool2d` of the last axis.   T[.., L'] -> T[.., L]"""
+    return self._max_unpool("max_unpool1d", 1, indices, kernel_size, stride, padding, output_size)
+
+  def max_unpool2d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                   output_size: Any = None) -> Tensor:  # fmt: skip
+    """Each value at the place where `max_pool2d` with return_indices found it, and zeros.   T[.., H', W'] -> T[.., H, W]
+
+    output_size: (H, W), or the whole shape, where several sizes give as many windows. Of values at one place the last stays.
+
+    >>> x, where = Tensor([[1, 5, 3, 4]]).max_pool2d((1, 2), return_indices=True)
+    >>> x.max_unpool2d(where, (1, 2))
+    Tensor([[0, 5, 0, 4]])
+    """
+    return self._max_unpool("max_unpool2d", 2, indices, kernel_size, stride, padding, output_size)
+
+  def max_unpool3d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                   output_size: Any = None) -> Tensor:  # fmt: skip
+    """`max_unpool2d` of the last three axes.   T[.., D', H', W'] -> T[.., D, H, W]"""
+    return self._max_unpool("max_unpool3d", 3, indices, kernel_size, stride, padding, output_size)
+
   def adaptive_avg_pool1d(self, output_size: Any) -> Tensor:
     """`adaptive_avg_pool2d` of the last axis."""
-    return self._adaptive("adaptive_avg_pool1d", "add", 1, output_size)
+    return self._adaptive_avg_pool("adaptive_avg_pool1d", 1, output_size)
 
   def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
     """The averages of windows of the last two axes that give output_size: window i is i * H // h .. ceil((i + 1) * H / h).
@@ -81,42 +131,61 @@ class Pooling(Convolution):
     >>> Tensor([[1.0, 2.0, 6.0]]).adaptive_avg_pool2d((1, 2))
     Tensor([[1.5, 4. ]])
     """
-    return self._adaptive("adaptive_avg_pool2d", "add", 2, output_size)
+    return self._adaptive_avg_pool("adaptive_avg_pool2d", 2, output_size)
 
   def adaptive_avg_pool3d(self, output_size: Any) -> Tensor:
     """`adaptive_avg_pool2d` of the last three axes."""
-    return self._adaptive("adaptive_avg_pool3d", "add", 3, output_size)
+    return self._adaptive_avg_pool("adaptive_avg_pool3d", 3, output_size)
 
-  def adaptive_max_pool1d(self, output_size: Any) -> Tensor:
+  def adaptive_max_pool1d(self, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last axis."""
-    return self._adaptive("adaptive_max_pool1d", "max", 1, output_size)
+    return self._adaptive_max_pool("adaptive_max_pool1d", 1, output_size, return_indices)
 
-  def adaptive_max_pool2d(self, output_size: Any) -> Tensor:
-    """The largest values of the windows that `adaptive_avg_pool2d` takes."""
-    return self._adaptive("adaptive_max_pool2d", "max", 2, output_size)
+  def adaptive_max_pool2d(self, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest values of the windows that `adaptive_avg_pool2d` takes; return_indices as in `max_pool2d`."""
+    return self._adaptive_max_pool("adaptive_max_pool2d", 2, output_size, return_indices)
 
-  def adaptive_max_pool3d(self, output_size: Any) -> Tensor:
+  def adaptive_max_pool3d(self, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last three axes."""
-    return self._adaptive("adaptive_max_pool3d", "max", 3, output_size)
+    return self._adaptive_max_pool("adaptive_max_pool3d", 3, output_size, return_indices)
 
   # ---------------------------------------------------------------- how
 
   def _max_pool(self, what: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                 return_indices: bool) -> Any:  # fmt: skip
     form, sides = self._windows(what, n, kernel_size, stride, padding, dilation, ceil_mode)
-    axes = tuple(range(self.ndim - n, self.ndim + n, 2))
-    found = cut(self.pad(sides, value=least_of(self, "amax")).uop, form, self.ndim - n)
-    most = graph.reduce(found, "max", axes)
-    out = self._new(graph.reshape(most, (*self.shape[: self.ndim - n], *form.count)))
-    if not return_indices:
-      return out
     size = self.shape[self.ndim - n :]
+    found = cut(self.pad(sides, value=least_of(self, "amax")).uop, form, self.ndim - n)
     place = Handle._final.arange(prod(size)).reshape(size).pad(sides[-n:], value=prod(size))
-    where = graph.expand_to(cut(place.uop, form, 0), graph.shape(found))
-    value, top = self._new(found), self._new(graph.expand(most, graph.shape(found)))
-    hit = (value == top) | value.isnan()
-    first = hit.where(self._new(where), prod(size)).amin(axes)
-    return out, first
+    return self._largest(found, cut(place.uop, form, 0), n, return_indices)
+
+  def _largest(self, found: UOp, place: UOp, n: int, return_indices: bool) -> Any:
+    """The maxima of windows.   found: T[.., h, H', w, W'], and the numbers of its places   ->   T[.., H', W']
+
+    Of equal ones the first counts, and gets the gradient, as in PyTorch.
+    """
+    axes = tuple(range(self.ndim - n, self.ndim + n, 2))
+    most = graph.reduce(found, "max", axes)
+    s, short = graph.shape(found), tuple(m for a, m in enumerate(graph.shape(most)) if a not in axes)
+
+    def first(number: UOp) -> UOp:
+      """The least number of those that are the maximum."""
+      value, top = self._new(found), self._new(graph.expand(most, s))
+      hit = ((value == top) | value.isnan()).uop
+      none = const(int(np.iinfo(number.dtype.np).min), number.dtype)
+      turned = graph.alu("where", hit, inverted(graph.expand_to(number, s)), none)
+      return inverted(graph.reduce(turned, "max", axes))
+
+    def rule(g: UOp) -> UOp:
+      kernel = tuple(s[a] if a in axes else 1 for a in range(len(s)))
+      number = graph.expand_to(graph.reshape(graph.iota(prod(kernel)), kernel), s)
+      chosen = equals(number, graph.expand(graph.stage(first(number)), s))
+      return graph.alu("where", chosen, graph.expand(g, s), const(0, g.dtype))
+
+    if most is not found:  # windows of one element have the gradient of views
+      with_gradient(most, (found, rule))
+    out = self._new(graph.reshape(most, short))
+    return (out, self._new(graph.reshape(first(place), short))) if return_indices else out
 
   def _avg_pool(self, what: str, n: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                 count_include_pad: bool, divisor_override: int | None) -> Tensor:  # fmt: skip
@@ -163,15 +232,68 @@ class Pooling(Convolution):
     form = Form(size, kernel, (*count,), steps, (0,) * n, gaps)
     return form, [(0, 0)] * (self.ndim - n) + sides
 
-  def _adaptive(self, what: str, kind: str, n: int, output_size: Any) -> Tensor:
+  def _lp_pool(self, what: str, n: int, p: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    average = (self**p)._avg_pool(what, n, kernel_size, stride, 0, ceil_mode, True, None)
+    return (average * prod(numbers(kernel_size, n))) ** (1 / p)
+
+  def _max_unpool(self, what: str, n: int, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+                  output_size: Any) -> Tensor:  # fmt: skip
+    kernel, before = numbers(kernel_size, n), numbers(padding, n)
+    steps = kernel if stride is None else numbers(stride, n)
+    if any(len(v) != n for v in (kernel, before, steps)) or min(*kernel, *steps) < 1:
+      fail(ValueError, f"{what}: kernel_size and stride are numbers >= 1, one or {n} of them", x=self)
+    if self.ndim < n or indices.shape != self.shape or indices.dtype.kind not in "iu":
+      fail(
+        ShapeError, f"{what}: x has {n} axes or more, and an integer for each value", x=self, indices=indices
+      )
+    lead, count = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
+    usual = tuple((m - 1) * s + k - 2 * p for m, s, k, p in zip(count, steps, kernel, before))
+    size = usual if output_size is None else tuple(output_size)[-n:]
+    if len(size) != n or any(abs(m - u) >= s for m, u, s in zip(size, usual, steps)) or min(size) < 1:
+      fail(
+        ShapeError,
+        f"{what}: output_size is {usual}, or differs by less than the stride {steps}; not {size}",
+        x=self,
+      )
+    room = Handle._final.zeros(*lead, prod(size), dtype=self.dtype, device=self.device)
+    flat = (*lead, prod(count))
+    return room.scatter(-1, indices.reshape(flat), self.reshape(flat)).reshape(*lead, *size)
+
+  def _adaptive_sizes(self, what: str, n: int, output_size: Any) -> Ints:
+    """How many windows of each axis."""
     sizes = numbers(output_size, n)
-    if self.ndim < n or len(sizes) != n or any(m is not None and m < 1 for m in sizes):
-      fail(ShapeError, f"{what}: needs {n} axes and a size >= 1 for each, not {output_size}", x=self)
-    u = self.uop
-    for axis, m in enumerate(sizes, self.ndim - n):
-      if m is not None and m != self.shape[axis]:
-        u = adapted(u, axis, m, kind, least_of(self, "amax") if kind == "max" else 0)
-    return self._new(u)
+    if (
+      self.ndim < n or len(sizes) != n or any(m is not None and m < 1 for m in sizes) or 0 in self.shape[-n:]
+    ):
+      fail(
+        ShapeError,
+        f"{what}: x has {n} axes or more, and output_size is >= 1 for each, not {output_size}",
+        x=self,
+      )
+    return tuple(old if m is None else m for old, m in zip(self.shape[-n:], sizes))
+
+  def _adaptive_avg_pool(self, what: str, n: int, output_size: Any) -> Tensor:
+    sizes = self._adaptive_sizes(what, n, output_size)
+    lead, old = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
+    x = graph.cast(self.uop, wide(self.dtype))
+    # axes with windows of one size at once, as views; the others one after another
+    pairs = [(m, k // m) if k % m == 0 else (k, 1) for k, m in zip(old, sizes)]
+    x = graph.reshape(x, (*lead, *(m for pair in pairs for m in pair)))
+    x = graph.reduce(x, "add", tuple(range(len(lead) + 1, len(lead) + 2 * n, 2)))
+    x = graph.reshape(x, (*lead, *(m for m, _ in pairs)))
+    if (each := prod(k for _, k in pairs)) > 1:
+      x = graph.alu("div", x, const(each, x.dtype))
+    rest = {a: averages(k, m) for a, (k, m) in enumerate(zip(old, sizes), len(lead)) if k % m}
+    return self._new(graph.cast(mapped(x, rest, self.device), self.dtype))
+
+  def _adaptive_max_pool(self, what: str, n: int, output_size: Any, return_indices: bool) -> Any:
+    sizes = self._adaptive_sizes(what, n, output_size)
+    size = self.shape[self.ndim - n :]
+    found, place = self.uop, Handle._final.arange(prod(size)).reshape(size).uop
+    for a, m in enumerate(sizes):
+      found = covered(found, self.ndim - n + 2 * a, m, self.device)
+      place = covered(place, 2 * a, m, self.device)
+    return self._largest(found, place, n, return_indices)
 
 
 def cut(u: UOp, form: Form, axis: int) -> UOp:
@@ -181,35 +303,14 @@ def cut(u: UOp, form: Form, axis: int) -> UOp:
   return u
 
 
-def adapted(u: UOp, axis: int, m: int, kind: str, outside: Any) -> UOp:
-  """m windows that cover an axis, reduced: all elements of it are looked at for each, but for windows of one size."""
+def covered(u: UOp, axis: int, m: int, device: Any) -> UOp:
+  """m windows that cover an axis, which becomes (offset within the window, which window)."""
   s = graph.shape(u)
-  n = s[axis]
-  if n % m == 0:
-    u = graph.reshape(u, (*s[:axis], m, n // m, *s[axis + 1 :]))
-    sizes: UOp = const(n // m, u.dtype)
-  else:
-    one = graph.expand_to(graph.reshape(graph.iota(m), (m, 1)), (m, n))
-    at = graph.expand_to(graph.iota(n), (m, n))
-    inside = graph.alu("and", *bounds(at, one, n, m))
-    tail = (1,) * (len(s) - axis - 1)
-    full = (*s[:axis], m, n, *s[axis + 1 :])
-    spread = graph.expand_to(graph.reshape(inside, (m, n, *tail)), full)
-    u = graph.expand(graph.reshape(u, (*s[:axis], 1, n, *s[axis + 1 :])), full)
-    u = graph.alu("where", spread, u, const(outside, u.dtype))
-    sizes = graph.expand_to(
-      graph.reshape(graph.reduce(graph.cast(inside, u.dtype), "add", (1,)), (m, *tail)),
-      (*s[:axis], m, *s[axis + 1 :]),
-    )
-  out = graph.reshape(graph.reduce(u, kind, (axis + 1,)), (*s[:axis], m, *s[axis + 1 :]))
-  return graph.alu("div", out, sizes) if kind == "add" else out
-
-
-def bounds(at: UOp, i: UOp, n: int, m: int) -> Sequence[UOp]:
-  """i * n // m <= at, and at < ceil((i + 1) * n / m), without divisions: at * m > i * n - m, and at * m < (i + 1) * n"""
-
-  def times(x: UOp, k: int) -> UOp:
-    return graph.alu("mul", x, const(k, dtypes.int32))
-
-  first = graph.alu("lt", times(i, n), graph.alu("add", times(at, m), const(m, dtypes.int32)))
-  return first, graph.alu("lt", times(at, m), graph.alu("add", times(i, n), const(n, dtypes.int32)))
+  if s[axis] % m == 0:
+    return windows(u, axis, s[axis] // m, s[axis] // m)
+  places, _ = covering(s[axis], m)
+  k = places.shape[1]
+  index = Handle._final(places.T.ravel().astype(np.int32), device=device).uop
+  index = graph.reshape(index, tuple(m * k if a == axis else 1 for a in range(len(s))))
+  got = graph.gather(u, graph.expand(index, (*s[:axis], m * k, *s[axis + 1 :])), axis)
+  return graph.reshape(got, (*s[:axis], k, m, *s[axis + 1 :]))
