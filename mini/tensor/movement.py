@@ -698,7 +698,9 @@ def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> U
   out = span(graph.reshape(out, (*before, size, period, *after)), axis + 1, 0, count * step)
   out = graph.reshape(out, (*before, size, count, step, *after))
   out = graph.reshape(span(out, axis + 2, 0, 1), (*before, size, count, *after))
-  return with_gradient(out, (u, lambda g: overlapped(g, axis, n, step, dilation))) if size > 1 else out
+  if size == 1 or u.dtype.kind != "f":
+    return out
+  return with_gradient(out, lambda g, out, u: (overlapped(g, axis, n, step, dilation),), u)
 
 
 def overlapped(g: UOp, axis: int, n: int, step: int = 1, dilation: int = 1) -> UOp:

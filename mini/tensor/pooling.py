@@ -176,15 +176,13 @@ class Pooling(Convolution):
       turned = graph.alu("where", hit, inverted(graph.expand_to(number, s)), none)
       return inverted(graph.reduce(turned, "max", axes))
 
-    def rule(g: UOp) -> UOp:
+    def rule(g: UOp, out: UOp, found: UOp) -> tuple[UOp]:
       kernel = tuple(s[a] if a in axes else 1 for a in range(len(s)))
       number = graph.expand_to(graph.reshape(graph.iota(prod(kernel)), kernel), s)
       chosen = equals(number, graph.expand(graph.stage(first(number)), s))
-      return graph.alu("where", chosen, graph.expand(g, s), const(0, g.dtype))
+      return (graph.alu("where", chosen, graph.expand(g, s), const(0, g.dtype)),)
 
-    if most is not found:  # windows of one element have the gradient of views
-      with_gradient(most, (found, rule))
-    out = self._new(graph.reshape(most, short))
+    out = self._new(graph.reshape(with_gradient(most, rule, found), short))
     return (out, self._new(graph.reshape(first(place), short))) if return_indices else out
 
   def _avg_pool(self, what: str, n: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,

@@ -1,11 +1,15 @@
 """Convolutions and pooling."""
 
-from methods import normal
+import numpy as np
+
+from methods import constant, normal
 
 INPUTS = {
   "a1": normal(2, 4, 9), "w1": normal(6, 4, 3), "g1": normal(6, 2, 3), "t1": normal(4, 3, 3), "c6": normal(6), "c3": normal(3),
   "a2": normal(2, 4, 7, 6), "w2": normal(6, 4, 3, 2), "g2": normal(6, 2, 3, 3), "t2": normal(4, 3, 3, 2),
   "a3": normal(1, 2, 5, 4, 5), "w3": normal(3, 2, 2, 3, 2), "t3": normal(2, 3, 2, 2, 3),
+  "u1": normal(2, 1, 2), "at1": constant([[[1, 2]], [[0, 3]]], np.int64), "u2": normal(1, 1, 2, 2), "at2": constant([[[[1, 2], [12, 15]]]], np.int64),
+  "u3": normal(1, 1, 1, 1, 2), "at3": constant([[[[[1, 3]]]]], np.int64),
 }  # fmt: skip
 
 ROWS = """
@@ -15,6 +19,8 @@ f: a1.conv_transpose1d(t1)   a1.conv_transpose1d(t1,c3,2,1,1)   a2.conv_transpos
 f: w.max_pool2d(3,2)   w.max_pool2d(3,1,1)   w.max_pool2d((2,3),(2,1),(1,1))   w.max_pool2d(2,2,0,2)   w.max_pool2d(4,3,0,1,True)   a1.max_pool1d(3,2)   a3.max_pool3d(2,1)   w.max_pool2d(2,return_indices=True)
 f: w.avg_pool2d(3,2,1)   w.avg_pool2d(3,2,1,False,False)   w.avg_pool2d(4,3,1,True)   a1.avg_pool1d(3,2)   a3.avg_pool3d(2,1)
 f: a1.adaptive_avg_pool1d(4)   a2.adaptive_avg_pool2d((3,2))   a3.adaptive_avg_pool3d(2)   a1.adaptive_max_pool1d(4)   a2.adaptive_max_pool2d((3,2))   a3.adaptive_max_pool3d(2)
+f: w.abs().lp_pool2d(2,2)   a1.lp_pool1d(1,3,2)   a3.abs().lp_pool3d(3,2,1)   w.adaptive_max_pool2d((4,5),return_indices=True)
+f: u1.max_unpool1d(at1,2)   u2.max_unpool2d(at2,2,output_size=(5,4))   u3.max_unpool3d(at3,(1,1,2))
 """
 
 MISTAKES = """
@@ -32,4 +38,7 @@ a1.avg_pool1d(99)         !   avg_pool1d
 w.avg_pool2d(99)          !   avg_pool2d
 a3.avg_pool3d(99)         !   avg_pool3d
 v.adaptive_avg_pool2d(2)  !   adaptive_avg_pool2d
+a2.adaptive_max_pool2d(0) !   adaptive_max_pool2d
+w.lp_pool2d(2,99)         !   lp_pool2d
+u1.max_unpool1d(at2,2)    !   max_unpool1d
 """
