@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -112,6 +113,19 @@ def size_of(depth, step):
   run(floats(2, 8, 24))
   program = next(iter(run.captured.values()))[0].program
   return len(program.launches), len({c.name for c in program.compiled})
+
+
+def test_big_kernels_that_share_only_numbers_are_one_that_runs_for_each():
+  """Such as those that give weights their first values; small ones share a launch."""
+
+  def launches(n):
+    run = jit(lambda scale, *xs: [x.exp() * scale for x in xs])
+    xs = [floats(n) for _ in range(4)]
+    for x, found in zip(xs, run(2.5, *xs)):
+      assert np.allclose(found.numpy(), np.exp(x.numpy()) * 2.5)
+    return list(Counter(c.name for c in next(iter(run.captured.values()))[0].program.compiled).values())
+
+  assert launches(5000) == [4] and launches(50) == [1]
 
 
 def test_identical_blocks_compile_once():

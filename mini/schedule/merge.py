@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
 
+SMALL = 4096  # elements
 MOST_PARAMS = 30  # of one kernel: Metal passes 31 buffers, and one may be the error word
 
 
@@ -116,7 +118,8 @@ def merge_kernels(
     producers = {find(w) for p in me.loaded | me.waits | set(written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
-      near.update(dict.fromkeys(find(r) for p in me.loaded for r in readers.get(p, ())[-4:]))
+      both_read = [p for p in me.loaded if prod(p.arg[1]) > 1 or is_small(k)]
+      near.update(dict.fromkeys(find(r) for p in both_read for r in readers.get(p, ())[-4:]))
     n = order.add(producers)
     groups.append(me)
     home.append(n)
@@ -139,6 +142,12 @@ def merge_kernels(
     for p in me.loaded:
       readers.setdefault(p, []).append(n)
   return in_order([g for g in groups if g is not None])
+
+
+def is_small(k: UOp) -> bool:
+  """Is a launch of it worth saving? For what walks more it is nothing beside the work, and a kernel of many such is compiled
+  as long as all of them, where one that is launched for each is compiled once."""
+  return prod(map(rsize, closed(k))) <= SMALL
 
 
 def accumulates(k: UOp) -> bool:
