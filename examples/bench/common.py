@@ -31,6 +31,11 @@ def peer(name: str) -> Any:
     return None
 
 
+def environment(**changed: str) -> dict[str, str]:
+  """That of a process which starts as a user's does: Python keeps what it has compiled of the sources."""
+  return {**{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}, **changed}
+
+
 PAUSE = 0.06  # seconds, after which the threads of the library before are asleep
 
 

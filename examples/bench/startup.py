@@ -1,13 +1,12 @@
 """What starting costs: the import, the first sum, and a kernel that was never seen before. Fresh processes; milliseconds."""
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from common import arguments, peer, show
+from common import arguments, environment, peer, show
 
 FIRST = "import numpy as np; from mini import Tensor; a = np.ones(8, np.float32); assert (Tensor(a) + Tensor(a)).sum().item() == 16"
 TORCH = "import torch; a = torch.ones(8); assert (a + a).sum().item() == 16"
@@ -29,7 +28,7 @@ def timed(code: str, **env: str) -> tuple[float, str]:
   """(milliseconds of a fresh Python with this program, what it printed)."""
   start = time.perf_counter()
   done = subprocess.run(
-    [sys.executable, "-c", code], env={**os.environ, **env}, check=True, capture_output=True, text=True
+    [sys.executable, "-c", code], env=environment(**env), check=True, capture_output=True, text=True
   )
   return (time.perf_counter() - start) * 1e3, done.stdout
 

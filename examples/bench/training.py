@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from common import arguments, show
+from common import arguments, environment, show
 
 Step = Callable[[int], float]  # the number of a step -> its loss
 Made = tuple[Step, Callable[[], dict]]  # and a function that tells figures
@@ -36,7 +36,7 @@ class Worker:
     python = args.tinygrad if library == "tinygrad" else sys.executable
     command = [python, *sys.argv, "--worker", library, *(["--same"] if same else [])]
     pipe = subprocess.PIPE
-    where = {**os.environ, **env, **({"DEV": "CPU"} if library == "tinygrad" else {})}
+    where = environment(**env, **({"DEV": "CPU"} if library == "tinygrad" else {}))
     self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=where)
 
   def steps(self, first: int, count: int) -> list[dict]:
