@@ -1,5 +1,5 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
-each other: handle, elementwise, mathematics, activations, movement, reduce, creation, random, indexing, multiply,
+each other: handle, elementwise, mathematics, special, activations, movement, reduce, creation, random, indexing, multiply,
 convolution, pooling, image, distance, normalize, losses, autograd.
 """
 

@@ -9,14 +9,14 @@ from mini.ir import graph
 from mini.ir.uop import const
 from mini.tensor.elementwise import add, negated
 from mini.tensor.handle import fail
-from mini.tensor.mathematics import Mathematics
+from mini.tensor.special import Special
 from mini.types import ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Activations(Mathematics):
+class Activations(Special):
   """relu and its like; of integers, where it is no relu, in float32."""
 
   def relu(self) -> Tensor:

@@ -61,14 +61,14 @@ class Mathematics(Elementwise):
     return self.log2() * math.log10(2)
 
   def log1p(self) -> Tensor:
-    """log(1 + a), accurate near 0 (W. Kahan's way: log(u) * a / (u - 1) with u = 1 + a)."""
+    """log(1 + a), accurate near 0: log(u) + c / u with u = 1 + a, and c what u lost of it."""
     x = self._new(self._float())
     u = 1 + x
-    lost = u == 1
-    with_lost = lost | (u == x)  # tiny: log(1 + x) is x; huge: it is log(x)
-    # makes up for the bits that 1 + x lost
-    ratio = with_lost.where(1, x.detach() / with_lost.where(1, u - 1).detach())
-    return lost.where(x, u.log() * ratio.detach())
+    lost = ((u == x) | (u == 0)).where(0, x - (u - 1)).detach()  # none of huge and of infinite ones
+    zero = x == 0
+    small = zero.where(x, 0)  # where the sign of 0 counts
+    out = u.log() + lost / (u == 0).where(1, u)
+    return zero.where(small * (1 - small * (0.5 - small / 3)), out)
 
   def sin(self) -> Tensor:
     """The sine of radians."""
@@ -130,7 +130,10 @@ class Mathematics(Elementwise):
 
   def atanh(self) -> Tensor:
     """The inverse hyperbolic tangent."""
-    return 0.5 * (2 * self / (1 - self)).log1p()
+    x = self._new(self._float())
+    sign = (x < 0).where(-1, 1)  # of a negative number, 1 + the quotient would lose what counts
+    x = x * sign
+    return 0.5 * sign * (2 * x / (1 - x)).log1p()
 
   def erf(self) -> Tensor:
     """The error function."""

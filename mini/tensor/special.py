@@ -1,0 +1,332 @@
+"""Special functions, element by element, and those of two tensors that have names of their own. Halves are computed in float32.
+
+What is made here is made of other methods, so that gradients of any order follow; where a branch is not taken, its input is a
+harmless number, or the gradient would be NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mini.ir import graph
+from mini.ir.uop import const
+from mini.tensor.elementwise import Operand
+from mini.tensor.handle import Handle, Number, fail, nodes, result_type, wide
+from mini.tensor.mathematics import Mathematics
+from mini.types import DType, DTypeError, dtypes
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+# (1 + 2z) exp(z^2) erfc(z) as a polynomial of (z - 2.5) / (z + 2.5), z >= 0: the Chebyshev series at 80 nodes, of 40 digits,
+# cut where it is below 1e-17
+# fmt: off
+ERFC = (
+  1.2648381843668615, -0.12235676308240419, -0.09902453957360054, 0.15762991902320475, -0.10296705603863399,
+  0.03276089326912973, 0.0009318928184352962, -0.004382078347539035, 0.0004918658041021489, 0.0006321243999471835,
+  -8.847920687669829e-05, -0.00011352263330159166, 6.266010784972976e-06, 2.2700321802206237e-05, 2.6086713496937893e-06,
+  -4.218714353172795e-06, -1.5844422539027936e-06, 5.270042406441144e-07, 5.323857055177547e-07, 3.4821591847815385e-08,
+  -1.250612981958526e-07, -4.304925430265938e-08, 1.928916211860086e-08, 1.1903099290545922e-08, -1.4759816086462547e-09,
+  -1.3684070995217539e-09,
+)
+# (zeta(k) - 1) (-1)^k / k, k = 2, 3, ...: lgamma(2 + z) = (1 - Euler's constant) z + their sum times z^k
+LGAMMA = (
+  0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986, 0.0028905103307415234,
+  -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939, 9.945751278180853e-05, -4.492623673813314e-05,
+  2.050721277567069e-05, -9.439488275268397e-06, 4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07,
+  -4.492469198764566e-07, 2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
+  1.0838659214896955e-08, -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09, 5.731367241678862e-10,
+  -2.7595228851242334e-10,
+)
+BERNOULLI = 1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510  # B2, B4, ...
+# fmt: on
+EULER = 0.5772156649015329
+FAR = 8.5  # from here on Stirling's series with these terms is exact to 3e-16
+
+
+def polynomial(x: Tensor, coefficients: Sequence[float], scale: float = 1.0) -> Tensor:
+  """coefficients[0] + coefficients[1] x + ..., without those that the type does not see for |x| <= scale."""
+  least = 1e-18 if x.dtype is dtypes.float64 else 1e-9
+  seen = [c for n, c in enumerate(coefficients) if abs(c) * scale**n > least]
+  total: Any = seen[-1]
+  for c in reversed(seen[:-1]):
+    total = x * total + c
+  return total
+
+
+class Special(Mathematics):
+  """The error function's complement and inverse, the gamma function's logarithm, and functions of two tensors."""
+
+  def _real(self) -> tuple[Tensor, DType]:
+    """As float32 or float64, and the float type of the result."""
+    x = self._float()
+    return self._new(graph.cast(x, wide(x.dtype))), x.dtype
+
+  def _pair(self, what: str, other: Operand) -> tuple[Tensor, Tensor]:
+    """Both of one float type, in one shape."""
+    if not isinstance(other, (Handle, *Number)):
+      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+    kind = result_type(self, other)
+    a, b = nodes(what, (self, other), kind if kind.kind == "f" else dtypes.default_float)
+    return self._new(a), self._new(b)
+
+  def _sign_bit(self) -> Tensor:
+    """Where a float is negative, or -0.0, or NaN with the sign bit."""
+    as_int = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[self.dtype.itemsize]
+    return self._new(graph.bitcast(self.uop, as_int)) < 0
+
+  def signbit(self) -> Tensor:
+    """Where it is negative; of floats also where it is -0.0.
+
+    >>> Tensor([-1.0, -0.0, 0.0]).signbit()
+    Tensor([ True,  True, False])
+    """
+    return self._sign_bit() if self.dtype.kind == "f" else self < 0
+
+  def _unit(self) -> Tensor:
+    """1 or, where the sign bit is set, -1: a factor, through which gradients pass at 0, too."""
+    return self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype)))
+
+  def copysign(self, other: Operand) -> Tensor:
+    """The magnitude of a with the sign of b; of -0.0 it is minus.
+
+    >>> Tensor([1.0, -2.0]).copysign(Tensor([-0.0, 3.0]))
+    Tensor([-1.,  2.])
+    """
+    a, b = self._pair("copysign", other)
+    return a * a._unit() * b._unit()
+
+  def hypot(self, other: Operand) -> Tensor:
+    """sqrt(a**2 + b**2), without overflow; infinite where either is.
+
+    >>> Tensor([3.0]).hypot(Tensor([4.0]))
+    Tensor([5.])
+    """
+    a, b = self._pair("hypot", other)
+    a, b = a.abs(), b.abs()
+    more = a < b
+    large, small = more.where(b, a), more.where(a, b)
+    ratio = small / ((large == 0) | large.isinf()).where(1, large)
+    out = large * (1 + ratio * ratio).sqrt()
+    return (a.isinf() | b.isinf()).where(math.inf, out)
+
+  def atan2(self, other: Operand) -> Tensor:
+    """The angle of the point (b, a), in radians, between -pi and pi: atan(a / b) in the right quadrant.
+
+    >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, -1.0]))
+    Tensor([ 2.3561945, -2.3561945])
+    """
+    y, x = self._pair("atan2", other)
+    sy, sx = y._unit(), x._unit()
+    a, b = y * sy, x * sx
+    steep = b < a
+    short, long = steep.where(b, a), steep.where(a, b)
+    both = short.isinf()
+    ratio = both.where(1, short) / (both | (long == 0)).where(1, long)
+    angle = ratio.atan()
+    angle = steep.where(math.pi / 2 - angle, angle)
+    return (sx < 0).where(math.pi - angle, angle) * sy
+
+  def logaddexp(self, other: Operand) -> Tensor:
+    """log(exp(a) + exp(b)), without overflow.
+
+    >>> Tensor([1000.0]).logaddexp(Tensor([1000.0]))
+    Tensor([1000.6932])
+    """
+    a, b = self._pair("logaddexp", other)
+    apart = (a == b).where(0, a - b).abs()
+    return a.maximum(b) + (-apart).exp().log1p()
+
+  def logaddexp2(self, other: Operand) -> Tensor:
+    """log2(2**a + 2**b), without overflow."""
+    a, b = self._pair("logaddexp2", other)
+    apart = (a == b).where(0, a - b).abs()
+    return a.maximum(b) + (-apart).exp2().log1p() * (1 / math.log(2))
+
+  def fmax(self, other: Operand) -> Tensor:
+    """The larger one; where one is NaN, the other."""
+    return self._without_nan("fmax", other, "maximum")
+
+  def fmin(self, other: Operand) -> Tensor:
+    """The smaller one; where one is NaN, the other.
+
+    >>> Tensor([1.0, float("nan")]).fmin(Tensor([0.5, 2.0]))
+    Tensor([0.5, 2. ])
+    """
+    return self._without_nan("fmin", other, "minimum")
+
+  def _without_nan(self, what: str, other: Operand, name: str) -> Tensor:
+    if not isinstance(other, (Handle, *Number)):
+      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+    a, b = map(self._new, nodes(what, (self, other)))
+    return a.isnan().where(b, b.isnan().where(a, getattr(a, name)(b)))
+
+  def heaviside(self, values: Operand) -> Tensor:
+    """0 where it is negative or NaN, 1 where it is positive, and values where it is 0.
+
+    >>> Tensor([-1.0, 0.0, 2.0]).heaviside(Tensor(0.5))
+    Tensor([0. , 0.5, 1. ])
+    """
+    a, b = map(self._new, nodes("heaviside", (self, values)))
+    return (a == 0).where(b, (a > 0).cast(a.dtype))
+
+  def nextafter(self, other: Operand) -> Tensor:
+    """The next number of the type towards b.
+
+    >>> (Tensor([1.0]).nextafter(2.0) - 1).item() == 2**-23
+    True
+    """
+    a, b = self._pair("nextafter", other)
+    as_int = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[a.dtype.itemsize]
+    bits = self._new(graph.bitcast(a.detach().uop, as_int))
+    away = (a < b) == (a > 0)  # from zero: its bits are one more
+    near_zero = b._sign_bit().where(self._new(const(-(2 ** (8 * a.dtype.itemsize - 1)), as_int)), 0) + 1
+    stepped = (a == 0).where(near_zero, bits + away.where(1, -1)).cast(as_int)
+    moved = self._new(graph.bitcast(stepped.uop, a.dtype))
+    return (a == b).where(b, (a.isnan() | b.isnan()).where(math.nan, moved)).detach()
+
+  def sinc(self) -> Tensor:
+    """sin(pi a) / (pi a), 1 at 0.
+
+    >>> Tensor([0.0, 0.5]).sinc().round(decimals=4)
+    Tensor([1.    , 0.6366])
+    """
+    x, kind = self._real()
+    zero = x == 0
+    safe = zero.where(1, x)
+    return zero.where(1 - x * x, safe._sin_pi() / (math.pi * safe)).cast(kind)
+
+  def _sin_pi(self) -> Tensor:
+    """sin(pi a), of the part of a that counts."""
+    turns = (self * 0.5).round().detach() * 2
+    return (math.pi * (self - turns)).sin()
+
+  # ---------------------------------------------------------------- the error function
+
+  def erfc(self) -> Tensor:
+    """1 - erf(a), accurate where that is small.
+
+    >>> (Tensor([5.0]).erfc() * 1e12).round(decimals=4)
+    Tensor([1.5375])
+    """
+    x, kind = self._real()
+    below = x < 0
+    z = (below.where(-1, 1) * x).minimum(28 if x.dtype is dtypes.float64 else 11)  # beyond, it is 0
+    grain = 2.0 ** (21 if x.dtype is dtypes.float64 else 6)  # a multiple of 1 / grain has an exact square
+    whole = ((z * grain).round() / grain).detach()
+    e = (-whole * whole).exp() * ((whole - z) * (whole + z)).exp()
+    tail = e * polynomial((z - 2.5) / (z + 2.5), ERFC) / (1 + 2 * z)
+    return below.where(2 - tail, tail).cast(kind)
+
+  def erfinv(self) -> Tensor:
+    """The number whose erf is a: infinite at -1 and 1, NaN beyond. S. Winitzki's approximation, and Halley's steps.
+
+    >>> Tensor([0.5]).erfinv().round(decimals=4)
+    Tensor([0.4769])
+    """
+    y, kind = self._real()
+    a = (y < 0).where(-1, 1) * y
+    central, outside = a < 0.5, (a < 1).logical_not()
+    slope = 2 / math.sqrt(math.pi)
+    small = central.where(y, 0)
+    x = small * (1 + math.pi / 12 * small * small) / slope
+    rest = (central | outside).where(0.25, 1 - a)
+    log, c = (rest * (2 - rest)).log(), 0.147
+    half = 2 / (math.pi * c) + log / 2
+    far = ((half * half - log / c).sqrt() - half).sqrt()
+    for _ in range(3 if y.dtype is dtypes.float64 else 2):
+      off = (x.erf() - small) / (slope * (-x * x).exp())
+      x = x - off / (1 + x * off)
+      off = (rest - far.erfc()) / (slope * (-far * far).exp())
+      far = far - off / (1 + far * off)
+    edge = (a == 1).where(math.inf, math.nan)
+    tail = outside.where(edge, far) * (y < 0).where(-1, 1)
+    return central.where(x, tail).cast(kind)
+
+  # ---------------------------------------------------------------- the gamma function
+
+  def lgamma(self) -> Tensor:
+    """The logarithm of the gamma function's magnitude: infinite at 0, -1, -2, ...
+
+    Its Taylor series around 2, Stirling's series (NIST Digital Library of Mathematical Functions, 5.7.3 and 5.11.1) from 8.5
+    on, in between and below the recurrence and the reflection.
+
+    >>> Tensor([1.0, 5.0]).lgamma().exp().round(decimals=4)
+    Tensor([ 1., 24.])
+    """
+    x, kind = self._real()
+    low = x < 0.5
+    y = low.where(1 - x, x)
+    is_near = y < FAR
+    m, product = is_near.where(y, 2), y * 0 + 1
+    for _ in range(6):
+      over = m >= 2.5
+      product, m = over.where(product * (m - 1), product), over.where(m - 1, m)
+    one = m < 1.5
+    z = one.where(m - 1, m - 2)
+    series = z * (1 - EULER) + z * z * polynomial(z, LGAMMA, 0.5)
+    near = series - one.where(z.log1p(), 0) + is_near.where(product, 1).log()
+    w = is_near.where(FAR, y)
+    v = 1 / w
+    terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1)]
+    stirling = (
+      (w - 0.5) * (w.log() - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + v * polynomial(v * v, terms, FAR**-2)
+    )
+    out = is_near.where(near, stirling)
+    reflected = low & x.isfinite()
+    sine = (math.pi * (x - x.round().detach())).sin().abs()
+    mirrored = math.log(math.pi) - reflected.where(sine, 1).log() - reflected.where(out, 0)
+    return reflected.where(mirrored, x.isinf().where(math.inf, out)).cast(kind)
+
+  def digamma(self) -> Tensor:
+    """The derivative of lgamma: NaN at -1, -2, ..., infinite at 0. (NIST Digital Library, 5.5.2, 5.5.4 and 5.11.2.)
+
+    >>> Tensor([1.0]).digamma().round(decimals=4)
+    Tensor([-0.5772])
+    """
+    x, kind = self._real()
+    low = x < 0.5
+    m = low.where(1 - x, x)
+    total = m * 0
+    for _ in range(8):
+      less = m < FAR
+      total, m = less.where(total + 1 / m, total), less.where(m + 1, m)
+    v = 1 / m
+    terms = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]
+    out = m.log() - 0.5 * v - v * v * polynomial(v * v, terms, FAR**-2) - total
+    part = x - x.round().detach()
+    whole = part == 0
+    safe = (low & whole.logical_not() & x.isfinite()).where(part, 0.25)
+    mirrored = out - math.pi / (math.pi * safe).tan()
+    pole = (x == 0).where(-math.inf * x._unit(), math.nan)
+    return low.where((whole | x.isinf()).where(pole, mirrored), (x == math.inf).where(math.inf, out)).cast(
+      kind
+    )
+
+  # ---------------------------------------------------------------- other names
+
+  def mod(self, other: Operand) -> Tensor:
+    """tinygrad's name of `remainder`: a % b.
+
+    >>> Tensor([-7]).mod(3)
+    Tensor([2])
+    """
+    return self.remainder(other)
+
+  def idiv(self, other: Operand) -> Tensor:
+    """tinygrad's integer division, rounded towards zero.
+
+    >>> Tensor([-7]).idiv(2)
+    Tensor([-3])
+    """
+    return self.div(other, rounding_mode="trunc")
+
+  def deg2rad(self) -> Tensor:
+    """Degrees as radians."""
+    return self * (math.pi / 180)
+
+  def rad2deg(self) -> Tensor:
+    """Radians as degrees."""
+    return self * (180 / math.pi)
