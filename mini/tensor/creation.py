@@ -186,6 +186,33 @@ class Creation(Reduce):
     return Handle._final(array)
 
   @staticmethod
+  def from_dlpack(x: Any) -> Tensor:
+    """A tensor with a copy of the elements of another library's array on the CPU, by the DLPack protocol.
+
+    >>> Tensor.from_dlpack(np.arange(3))
+    Tensor([0, 1, 2])
+    """
+    if not hasattr(x, "__dlpack__"):
+      fail(
+        DTypeError, f"from_dlpack: {type(x).__name__} has no __dlpack__; Tensor(...) takes lists and numbers"
+      )
+    return Handle._final(np.array(np.from_dlpack(x)))
+
+  def __dlpack__(self, **kwargs: Any) -> Any:
+    """The values for another library, on the CPU: a copy."""
+    if self.dtype is dtypes.bfloat16:
+      fail(
+        DTypeError,
+        "__dlpack__: NumPy, which hands over the values, has no bfloat16; x.float() would fit",
+        x=self,
+      )
+    return self.numpy().__dlpack__(**kwargs)
+
+  def __dlpack_device__(self) -> tuple[int, int]:
+    """(1, 0): the CPU, in DLPack's numbers."""
+    return 1, 0
+
+  @staticmethod
   def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """`Tensor(data, ...)`, as PyTorch spells it."""
     return Handle._final(data, dtype, device, requires_grad)

@@ -576,6 +576,14 @@ class Handle:
       about = f", shape={self.shape}" + about
     return f"Tensor({text}{about})"
 
+  def _repr_html_(self) -> str:
+    """What notebooks show: what it is, and its values."""
+    from html import escape  # only notebooks need it
+
+    about = f"Tensor, {self.dtype.name}, shape {self.shape}, on {shown(self.device)}"
+    values = "" if local.current is not None else np.array2string(self.numpy(), separator=", ")
+    return f"<div>{escape(about)}<pre>{escape(values)}</pre></div>"
+
   def __format__(self, spec: str) -> str:
     return format(self.item(), spec) if spec else repr(self)
 

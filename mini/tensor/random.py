@@ -218,6 +218,54 @@ class Random(Creation):
     return t.requires_grad_() if requires_grad else t
 
   @staticmethod
+  def exponential(*size: Any, rate: float = 1.0, dtype: Any = None, device: str | None = None) -> Tensor:
+    """From the exponential distribution, whose mean is 1 / rate: -log(1 - u) / rate.
+
+    >>> bool((Tensor.exponential(100) >= 0).all())
+    True
+    """
+    if not rate > 0:
+      fail(ValueError, f"exponential: rate is positive, not {rate}")
+    return -(1 - Random.rand(*size, dtype=dtype, device=device)).log() / rate
+
+  @staticmethod
+  def gamma(
+    *size: Any, shape: float = 1.0, rate: float = 1.0, dtype: Any = None, device: str | None = None
+  ) -> Tensor:
+    """From the gamma distribution, whose mean is shape / rate.
+
+    G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000. One try in twenty or fewer is
+    rejected; all of eight tries are drawn at once, so that less than one number in 10**10 is from a try that was.
+    """
+    if not (shape > 0 and rate > 0):
+      fail(ValueError, f"gamma: shape and rate are positive, not {shape} and {rate}")
+    d = max(shape, shape + (shape < 1)) - 1 / 3
+    tries: list[tuple[Any, Any]] = []
+    for _ in range(8):
+      x = Random.randn(*size, dtype=dtype, device=device)
+      root = 1 + x / math.sqrt(9 * d)
+      v = (root > 0).where(root, 1)
+      v = v * v * v
+      u = 1 - Random.rand(*size, dtype=dtype, device=device)
+      tries.append(((root > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.log()), d * v))
+    _, out = tries.pop()
+    for accepted, value in tries:
+      out = accepted.where(value, out)
+    if shape < 1:  # as of shape + 1, times u ** (1 / shape)
+      out = out * (1 - Random.rand(*size, dtype=dtype, device=device)) ** (1 / shape)
+    return out / rate
+
+  @staticmethod
+  def beta(*size: Any, a: float, b: float, dtype: Any = None, device: str | None = None) -> Tensor:
+    """From the beta distribution, whose mean is a / (a + b): x / (x + y) of two gamma variables.
+
+    >>> Tensor.beta(5, a=2.0, b=3.0).shape
+    (5,)
+    """
+    x, y = (Random.gamma(*size, shape=shape, dtype=dtype, device=device) for shape in (a, b))
+    return x / (x + y)
+
+  @staticmethod
   def scaled_uniform(*size: Any, **kwargs: Any) -> Tensor:
     """Uniform in [-1, 1), over the square root of the number of elements."""
     s = checked_sizes("scaled_uniform", size)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.arrange import Arrange
 from mini.tensor.elementwise import equals, inverted, negated
 from mini.tensor.handle import fail, wide
-from mini.tensor.movement import Movement
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Axes = Any  # None, an int or several
 
 
-class Reduce(Movement):
+class Reduce(Arrange):
   """Sums, products, extremes, statistics, norms, softmax."""
 
   def _reduced(self, what: str, kind: str, u: UOp, axis: Axes, keepdim: bool) -> UOp:

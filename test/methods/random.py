@@ -17,14 +17,19 @@ def among(*shares):
   return lambda t: sum(p for n, p in enumerate(shares) if n <= t)
 
 
-INPUTS = {"flat": flat, "bell": bell, "among": among}
+def falling(rate):
+  return lambda t: 1 - math.exp(-rate * max(t, 0))
+
+
+INPUTS = {"falling": falling, "flat": flat, "bell": bell, "among": among}
 
 ROWS = """
 T.rand(3000) => flat(0,1)   T.rand(3000,dtype=F64) => flat(0,1)   T.uniform(3000,low=-2,high=3) => flat(-2,3)   T.randn(3000) => bell(0,1)   T.randn(3000,dtype=F64) => bell(0,1)   T.normal(3000,mean=2.0,std=3.0) => bell(2,3)
 T.zeros(3000).rand_like() => flat(0,1)   T.zeros(3000).randn_like() => bell(0,1)   T.scaled_uniform(50,60) => flat(-3000**-0.5,3000**-0.5)   T.glorot_uniform(50,60) => flat(-(6/110)**0.5,(6/110)**0.5)
 T.kaiming_uniform(50,60,a=1.0) => flat(-(3/60)**0.5,(3/60)**0.5)   T.kaiming_normal(50,60,a=1.0) => bell(0,60**-0.5)   T.randint(0,4,(4000,)) => among(0.25,0.25,0.25,0.25)   T.full((4000,),0.3).bernoulli() => among(0.7,0.3)
 T.tensor([1.0,2.0,1.0]).multinomial(20,replacement=True) => among(0.25,0.5,0.25)   T.tensor([[1.0,0.0,1.0]]*2000).multinomial(2) => among(0.5,0.0,0.5)   T.tensor([[2.0,6.0]]*2000).multinomial(1) => among(0.25,0.75)
-T.zeros(3000,2).gumbel_softmax(hard=True)[:,0] => among(0.5,0.5)   sorted(T.randperm(9).tolist()) => list(range(9))   T.manual_seed(7) is None => True   tuple(T.rand(2,3,dtype=F16).shape) => (2,3)   T.randint(5,(2,)).dtype.itemsize => 8   T.randperm(0).tolist() => []
+T.zeros(3000,2).gumbel_softmax(hard=True)[:,0] => among(0.5,0.5)   T.exponential(3000,rate=2.0) => falling(2.0)   T.gamma(3000,shape=1.0,rate=2.0) => falling(2.0)   T.gamma(3000,shape=2.0) => lambda t: 1-(1+t)*math.exp(-t)   T.gamma(3000,shape=0.5,rate=0.5) => lambda t: math.erf((t/2)**0.5)   T.beta(3000,a=1.0,b=1.0) => flat(0,1)   T.beta(3000,a=2.0,b=1.0) => lambda t: t*t   T.beta(3000,a=0.5,b=0.5) => lambda t: 2/math.pi*math.asin(t**0.5)
+sorted(T.randperm(9).tolist()) => list(range(9))   T.manual_seed(7) is None => True   tuple(T.rand(2,3,dtype=F16).shape) => (2,3)   T.randint(5,(2,)).dtype.itemsize => 8   T.randperm(0).tolist() => []
 """
 
 MISTAKES = """
@@ -33,6 +38,9 @@ T.rand(2, dtype=I32)      !   random numbers in [0, 1) are no int32
 T.randn(-1)               !   randn: a size is negative
 T.randn(2, dtype=I32)     !   randn
 T.randint(3, 3, (2,))     !   there are no integers from 3
+T.exponential(3, rate=0.0)   !   exponential: rate is positive, not 0.0
+T.gamma(3, shape=-1.0)    !   gamma: shape and rate are positive, not -1.0
+T.beta(3, a=-1.0, b=1.0)  !   gamma: shape and rate are positive
 T.uniform(-1)             !   a size is negative
 T.normal(-1)              !   a size is negative
 T.scaled_uniform(-1)      !   scaled_uniform: a size is negative
