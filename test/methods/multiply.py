@@ -26,7 +26,7 @@ y.bmm(y)                  !   bmm
 y.mv(y)                   !   mv
 y.outer(x)                !   outer
 y.dot(y)                  !   the last axis of a is 4
-y.inner(k)                !   a @ b
+y.inner(k)                !   which meet, do not have the same sizes
 y.linear(y.T)             !   a @ b
 y.addmm(y, y)             !   a @ b
 Q.scaled_dot_product_attention(y, V)   !   key
