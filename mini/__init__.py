@@ -13,7 +13,8 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
 
-_LATER = {"nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
+_LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
+          "nn": ("mini.nn", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
           "einsum": ("mini.tensor.einsum", "einsum"),
@@ -48,6 +49,7 @@ __all__ = [
   "grad",
   "gradient",
   "hessian",
+  "inspect",
   "jacobian",
   "jit",
   "jvp",
@@ -57,6 +59,7 @@ __all__ = [
   "rule",
   "stats",
   "value_and_grad",
+  "visualize",
   "vjp",
   "vmap",
 ]

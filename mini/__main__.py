@@ -8,6 +8,8 @@
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
     --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
+  python -m mini ops --coverage       every method of Tensor: what it is compared with in the tests, and its operations
+  python -m mini docs                 every method of Tensor, from the docstrings: docs/api.md
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
   python -m mini tune FILE.mini | --model gpt2 [--seconds S] [--width N]
                                       searches for faster recipes, kernel by kernel, and keeps them; a table of what that gains
@@ -54,10 +56,20 @@ def columns(rows: Sequence[tuple[str, ...]]) -> str:
   return "\n".join("  ".join([*(c.ljust(w) for c, w in zip(r, widths)), r[-1]]).rstrip() for r in rows)
 
 
-def ops(everything: bool) -> str:
+def ops(everything: bool, methods: bool) -> str:
+  if methods:
+    from mini import reference
+
+    return columns(reference.coverage())
   rows = [(o.name, o.family, "any" if o.arity < 0 else str(o.arity), o.result, o.note) for o in OPS.values()
           if everything or o.family not in ("leaf", "mark", "composite")]  # fmt: skip
   return columns(rows)
+
+
+def docs() -> str:
+  from mini import reference
+
+  return reference.document().rstrip("\n")
 
 
 def rules() -> str:
@@ -291,6 +303,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
   parser.add_argument("--test", nargs="?", const="")
   parser.add_argument("--dev", default=None)
   parser.add_argument("--all", action="store_true")
+  parser.add_argument("--coverage", action="store_true")
   parser.add_argument("-h", "--help", action="store_true")
   args = parser.parse_args(argv)
   if args.test is not None and args.what is None and args.test.endswith(".mini"):  # --test FILE
@@ -309,7 +322,7 @@ def main(argv: list[str]) -> int:
 
     return tune.main(argv[1:], read, columns)
   args = arguments(argv)
-  tables = {"ops": lambda: ops(args.all), "rules": rules, "passes": pass_table, "devices": devices,
+  tables = {"ops": lambda: ops(args.all, args.coverage), "docs": docs, "rules": rules, "passes": pass_table, "devices": devices,
             "cache": lambda: cache("clear" in args.rest), "config": _config,
             "new-device": lambda: new_device(args.rest)}  # fmt: skip
   if args.help or args.what is None:
