@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mini.nn import init
@@ -45,6 +45,43 @@ class Linear(Module):
 
   def extra_repr(self) -> str:
     return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+  """a @ weight[m] @ b + bias[m].   a: T[.., n]   b: T[.., k]   weight: T[m, n, k]   ->   T[.., m]
+
+  >>> Bilinear(3, 4, 2)(Tensor.ones(5, 3), Tensor.ones(5, 4)).shape
+  (5, 2)
+  """
+
+  def __init__(
+    self,
+    in1_features: int,
+    in2_features: int,
+    out_features: int,
+    bias: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+    self.weight = weight(out_features, in1_features, in2_features, dtype=dtype, device=device)
+    self.bias = weight(out_features, dtype=dtype, device=device) if bias else None
+    self.reset_parameters()
+
+  def reset_parameters(self) -> None:
+    """Uniform within 1 / sqrt(in1_features) of 0, weight and bias."""
+    bound = self.in1_features**-0.5
+    init.uniform_(self.weight, -bound, bound)
+    if self.bias is not None:
+      init.uniform_(self.bias, -bound, bound)
+
+  def forward(self, a: Tensor, b: Tensor) -> Tensor:
+    rows = b.linear(self.weight.reshape(-1, self.in2_features)).unflatten(-1, self.weight.shape[:2])
+    out = (rows * a.unsqueeze(-2)).sum(-1)  # [.., m, n] over n
+    return out if self.bias is None else out + self.bias
+
+  def extra_repr(self) -> str:
+    return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
 
 
 class Embedding(Module):
@@ -92,74 +129,6 @@ class Embedding(Module):
     return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
-def _sizes(s: int | Iterable[int]) -> tuple[int, ...]:
-  return (s,) if isinstance(s, int) else tuple(s)
-
-
-class LayerNorm(Module):
-  """(x - mean) / sqrt(var + eps) * weight + bias over the last axes. https://arxiv.org/abs/1607.06450
-
-  >>> LayerNorm(4)(Tensor.ones(2, 4)).shape
-  (2, 4)
-  """
-
-  def __init__(
-    self,
-    normalized_shape: int | Iterable[int],
-    eps: float = 1e-5,
-    elementwise_affine: bool = True,
-    bias: bool = True,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    self.normalized_shape, self.eps = _sizes(normalized_shape), eps
-    self.weight = weight(*self.normalized_shape, dtype=dtype, device=device) if elementwise_affine else None
-    self.bias = (
-      weight(*self.normalized_shape, dtype=dtype, device=device) if elementwise_affine and bias else None
-    )
-    self.reset_parameters()
-
-  def reset_parameters(self) -> None:
-    """Weight 1, bias 0."""
-    if self.weight is not None:
-      init.ones_(self.weight)
-    if self.bias is not None:
-      init.zeros_(self.bias)
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
-
-  def extra_repr(self) -> str:
-    return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
-
-
-class RMSNorm(Module):
-  """x / sqrt(mean(x**2) + eps) * weight over the last axes. https://arxiv.org/abs/1910.07467"""
-
-  def __init__(
-    self,
-    normalized_shape: int | Iterable[int],
-    eps: float | None = None,
-    elementwise_affine: bool = True,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    self.normalized_shape, self.eps = _sizes(normalized_shape), eps
-    self.weight = weight(*self.normalized_shape, dtype=dtype, device=device) if elementwise_affine else None
-    self.reset_parameters()
-
-  def reset_parameters(self) -> None:
-    """Weight 1."""
-    if self.weight is not None:
-      init.ones_(self.weight)
-
-  def forward(self, x: Tensor) -> Tensor:
-    return x.rms_norm(self.normalized_shape, self.weight, self.eps)
-
-  def extra_repr(self) -> str:
-    return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
-
-
 class Dropout(Module):
   """While training: zeros with probability p, all else over 1 - p.
 
@@ -177,6 +146,38 @@ class Dropout(Module):
 
   def extra_repr(self) -> str:
     return f"p={self.p}"
+
+
+class _DropoutNd(Dropout):
+  """While training: whole channels, axis 1, are zeros with probability p, all else is over 1 - p.   T[N, C, ..]"""
+
+  def forward(self, x: Tensor) -> Tensor:
+    kept = Tensor.ones(*x.shape[:2], *(1,) * (x.ndim - 2), dtype=x.dtype, device=x.device)
+    return x * kept.dropout(self.p, training=self.training)
+
+
+class Dropout1d(_DropoutNd):
+  """Of T[N, C, L]: whole channels; see Dropout."""
+
+
+class Dropout2d(_DropoutNd):
+  """Of T[N, C, H, W]: whole channels; see Dropout."""
+
+
+class Dropout3d(_DropoutNd):
+  """Of T[N, C, D, H, W]: whole channels; see Dropout."""
+
+
+class AlphaDropout(Dropout):
+  """Dropout that keeps mean 0 and variance 1 after `SELU`. https://arxiv.org/abs/1706.02515"""
+
+  def forward(self, x: Tensor) -> Tensor:
+    if not self.training or self.p == 0:
+      return x
+    low, q = -1.7580993408473766, 1 - self.p  # what selu gives of -inf
+    scale = (q + low * low * q * self.p) ** -0.5 if q else 0.0
+    kept = x.rand_like() >= self.p
+    return kept.where(x, low) * scale - low * self.p * scale
 
 
 # ---------------------------------------------------------------- containers
@@ -227,6 +228,86 @@ class ModuleList(Module):
     setattr(self, str(range(self._length)[index]), module)
 
 
+class ParameterList(ModuleList):
+  """Tensors in a list, each a parameter; the n-th has the path `n`.
+
+  >>> [name for name, p in ParameterList([Tensor([1.0]), Tensor([2.0])]).named_parameters()]
+  ['0', '1']
+  """
+
+  def append(self, module: Any) -> ModuleList:
+    """One more at the end, as a parameter."""
+    return super().append(module if isinstance(module, Tensor) and module.requires_grad else Parameter(module))
+
+
+class ModuleDict(Module):
+  """Modules by name, which is also their path.
+
+  >>> sorted(name for name, p in ModuleDict({"a": Linear(2, 3)}).named_parameters())
+  ['a.bias', 'a.weight']
+  """
+
+  def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
+    self._names: list[str] = []
+    self.update(modules)
+
+  def update(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    """Add modules, or replace those of the same names."""
+    for name, m in dict(modules).items():
+      self[name] = m
+
+  def __setitem__(self, name: str, module: Any) -> None:
+    if name not in self._names:
+      if not name or "." in name or name.startswith("_") or hasattr(self, name):
+        fail(ValueError, f"{type(self).__name__}: {name!r} cannot be a name: it is no part of a path, or taken")
+      self._names.append(name)
+    setattr(self, name, module)
+
+  def __getitem__(self, name: str) -> Any:
+    if name not in self._names:
+      raise KeyError(name)
+    return getattr(self, name)
+
+  def __delitem__(self, name: str) -> None:
+    self[name]
+    self._names.remove(name)
+    delattr(self, name)
+
+  def pop(self, name: str) -> Any:
+    """Take one out."""
+    found = self[name]
+    del self[name]
+    return found
+
+  def __contains__(self, name: object) -> bool:
+    return name in self._names
+
+  def __len__(self) -> int:
+    return len(self._names)
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._names)
+
+  def keys(self) -> list[str]:
+    """The names."""
+    return list(self._names)
+
+  def values(self) -> list[Any]:
+    """The modules."""
+    return [self[n] for n in self._names]
+
+  def items(self) -> list[tuple[str, Any]]:
+    """Names and modules."""
+    return [(n, self[n]) for n in self._names]
+
+
+class ParameterDict(ModuleDict):
+  """Tensors by name, each a parameter."""
+
+  def __setitem__(self, name: str, module: Any) -> None:
+    super().__setitem__(name, module if isinstance(module, Tensor) and module.requires_grad else Parameter(module))
+
+
 class Sequential(ModuleList):
   """Modules, or any functions of a tensor, one after the other.
 
@@ -241,129 +322,6 @@ class Sequential(ModuleList):
     for m in self:
       x = m(x)
     return x
-
-
-# ---------------------------------------------------------------- attention
-
-
-class MultiheadAttention(Module):
-  """Attention of several heads, with its projections. https://arxiv.org/abs/1706.03762
-
-  query: T[L, N, E]   key, value: T[S, N, E]   ->   T[L, N, E], and the weights T[N, L, S]
-
-  Weights that are not averaged over the heads are T[N, heads, L, S].
-
-  With batch_first, N comes first; without a batch, N is absent. A boolean mask says what is
-  *not* seen, as in PyTorch.
-
-  >>> x = Tensor.ones(2, 5, 8)
-  >>> out, weights = MultiheadAttention(8, 2, batch_first=True)(x, x, x)
-  >>> out.shape, weights.shape
-  ((2, 5, 8), (2, 5, 5))
-  """
-
-  def __init__(
-    self,
-    embed_dim: int,
-    num_heads: int,
-    dropout: float = 0.0,
-    bias: bool = True,
-    batch_first: bool = False,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    if num_heads < 1 or embed_dim % num_heads:
-      fail(ShapeError, f"MultiheadAttention: {embed_dim} does not divide into {num_heads} heads")
-    self.embed_dim, self.num_heads, self.dropout, self.batch_first = (
-      embed_dim,
-      num_heads,
-      dropout,
-      batch_first,
-    )
-    self.in_proj_weight = weight(3 * embed_dim, embed_dim, dtype=dtype, device=device)
-    self.in_proj_bias = weight(3 * embed_dim, dtype=dtype, device=device) if bias else None
-    self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
-    init.xavier_uniform_(self.in_proj_weight)
-    if self.in_proj_bias is not None and self.out_proj.bias is not None:
-      init.zeros_(self.in_proj_bias)
-      init.zeros_(self.out_proj.bias)
-
-  def forward(
-    self,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-  ) -> tuple[Tensor, Tensor | None]:
-    """(what is attended to, the weights or None).
-
-    key_padding_mask: [N, S]   attn_mask: [L, S] or [N * heads, L, S]
-    """
-    q, k, v = self._projected(query, key, value)  # [N, heads, L or S, E / heads]
-    mask = self._mask(q, k, key_padding_mask, attn_mask, is_causal)
-    p = self.dropout if self.training else 0.0
-    weights = None
-    if need_weights:
-      scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.mT
-      weights = (scores if mask is None else scores + mask).softmax(-1)
-      weights = weights.dropout(p, training=True) if p else weights
-      out = weights @ v
-      weights = weights.mean(1) if average_attn_weights else weights
-    else:
-      out = q.scaled_dot_product_attention(k, v, attn_mask=mask, dropout_p=p)
-    n, _, length, _ = out.shape
-    out = self.out_proj(out.transpose(1, 2).reshape(n, length, self.embed_dim))
-    if query.ndim == 2:
-      return out[0], None if weights is None else weights[0]
-    return out if self.batch_first else out.transpose(0, 1), weights
-
-  def _projected(self, *inputs: Tensor) -> list[Tensor]:
-    e, found = self.embed_dim, []
-    if inputs[0] is inputs[1] is inputs[2]:
-      found = list(inputs[0].linear(self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
-    else:
-      for n, x in enumerate(inputs):
-        rows = slice(n * e, (n + 1) * e)
-        found.append(
-          x.linear(self.in_proj_weight[rows], None if self.in_proj_bias is None else self.in_proj_bias[rows])
-        )
-    return [self._heads(x) for x in found]
-
-  def _heads(self, x: Tensor) -> Tensor:
-    if x.ndim == 2:
-      x = x.unsqueeze(0)
-    elif not self.batch_first:
-      x = x.transpose(0, 1)
-    n, length, e = x.shape
-    return x.reshape(n, length, self.num_heads, e // self.num_heads).transpose(1, 2)
-
-  def _mask(
-    self, q: Tensor, k: Tensor, padding: Tensor | None, mask: Tensor | None, is_causal: bool
-  ) -> Tensor | None:
-    """What is added to the scores, [.., L, S]: 0, or -inf where nothing is seen."""
-    n, heads, length, _ = q.shape
-    terms = []
-    if is_causal and mask is None:
-      mask = Tensor.ones(length, k.shape[2], dtype=dtypes.bool).tril().logical_not()
-    if mask is not None:
-      added = self._added(mask, q)
-      terms.append(added.reshape(n, heads, *mask.shape[1:]) if mask.ndim == 3 else added)
-    if padding is not None:
-      terms.append(self._added(padding, q).reshape(n, 1, 1, k.shape[2]))
-    return sum(terms[1:], terms[0]) if terms else None
-
-  @staticmethod
-  def _added(mask: Tensor, q: Tensor) -> Tensor:
-    return (
-      mask.where(-math.inf, Tensor.zeros(*mask.shape, dtype=q.dtype)) if mask.dtype is dtypes.bool else mask
-    )
-
-  def extra_repr(self) -> str:
-    return f"{self.embed_dim}, {self.num_heads}"
 
 
 # ---------------------------------------------------------------- shapes
@@ -387,3 +345,31 @@ class Flatten(Module):
 
   def forward(self, x: Tensor) -> Tensor:
     return x.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Module):
+  """An axis as several.
+
+  >>> Unflatten(1, (2, 3))(Tensor.ones(4, 6)).shape
+  (4, 2, 3)
+  """
+
+  def __init__(self, dim: int, unflattened_size: Iterable[int]):
+    self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+  def forward(self, x: Tensor) -> Tensor:
+    return x.unflatten(self.dim, self.unflattened_size)
+
+  def extra_repr(self) -> str:
+    return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class CosineSimilarity(Module):
+  """The cosine of the angle between vectors along an axis; each length is at least eps."""
+
+  def __init__(self, dim: int = 1, eps: float = 1e-8):
+    self.dim, self.eps = dim, eps
+
+  def forward(self, a: Tensor, b: Tensor) -> Tensor:
+    a, b = (x / x.norm(2, self.dim, True).maximum(self.eps) for x in (a, b))
+    return (a * b).sum(self.dim)

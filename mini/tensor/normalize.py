@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor.distance import Distance
@@ -94,6 +95,57 @@ class Normalize(Distance):
   def _channels(self, v: Tensor) -> Tensor:
     """One number for each channel, to go with x."""
     return v.reshape(-1, *(1,) * (self.ndim - 2))
+
+  def group_norm(
+    self, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+  ) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias; mean and variance of each group of channels (axis 1) of each item of
+    the batch (axis 0), weight and bias of each channel. https://arxiv.org/abs/1803.08494
+
+    >>> Tensor([[1.0, 3.0, 5.0, 9.0]]).group_norm(2, eps=0.0)
+    Tensor([[-1.,  1., -1.,  1.]])
+    """
+    if self.ndim < 2 or self.dtype.kind != "f":
+      fail(ShapeError, "group_norm: x holds floats, and channels are its axis 1", x=self)
+    if num_groups < 1 or self.shape[1] % num_groups:
+      fail(ShapeError, f"group_norm: {self.shape[1]} channels do not fall into {num_groups} groups", x=self)
+    n = self.numel() // max(self.shape[0] * num_groups, 1)
+    x = self._wide().reshape(self.shape[0], num_groups, n)
+    centered = x - x.mean(-1, True)
+    out = (centered * (centered.square().mean(-1, True) + eps).rsqrt()).to(self.dtype).reshape(self.shape)
+    out = out if weight is None else out * self._channels(weight)
+    return out if bias is None else out + self._channels(bias)
+
+  def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+                    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """`batch_norm` of each item of the batch by itself, as PyTorch's `F.instance_norm`. https://arxiv.org/abs/1607.08022
+
+    use_input_stats: mean and variance are those of each item and channel, and the running ones, where given, are moved
+    towards their averages; otherwise the running ones are used.
+    """
+    if not use_input_stats:
+      return self.batch_norm(running_mean, running_var, weight, bias, False, momentum, eps)
+    if self.ndim < 3:
+      fail(ShapeError, "instance_norm: x has the axes batch, channel, and at least one more", x=self)
+    x, axes = self._wide(), tuple(range(2, self.ndim))
+    n = prod(self.shape[2:])
+    if n < 2:
+      fail(ValueError, "instance_norm: one value for each channel has no variance", x=self)
+    if running_mean is not None and running_var is not None:
+      for running, now in ((running_mean, x.mean(axes)), (running_var, x.var(axes))):
+        share = now.detach().mean(0).to(running.dtype)
+        running.assign(running + (share - running) * momentum)
+    return self.group_norm(self.shape[1], weight, bias, eps)
+
+  def local_response_norm(
+    self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+  ) -> Tensor:
+    """x / (k + alpha * mean of x**2 over `size` neighbouring channels, axis 1) ** beta. A. Krizhevsky et al., 2012."""
+    if self.ndim < 3:
+      fail(ShapeError, "local_response_norm: x has the axes batch, channel, and at least one more", x=self)
+    squares = self.square().movedim(1, -1).pad((size // 2, (size - 1) // 2))
+    mean = squares.unfold(squares.ndim - 1, size, 1).sum(-1).movedim(-1, 1) / size
+    return self / (mean * alpha + k) ** beta
 
   def layernorm(self, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) over any axes."""

@@ -1,0 +1,177 @@
+"""Normalization as modules: PyTorch's names, arguments and state, but for batch normalization (mini/nn/convolution.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mini.nn import init
+from mini.nn.module import Module, Parameter
+from mini.tensor import Tensor
+from mini.tensor.handle import fail
+from mini.types import ShapeError, dtypes
+
+
+class _Affine(Module):
+  """What has a weight, 1 at the beginning, and a bias, 0; or neither."""
+
+  weight: Tensor | None
+  bias: Tensor | None
+
+  def _affine(self, s: tuple[int, ...], weight: bool, bias: bool, device: str | None, dtype: Any) -> None:
+    self.weight = Parameter(Tensor.empty(*s, dtype=dtype, device=device)) if weight else None
+    self.bias = Parameter(Tensor.empty(*s, dtype=dtype, device=device)) if bias else None
+    self.reset_parameters()
+
+  def reset_parameters(self) -> None:
+    """Weight 1, bias 0."""
+    if self.weight is not None:
+      init.ones_(self.weight)
+    if self.bias is not None:
+      init.zeros_(self.bias)
+
+
+def _sizes(s: int | Iterable[int]) -> tuple[int, ...]:
+  return (s,) if isinstance(s, int) else tuple(s)
+
+
+class LayerNorm(_Affine):
+  """(x - mean) / sqrt(var + eps) * weight + bias over the last axes. https://arxiv.org/abs/1607.06450
+
+  >>> LayerNorm(4)(Tensor.ones(2, 4)).shape
+  (2, 4)
+  """
+
+  def __init__(
+    self,
+    normalized_shape: int | Iterable[int],
+    eps: float = 1e-5,
+    elementwise_affine: bool = True,
+    bias: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+    self._affine(
+      self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
+    )
+
+  def forward(self, x: Tensor) -> Tensor:
+    return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
+
+  def extra_repr(self) -> str:
+    return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+
+
+class LayerNorm2d(LayerNorm):
+  """tinygrad's: `LayerNorm` over the channels, axis 1, of T[N, C, H, W]."""
+
+  def forward(self, x: Tensor) -> Tensor:
+    return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class RMSNorm(_Affine):
+  """x / sqrt(mean(x**2) + eps) * weight over the last axes. https://arxiv.org/abs/1910.07467"""
+
+  def __init__(
+    self,
+    normalized_shape: int | Iterable[int],
+    eps: float | None = None,
+    elementwise_affine: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+    self._affine(self.normalized_shape, elementwise_affine, False, device, dtype)
+
+  def forward(self, x: Tensor) -> Tensor:
+    return x.rms_norm(self.normalized_shape, self.weight, self.eps)
+
+  def extra_repr(self) -> str:
+    return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+
+
+class GroupNorm(_Affine):
+  """Each group of channels of each item with mean 0 and variance 1; see Tensor.group_norm.   T[N, C, ..]
+
+  >>> GroupNorm(2, 4)(Tensor.ones(3, 4, 5)).shape
+  (3, 4, 5)
+  """
+
+  def __init__(
+    self,
+    num_groups: int,
+    num_channels: int,
+    eps: float = 1e-5,
+    affine: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    if num_groups < 1 or num_channels % num_groups:
+      fail(ShapeError, f"GroupNorm: {num_channels} channels do not fall into {num_groups} groups")
+    self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+    self._affine((num_channels,), affine, affine, device, dtype)
+
+  def forward(self, x: Tensor) -> Tensor:
+    return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
+
+  def extra_repr(self) -> str:
+    return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
+
+
+class _InstanceNorm(_Affine):
+  """x: T[N, C, ..], or without N; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
+
+  ndim: int  # of x with a batch
+
+  def __init__(
+    self,
+    num_features: int,
+    eps: float = 1e-5,
+    momentum: float | None = 0.1,
+    affine: bool = False,
+    track_running_stats: bool = False,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    self.num_features, self.eps, self.momentum = num_features, eps, momentum
+    self._affine((num_features,), affine, affine, device, dtype)
+    tracked = track_running_stats
+    self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device) if tracked else None
+    self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
+    self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
+
+  def forward(self, x: Tensor) -> Tensor:
+    if x.ndim not in (self.ndim - 1, self.ndim):
+      fail(ShapeError, f"{type(self).__name__}: x has {self.ndim} axes, or without a batch one less", x=x)
+    if x.ndim < self.ndim:
+      return self.forward(x.unsqueeze(0)).squeeze(0)
+    own = self.training or self.running_mean is None
+    running = (self.running_mean, self.running_var)
+    momentum = 0.0 if self.momentum is None else self.momentum
+    return x.instance_norm(*running, self.weight, self.bias, own, momentum, self.eps)
+
+  def extra_repr(self) -> str:
+    return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+  """Each channel of each item with mean 0 and variance 1.   T[N, C, L]; see Tensor.instance_norm"""
+
+  ndim = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+  """Of T[N, C, H, W]; see InstanceNorm1d.
+
+  >>> InstanceNorm2d(3)(Tensor.rand(2, 3, 4, 4)).shape
+  (2, 3, 4, 4)
+  """
+
+  ndim = 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+  """Of T[N, C, D, H, W]; see InstanceNorm1d."""
+
+  ndim = 5
