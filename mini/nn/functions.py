@@ -120,6 +120,7 @@ BCELoss                       = row("BCELoss",                       "binary_cro
 BCEWithLogitsLoss             = row("BCEWithLogitsLoss",             "binary_cross_entropy_with_logits", 2)
 CTCLoss                       = row("CTCLoss",                       "ctc_loss", 4)
 CosineEmbeddingLoss           = row("CosineEmbeddingLoss",           "cosine_embedding_loss", 3)
+CosineSimilarity              = row("CosineSimilarity",              "cosine_similarity", 2)
 CrossEntropyLoss              = row("CrossEntropyLoss",              "cross_entropy", 2)
 GaussianNLLLoss               = row("GaussianNLLLoss",               "gaussian_nll_loss", 3)
 HingeEmbeddingLoss            = row("HingeEmbeddingLoss",            "hinge_embedding_loss", 2)

@@ -10,7 +10,7 @@ from mini.nn import init
 from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
 from mini.tensor.handle import fail
-from mini.types import ShapeError, dtypes
+from mini.types import ShapeError
 
 
 def weight(*s: int, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -81,7 +81,9 @@ class Bilinear(Module):
     return out if self.bias is None else out + self.bias
 
   def extra_repr(self) -> str:
-    return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+    return (
+      f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+    )
 
 
 class Embedding(Module):
@@ -237,7 +239,9 @@ class ParameterList(ModuleList):
 
   def append(self, module: Any) -> ModuleList:
     """One more at the end, as a parameter."""
-    return super().append(module if isinstance(module, Tensor) and module.requires_grad else Parameter(module))
+    return super().append(
+      module if isinstance(module, Tensor) and module.requires_grad else Parameter(module)
+    )
 
 
 class ModuleDict(Module):
@@ -259,7 +263,9 @@ class ModuleDict(Module):
   def __setitem__(self, name: str, module: Any) -> None:
     if name not in self._names:
       if not name or "." in name or name.startswith("_") or hasattr(self, name):
-        fail(ValueError, f"{type(self).__name__}: {name!r} cannot be a name: it is no part of a path, or taken")
+        fail(
+          ValueError, f"{type(self).__name__}: {name!r} cannot be a name: it is no part of a path, or taken"
+        )
       self._names.append(name)
     setattr(self, name, module)
 
@@ -305,7 +311,9 @@ class ParameterDict(ModuleDict):
   """Tensors by name, each a parameter."""
 
   def __setitem__(self, name: str, module: Any) -> None:
-    super().__setitem__(name, module if isinstance(module, Tensor) and module.requires_grad else Parameter(module))
+    super().__setitem__(
+      name, module if isinstance(module, Tensor) and module.requires_grad else Parameter(module)
+    )
 
 
 class Sequential(ModuleList):
@@ -362,14 +370,3 @@ class Unflatten(Module):
 
   def extra_repr(self) -> str:
     return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-class CosineSimilarity(Module):
-  """The cosine of the angle between vectors along an axis; each length is at least eps."""
-
-  def __init__(self, dim: int = 1, eps: float = 1e-8):
-    self.dim, self.eps = dim, eps
-
-  def forward(self, a: Tensor, b: Tensor) -> Tensor:
-    a, b = (x / x.norm(2, self.dim, True).maximum(self.eps) for x in (a, b))
-    return (a * b).sum(self.dim)

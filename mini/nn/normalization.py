@@ -52,9 +52,7 @@ class LayerNorm(_Affine):
     dtype: Any = None,
   ):
     self.normalized_shape, self.eps = _sizes(normalized_shape), eps
-    self._affine(
-      self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
-    )
+    self._affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
   def forward(self, x: Tensor) -> Tensor:
     return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)

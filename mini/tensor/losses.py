@@ -23,7 +23,7 @@ NEVER = (
 
 
 class Losses(Normalize):
-  """Losses, and the distances that some of them are made of."""
+  """How far off a model is, as numbers to make small."""
 
   def _mean_or(self, reduction: str) -> Tensor:
     if reduction not in ("mean", "sum", "none"):
@@ -383,11 +383,13 @@ class Losses(Normalize):
     index = spelled.clamp(0, classes - 1).expand(steps, batch, 2 * s + 1)
     scores = x.gather(2, index)  # [T, N, 2 S + 1]
     way = (place < 2).where(scores[0], NEVER)
-    for t in range(1, steps):
+    alive = Handle._new(graph.iota(steps)).reshape(-1, 1, 1) < times.reshape(1, -1, 1)
+    for t in range(1, steps):  # what a step reads is apart in memory, so that all steps are one kernel
+      score, lasts = scores[t].contiguous(), alive[t].contiguous()
       one, two = way.pad((1, -1), value=NEVER), jumps.where(way.pad((2, -2), value=NEVER), NEVER)
       top = way.maximum(one).maximum(two).detach()
       total = (way - top).exp() + (one - top).exp() + (two - top).exp()
-      way = (times > t).unsqueeze(1).where(top + total.log() + scores[t], way)
+      way = lasts.where(top + total.log() + score, way)
     last = 2 * size.unsqueeze(1)
     loss = -((place == last) | (place == last - 1)).where(way, NEVER).logsumexp(1)
     fits = loss < -NEVER / 2

@@ -137,16 +137,6 @@ class Normalize(Distance):
         running.assign(running + (share - running) * momentum)
     return self.group_norm(self.shape[1], weight, bias, eps)
 
-  def local_response_norm(
-    self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-  ) -> Tensor:
-    """x / (k + alpha * mean of x**2 over `size` neighbouring channels, axis 1) ** beta. A. Krizhevsky et al., 2012."""
-    if self.ndim < 3:
-      fail(ShapeError, "local_response_norm: x has the axes batch, channel, and at least one more", x=self)
-    squares = self.square().movedim(1, -1).pad((size // 2, (size - 1) // 2))
-    mean = squares.unfold(squares.ndim - 1, size, 1).sum(-1).movedim(-1, 1) / size
-    return self / (mean * alpha + k) ** beta
-
   def layernorm(self, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) over any axes."""
     centered = self - self.mean(axis, True)

@@ -1,0 +1,298 @@
+"""Recurrent networks: RNN, LSTM, GRU, and their cells, with PyTorch's names, gates and layouts.
+
+The products with the inputs of all steps are one; a step multiplies its state alone. What a step reads and gives stands
+apart in memory, so that all steps of a layer are the same few kernels, compiled once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mini.grad import with_gradient
+from mini.ir import graph
+from mini.nn import init
+from mini.nn.module import Module, Parameter
+from mini.tensor import Tensor
+from mini.tensor.handle import fail
+from mini.types import ShapeError
+
+State = tuple[Tensor, ...]  # (h,), or (h, c) of an LSTM
+
+
+class Kind(NamedTuple):
+  """A kind of cell: how many gates it has, and its step: (of the input, of the state, state) -> the new state.
+
+  Both products are T[N, gates * H], with their biases.
+  """
+
+  gates: int
+  step: Callable[[Tensor, Tensor, State], State]
+
+
+def _lstm(a: Tensor, b: Tensor, state: State) -> State:
+  """https://doi.org/10.1162/neco.1997.9.8.1735"""
+  i, f, g, o = (a + b).chunk(4, -1)
+  c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+  return o.sigmoid() * c.tanh(), c
+
+
+def _gru(a: Tensor, b: Tensor, state: State) -> State:
+  """https://arxiv.org/abs/1406.1078"""
+  (ar, az, an), (br, bz, bn) = a.chunk(3, -1), b.chunk(3, -1)
+  z, n = (az + bz).sigmoid(), (an + (ar + br).sigmoid() * bn).tanh()
+  return (n + z * (state[0] - n),)
+
+
+# fmt: off
+KINDS = {
+  "tanh": Kind(1, lambda a, b, state: ((a + b).tanh(),)),
+  "relu": Kind(1, lambda a, b, state: ((a + b).relu(),)),
+  "lstm": Kind(4, _lstm),
+  "gru":  Kind(3, _gru),
+}
+# fmt: on
+
+
+def apart(t: Tensor, value: bool = True) -> Tensor:
+  """In memory of its own, and so is its gradient; or only that."""
+  u = graph.stage(t.uop) if value else t.uop
+  return t._new(with_gradient(u, lambda g, out, x: (graph.stage(g),), t.uop))
+
+
+def _kind(name: str, nonlinearity: str) -> Kind:
+  if nonlinearity not in ("tanh", "relu"):
+    fail(ValueError, f'{name}: nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
+  return KINDS[nonlinearity]
+
+
+class _Recurrent(Module):
+  """What layers and cells share: parameters by name, uniform within 1 / sqrt(hidden_size) of 0."""
+
+  hidden_size: int
+
+  def _parameters(self, shapes: dict[str, tuple[int, ...]], device: str | None, dtype: Any) -> None:
+    for name, s in shapes.items():
+      setattr(self, name, Parameter(Tensor.empty(*s, dtype=dtype, device=device)))
+    self._held = tuple(shapes)
+    self.reset_parameters()
+
+  def reset_parameters(self) -> None:
+    """Uniform within 1 / sqrt(hidden_size) of 0."""
+    bound = 1 / math.sqrt(self.hidden_size)
+    for name in self._held:
+      init.uniform_(getattr(self, name), -bound, bound)
+
+
+class _Layers(_Recurrent):
+  """x: T[L, N, I], with batch_first T[N, L, I], or without a batch T[L, I]."""
+
+  kind: Kind
+  states = 1  # how many tensors a state has
+
+  def __init__(
+    self,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int = 1,
+    bias: bool = True,
+    batch_first: bool = False,
+    dropout: float = 0.0,
+    bidirectional: bool = False,
+    proj_size: int = 0,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    if proj_size and (self.states < 2 or proj_size >= hidden_size):
+      fail(ValueError, f"{type(self).__name__}: proj_size is for LSTM, and less than {hidden_size}")
+    self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+    self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+    self.proj_size, self.directions = proj_size, 2 if bidirectional else 1
+    out, rows = proj_size or hidden_size, self.kind.gates * hidden_size
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer in range(num_layers):
+      for end in self._ends(layer):
+        shapes[f"weight_ih_{end}"] = (rows, input_size if layer == 0 else out * self.directions)
+        shapes[f"weight_hh_{end}"] = (rows, out)
+        if bias:
+          shapes |= {f"bias_ih_{end}": (rows,), f"bias_hh_{end}": (rows,)}
+        if proj_size:
+          shapes[f"weight_hr_{end}"] = (proj_size, hidden_size)
+    self._parameters(shapes, device, dtype)
+
+  def _ends(self, layer: int) -> list[str]:
+    return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
+
+  def forward(self, x: Tensor, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
+    """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
+    T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `state` is such a one to begin with, zeros if None.
+
+    lengths: int[N], how many steps of each sequence count: the state stays after them, and what is given for them is 0.
+    """
+    if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
+      fail(ShapeError, f"{type(self).__name__}: the last of x's 3 axes is not {self.input_size}", x=x)
+    alone = x.ndim == 2
+    states = () if state is None else tuple(state) if self.states > 1 else (state,)
+    if alone:
+      x, states = x.unsqueeze(1), tuple(s.unsqueeze(1) for s in states)
+    elif self.batch_first:
+      x = x.transpose(0, 1)
+    steps, batch, _ = x.shape
+    alive = self._alive(lengths, steps, batch)
+    last: list[State] = []
+    for layer in range(self.num_layers):
+      if layer and self.dropout:
+        x = x.dropout(self.dropout, training=self.training)
+      found = []
+      for n, end in enumerate(self._ends(layer)):
+        at = layer * self.directions + n
+        begin = tuple(s[at] for s in states) if states else self._zeros(x)
+        out, after = self._run(x, end, begin, alive, backwards=n == 1)
+        found.append(out)
+        last.append(after)
+      x = found[0].cat(*found[1:], dim=-1)
+    ends = [h[0].stack(*h[1:]) for h in zip(*last)]
+    if alone:
+      x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
+    elif self.batch_first:
+      x = x.transpose(0, 1)
+    return x, ends[0] if self.states == 1 else tuple(ends)
+
+  def _zeros(self, x: Tensor) -> State:
+    sizes = (self.proj_size or self.hidden_size, self.hidden_size)
+    return tuple(Tensor.zeros(x.shape[1], n, dtype=x.dtype, device=x.device) for n in sizes[: self.states])
+
+  @staticmethod
+  def _alive(lengths: Any, steps: int, batch: int) -> Tensor | None:
+    """Which steps count.   bool[L, N, 1]"""
+    if lengths is None:
+      return None
+    lengths = lengths if isinstance(lengths, Tensor) else Tensor(lengths)
+    if lengths.shape != (batch,):
+      fail(ShapeError, f"lengths: there must be one for each of {batch} sequences", lengths=lengths)
+    return (Tensor.arange(steps).unsqueeze(1) < lengths).unsqueeze(-1)
+
+  def _run(
+    self, x: Tensor, end: str, state: State, alive: Tensor | None, backwards: bool
+  ) -> tuple[Tensor, State]:
+    """One layer in one direction.   x: T[L, N, I] -> T[L, N, H]"""
+    wi, wh = getattr(self, f"weight_ih_{end}"), getattr(self, f"weight_hh_{end}")
+    bi, bh = (getattr(self, f"bias_{n}_{end}", None) for n in ("ih", "hh"))
+    products = x.linear(wi, bi)
+    state, found = tuple(s.contiguous() for s in state), []
+    for t in reversed(range(len(x))) if backwards else range(len(x)):
+      new = self.kind.step(apart(products[t]), state[0].linear(wh, bh), state)
+      if self.proj_size:
+        new = (new[0].linear(getattr(self, f"weight_hr_{end}")), new[1])
+      if alive is None:
+        state = tuple(map(apart, new))
+        found.append(apart(state[0], value=False))
+      else:
+        lives = alive[t].contiguous()
+        state = tuple(apart(lives.where(a, b)) for a, b in zip(new, state))
+        found.append(apart(lives.where(state[0], 0), value=False))
+    found = found[::-1] if backwards else found
+    return found[0].stack(*found[1:]), state
+
+  def extra_repr(self) -> str:
+    said = {"num_layers": 1, "batch_first": False, "dropout": 0.0, "bidirectional": False, "proj_size": 0}
+    rest = "".join(f", {k}={getattr(self, k)}" for k, v in said.items() if getattr(self, k) != v)
+    return f"{self.input_size}, {self.hidden_size}{rest}"
+
+
+class RNN(_Layers):
+  """h' = tanh(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh), or relu instead, over a sequence.
+
+  >>> out, h = RNN(3, 5, num_layers=2)(Tensor.ones(7, 2, 3))
+  >>> out.shape, h.shape
+  ((7, 2, 5), (2, 2, 5))
+  """
+
+  def __init__(
+    self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **options: Any
+  ):
+    self.nonlinearity = nonlinearity
+    self.kind = _kind("RNN", nonlinearity)
+    super().__init__(input_size, hidden_size, num_layers, **options)
+
+
+class LSTM(_Layers):
+  """Long short-term memory, whose state is a pair (h, c). https://doi.org/10.1162/neco.1997.9.8.1735
+
+  >>> out, (h, c) = LSTM(3, 5, bidirectional=True, batch_first=True)(Tensor.ones(2, 7, 3), lengths=[7, 4])
+  >>> out.shape, c.shape
+  ((2, 7, 10), (2, 2, 5))
+  """
+
+  kind, states = KINDS["lstm"], 2
+
+
+class GRU(_Layers):
+  """Gated recurrent units. https://arxiv.org/abs/1406.1078
+
+  >>> GRU(3, 5)(Tensor.ones(7, 2, 3))[0].shape
+  (7, 2, 5)
+  """
+
+  kind = KINDS["gru"]
+
+
+class _Cell(_Recurrent):
+  """One step.   x: T[N, I], or T[I]"""
+
+  kind: Kind
+  states = 1
+
+  def __init__(
+    self, input_size: int, hidden_size: int, bias: bool = True, device: str | None = None, dtype: Any = None
+  ):
+    self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+    rows = self.kind.gates * hidden_size
+    shapes: dict[str, tuple[int, ...]] = {
+      "weight_ih": (rows, input_size),
+      "weight_hh": (rows, hidden_size),
+    }
+    self._parameters(shapes | ({"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}), device, dtype)
+
+  def forward(self, x: Tensor, state: Any = None) -> Any:
+    """The state after a step, from `state`, zeros if None."""
+    s = (*x.shape[:-1], self.hidden_size)
+    given: Sequence[Tensor] = state if self.states > 1 else (state,)
+    if state is None:
+      given = [Tensor.zeros(*s, dtype=x.dtype, device=x.device) for _ in range(self.states)]
+    w: dict[str, Any] = {name: getattr(self, name) for name in self._held}
+    a, b = x.linear(w["weight_ih"], w.get("bias_ih")), given[0].linear(w["weight_hh"], w.get("bias_hh"))
+    new = self.kind.step(a, b, tuple(given))
+    return new if self.states > 1 else new[0]
+
+  def extra_repr(self) -> str:
+    return f"{self.input_size}, {self.hidden_size}"
+
+
+class RNNCell(_Cell):
+  """A step of `RNN`.   x: T[N, I]   h: T[N, H]   ->   T[N, H]"""
+
+  def __init__(
+    self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", **options: Any
+  ):
+    self.nonlinearity = nonlinearity
+    self.kind = _kind("RNNCell", nonlinearity)
+    super().__init__(input_size, hidden_size, bias, **options)
+
+
+class LSTMCell(_Cell):
+  """A step of `LSTM`.   x: T[N, I]   (h, c): T[N, H]   ->   (h, c)
+
+  >>> h, c = LSTMCell(3, 5)(Tensor.ones(2, 3))
+  >>> h.shape
+  (2, 5)
+  """
+
+  kind, states = KINDS["lstm"], 2
+
+
+class GRUCell(_Cell):
+  """A step of `GRU`.   x: T[N, I]   h: T[N, H]   ->   T[N, H]"""
+
+  kind = KINDS["gru"]
