@@ -1,6 +1,6 @@
 """Neural networks: layers, initial values, optimizers, state. PyTorch's names."""
 
-from mini.nn import init, optim, state
+from mini.nn import init, optim, optimizers, state
 from mini.nn.attention import (
   GroupedQueryAttention,
   MultiheadAttention,
@@ -233,5 +233,6 @@ __all__ = [
   "Unflatten",
   "init",
   "optim",
+  "optimizers",
   "state",
 ]

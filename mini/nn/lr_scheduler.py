@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
+from mini.tensor.handle import fail
 from mini.types import dtypes
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ class LRScheduler:
 
   def __init__(self, optimizer: Optimizer):
     self._rates = optimizer.rates()
-    self.bases = [rate.item() for rate in self._rates]
+    # what the rates were when the first schedule was made, as PyTorch's initial_lr
+    first = vars(optimizer).setdefault("_first_rates", {})
+    self.bases = [first.setdefault(rate, rate.item()) for rate in self._rates]
     self.count = Tensor(0, device=self._rates[0].device)
     self._set()
 
@@ -132,6 +135,265 @@ class CosineAnnealingLR(LRScheduler):
     return self.eta_min + (base - self.eta_min) * (1 + (t * (math.pi / self.T_max)).cos()) / 2
 
 
+class MultiplicativeLR(LRScheduler):
+  """The rate before times a function of the number of steps, or one function for each rate."""
+
+  def __init__(
+    self, optimizer: Optimizer, lr_lambda: Callable[[Tensor], Any] | Sequence[Callable[[Tensor], Any]]
+  ):
+    self._functions = [lr_lambda] * len(optimizer.rates()) if callable(lr_lambda) else list(lr_lambda)
+    super().__init__(optimizer)
+
+  def _set(self) -> None:
+    with no_grad():
+      t = self.count.cast(dtypes.float32)
+      for rate, f in zip(self._rates, self._functions):
+        rate.assign((t > 0).where(rate * f(t), rate))
+      Tensor.realize(self.count, *self._rates)
+
+
+class MultiStepLR(LRScheduler):
+  """Times gamma at each milestone, a number of steps."""
+
+  def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1):
+    self.milestones, self.gamma = sorted(milestones), gamma
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    passed = sum(((t >= m).float() for m in self.milestones), t * 0)
+    return base * self.gamma**passed
+
+
+class ConstantLR(LRScheduler):
+  """`factor` of the rate for total_iters steps, then all of it."""
+
+  def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5):
+    self.factor, self.total_iters = factor, total_iters
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    return (t < self.total_iters).where(base * self.factor, base)
+
+
+class PolynomialLR(LRScheduler):
+  """Down to 0 in total_iters steps, as a power of what is left of them."""
+
+  def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0):
+    self.total_iters, self.power = total_iters, power
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    return base * (1 - t.minimum(self.total_iters) / self.total_iters) ** self.power
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+  """From the rate to eta_min along half a cosine, again and again: over T_0 steps, then each time T_mult as many.
+  https://arxiv.org/abs/1608.03983"""
+
+  def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0):
+    self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    if self.T_mult == 1:
+      done = (t % self.T_0) / self.T_0
+    else:
+      begin, length = t * 0, t * 0 + self.T_0
+      start, size = self.T_0, self.T_0 * self.T_mult
+      while start < 1 << 24:
+        later = t >= start
+        begin, length = later.where(start, begin), later.where(size, length)
+        start, size = start + size, size * self.T_mult
+      done = (t - begin) / length
+    return self.eta_min + (base - self.eta_min) * (1 + (done * math.pi).cos()) / 2
+
+
+class CyclicLR(LRScheduler):
+  """Up from base_lr to max_lr in step_size_up steps and down again, over and over. https://arxiv.org/abs/1506.01186
+
+  mode: "triangular", "triangular2" (half as high each time) or "exp_range" (gamma ** t as high). Momentum stays.
+  """
+
+  def __init__(
+    self,
+    optimizer: Optimizer,
+    base_lr: float,
+    max_lr: float,
+    step_size_up: int = 2000,
+    step_size_down: int | None = None,
+    mode: str = "triangular",
+    gamma: float = 1.0,
+    cycle_momentum: bool = False,
+  ):
+    _no_momentum("CyclicLR", cycle_momentum)
+    if mode not in ("triangular", "triangular2", "exp_range"):
+      fail(ValueError, f'CyclicLR: mode is "triangular", "triangular2" or "exp_range", not {mode!r}')
+    self.base_lr, self.max_lr, self.mode, self.gamma = base_lr, max_lr, mode, gamma
+    self.up = step_size_up
+    self.total = step_size_up + (step_size_up if step_size_down is None else step_size_down)
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    cycle = (t / self.total).floor()
+    x, turn = t - cycle * self.total, self.up
+    height = (x <= turn).where(x / turn, (self.total - x) / max(self.total - turn, 1))
+    scale: Any = 1.0
+    if self.mode != "triangular":
+      scale = 0.5**cycle if self.mode == "triangular2" else self.gamma**t
+    return self.base_lr + (self.max_lr - self.base_lr) * height * scale
+
+
+class OneCycleLR(LRScheduler):
+  """Up from max_lr / div_factor to max_lr in pct_start of total_steps, then down to 1 / final_div_factor of where it began.
+  https://arxiv.org/abs/1708.07120   Momentum stays. three_phase: down as it went up, and then to the end.
+  """
+
+  def __init__(
+    self,
+    optimizer: Optimizer,
+    max_lr: float,
+    total_steps: int | None = None,
+    epochs: int | None = None,
+    steps_per_epoch: int | None = None,
+    pct_start: float = 0.3,
+    anneal_strategy: str = "cos",
+    cycle_momentum: bool = False,
+    div_factor: float = 25.0,
+    final_div_factor: float = 1e4,
+    three_phase: bool = False,
+  ):
+    _no_momentum("OneCycleLR", cycle_momentum)
+    if total_steps is None and (epochs is None or steps_per_epoch is None):
+      fail(ValueError, "OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+    if anneal_strategy not in ("cos", "linear"):
+      fail(ValueError, f'OneCycleLR: anneal_strategy is "cos" or "linear", not {anneal_strategy!r}')
+    total = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
+    low, top = max_lr / div_factor, max_lr
+    turn, self.strategy = pct_start * total - 1, anneal_strategy
+    self.phases = [(turn, low, top), (total - 1, top, low / final_div_factor)]  # (its end, from, to)
+    if three_phase:
+      self.phases[1:] = [(2 * turn, top, low), (total - 1, low, low / final_div_factor)]
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Tensor:
+    begin, found = 0.0, t * 0
+    for n, (end, low, high) in enumerate(self.phases):
+      done = ((t - begin) / (end - begin)).clamp(0.0, 1.0)
+      done = (1 - (done * math.pi).cos()) / 2 if self.strategy == "cos" else done
+      value = low + (high - low) * done
+      found = value if n == 0 else (t > begin).where(value, found)
+      begin = end
+    return found
+
+
+def _no_momentum(name: str, asked: bool) -> None:
+  if asked:
+    fail(
+      ValueError,
+      f"{name}: momentum is a number that steps are compiled with; it stays (cycle_momentum=False)",
+    )
+
+
+class SequentialLR(LRScheduler):
+  """One schedule after another: the next begins, with its step 0, at each milestone."""
+
+  def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]):
+    if len(milestones) != len(schedulers) - 1:
+      fail(
+        ValueError, f"SequentialLR: {len(schedulers)} schedules have {len(schedulers) - 1} milestones between"
+      )
+    self._parts = list(zip((0, *milestones), schedulers))
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Any:
+    found: Any = None
+    for begin, s in self._parts:
+      value = s.rate(base, (t - begin).maximum(0.0))
+      found = value if found is None else (t >= begin).where(value, found)
+    return found
+
+
+class ChainedScheduler(LRScheduler):
+  """Several schedules at once: what each multiplies the rate by, all together."""
+
+  def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer):
+    self._parts = list(schedulers)
+    super().__init__(optimizer)
+
+  def rate(self, base: float, t: Tensor) -> Any:
+    found: Any = base
+    for s in self._parts:
+      found = found * (s.rate(base, t) / base)
+    return found
+
+
+class ReduceLROnPlateau:
+  """Times `factor` when a number that `step` is told has not got better for more than `patience` steps.
+
+  >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=1.0)
+  >>> schedule = nn.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+  >>> for loss in (3.0, 2.0, 2.0): schedule.step(loss)
+  >>> optimizer.lr.item()
+  0.5
+  """
+
+  def __init__(
+    self,
+    optimizer: Optimizer,
+    mode: str = "min",
+    factor: float = 0.1,
+    patience: int = 10,
+    threshold: float = 1e-4,
+    threshold_mode: str = "rel",
+    cooldown: int = 0,
+    min_lr: float = 0.0,
+    eps: float = 1e-8,
+  ):
+    if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+      fail(ValueError, 'ReduceLROnPlateau: mode is "min" or "max", threshold_mode "rel" or "abs"')
+    if factor >= 1:
+      fail(ValueError, f"ReduceLROnPlateau: times {factor} is no reduction")
+    self._rates, self.mode, self.factor, self.patience = optimizer.rates(), mode, factor, patience
+    self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
+    self.min_lr, self.eps = min_lr, eps
+    self.best, self.bad, self.rests = math.inf if mode == "min" else -math.inf, 0, 0
+
+  def _better(self, value: float) -> bool:
+    sign = -1 if self.mode == "min" else 1
+    if self.threshold_mode == "abs":
+      return sign * value > sign * self.best + self.threshold
+    return sign * value > sign * (self.best * (1 + sign * self.threshold))
+
+  def step(self, metrics: Any) -> None:
+    """Told the number: a loss, or, with mode="max", an accuracy."""
+    value = float(metrics)
+    if self._better(value):
+      self.best, self.bad = value, 0
+    else:
+      self.bad += 1
+    if self.rests:
+      self.rests, self.bad = self.rests - 1, 0
+    if self.bad > self.patience:
+      self.rests, self.bad = self.cooldown, 0
+      for rate in self._rates:
+        old = rate.item()
+        new = max(old * self.factor, self.min_lr)
+        if old - new > self.eps:
+          rate.assign(Tensor(new, dtype=rate.dtype, device=rate.device))
+
+  def get_last_lr(self) -> list[float]:
+    """The rates now, one for each tensor of them."""
+    return [rate.item() for rate in self._rates]
+
+  def state_dict(self) -> dict[str, Any]:
+    """What it has seen."""
+    return {name: getattr(self, name) for name in ("best", "bad", "rests")}
+
+  def load_state_dict(self, state: dict[str, Any]) -> None:
+    """Go on from a `state_dict`."""
+    self.best, self.bad, self.rests = (state[name] for name in ("best", "bad", "rests"))
+
+
 class WarmupCosineLR(LRScheduler):
   """Up in a line over `warmup` steps, then along half a cosine to `floor` times the rate at `total`.
 
@@ -155,11 +417,21 @@ class WarmupCosineLR(LRScheduler):
 
 
 __all__ = [
+  "ChainedScheduler",
+  "ConstantLR",
   "CosineAnnealingLR",
+  "CosineAnnealingWarmRestarts",
+  "CyclicLR",
   "ExponentialLR",
   "LRScheduler",
   "LambdaLR",
   "LinearLR",
+  "MultiStepLR",
+  "MultiplicativeLR",
+  "OneCycleLR",
+  "PolynomialLR",
+  "ReduceLROnPlateau",
+  "SequentialLR",
   "StepLR",
   "WarmupCosineLR",
 ]

@@ -680,6 +680,16 @@ def clip_grad_value(parameters: Any, clip_value: float) -> None:
 
 clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names
 
+
+def __getattr__(name: str) -> Any:
+  """The optimizers of mini/nn/optimizers.py, which build on those here."""
+  from mini.nn import optimizers
+
+  if name not in optimizers.__all__:
+    raise AttributeError(f"nn.optim has no {name!r}")
+  return getattr(optimizers, name)
+
+
 __all__ = [
   "SGD",
   "Adam",

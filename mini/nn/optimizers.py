@@ -1,0 +1,383 @@
+"""More optimizers, a rule of a few lines each; as those of mini/nn/optim.py they step flat buffers. `nn.optim.NAME` finds them.
+
+All take `weight_decay` and `maximize` for each group; PyTorch's have its arguments and follow its trajectories.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from mini.nn.optim import Bucket, Choose, Optimizer, _correction, _root, _same, near
+from mini.nn.state import lay, views
+from mini.tensor import Tensor
+from mini.tensor.handle import fail
+from mini.types import ShapeError, dtypes
+
+State = dict[str, Tensor]
+
+
+class Rule(Optimizer):
+  """An optimizer whose arguments, with their defaults, are `options`, and whose step is `way`.
+
+  decoupled: weight decay shrinks parameters, and is not added to gradients.
+  """
+
+  options: ClassVar[Mapping[str, Any]]
+  decoupled = False
+
+  def __init__(self, params: Iterable[Any], *args: Any, **kwargs: Any):
+    given = list(params)
+    names = [*self.options, *(n for n in ("weight_decay", "maximize") if n not in self.options)]
+    settings = {"weight_decay": 0.0, "maximize": False, **self.options, **dict(zip(names, args)), **kwargs}
+    if wrong := [n for n in settings if n not in names]:
+      raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and no {', '.join(wrong)}")
+    if not all(0 <= b < 1 for b in settings.get("betas", ())):
+      fail(ValueError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
+    self.slots = self.needed([{**settings, **d} for d in given if isinstance(d, Mapping)] or [settings])
+    super().__init__(given, settings)
+
+  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The state that groups with these settings have."""
+    return self.slots
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    """As `update`, of a gradient that is to be followed downwards, with the decay in it."""
+    raise NotImplementedError(type(self).__name__)
+
+  def update(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    sign = choose(lambda group: -1 if group["maximize"] else 1)
+    g = g if _same(sign, 1) else sign * g
+    apart = self._apart
+    coupled = choose(lambda group: 0 if apart(group) else group["weight_decay"])
+    shrunk = choose(
+      lambda group: 1 - group["lr"] * group["weight_decay"] if apart(group) and group["weight_decay"] else 1.0
+    )
+    g = g if _same(coupled, 0) else g + coupled * p
+    return self.way(p if _same(shrunk, 1.0) else p * shrunk, g, state, t, choose)
+
+  def _apart(self, group: Mapping[str, Any]) -> bool:
+    return self.decoupled or group.get("decoupled_weight_decay", False)
+
+
+def _lerp(a: Tensor, b: Tensor, share: Any) -> Tensor:
+  return a + share * (b - a)
+
+
+def _moments(g: Tensor, state: State, choose: Choose) -> tuple[Tensor, Tensor]:
+  """The running averages of gradients and of their squares."""
+  rest = [choose(lambda group, n=n: 1 - group["betas"][n]) for n in range(2)]  # type: ignore[misc]
+  return _lerp(state["exp_avg"], g, rest[0]), _lerp(state["exp_avg_sq"], g * g, rest[1])
+
+
+class Adagrad(Rule):
+  """Gradients over the root of the sum of their squares. https://jmlr.org/papers/v12/duchi11a.html
+
+  >>> w = Tensor([1.0], requires_grad=True)
+  >>> (w * w).sum().backward()
+  >>> nn.optim.Adagrad([w], lr=0.5).step()
+  >>> w.tolist()
+  [0.5]
+  """
+
+  slots = ("sum",)
+  options: ClassVar = {
+    "lr": 1e-2,
+    "lr_decay": 0.0,
+    "weight_decay": 0.0,
+    "initial_accumulator_value": 0.0,
+    "eps": 1e-10,
+  }
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    begin = choose(lambda group: group["initial_accumulator_value"])
+    total = state["sum"] + g * g
+    total = total if _same(begin, 0.0) else (t == 1).where(total + begin, total)
+    rate = choose(lambda group: group["lr"] / (1 + (t - 1).cast(p.dtype) * group["lr_decay"]))
+    return p - rate * g / (total.sqrt() + choose(lambda group: group["eps"])), {"sum": total}
+
+
+class Adadelta(Rule):
+  """Steps as large as those before, for the size of the gradient. https://arxiv.org/abs/1212.5701"""
+
+  slots = ("square_avg", "acc_delta")
+  options: ClassVar = {"lr": 1.0, "rho": 0.9, "eps": 1e-6}
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    rest, eps = choose(lambda group: 1 - group["rho"]), choose(lambda group: group["eps"])
+    squares = _lerp(state["square_avg"], g * g, rest)
+    delta = (state["acc_delta"] + eps).sqrt() / (squares + eps).sqrt() * g
+    new = {"square_avg": squares, "acc_delta": _lerp(state["acc_delta"], delta * delta, rest)}
+    return p - choose(lambda group: group["lr"]) * delta, new
+
+
+class RMSprop(Rule):
+  """Gradients over the root of the running average of their squares, of their variance if centered, with momentum.
+  G. Hinton, Neural networks for machine learning, lecture 6e, 2012."""
+
+  options: ClassVar = {
+    "lr": 1e-2,
+    "alpha": 0.99,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "momentum": 0.0,
+    "centered": False,
+  }
+
+  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+    found = ["square_avg"]
+    found += ["grad_avg"] if any(group["centered"] for group in groups) else []
+    return (*found, *(["momentum_buffer"] if any(group["momentum"] for group in groups) else []))
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    rest = choose(lambda group: 1 - group["alpha"])
+    new = {"square_avg": _lerp(state["square_avg"], g * g, rest)}
+    power = new["square_avg"]
+    if "grad_avg" in state:
+      new["grad_avg"] = _lerp(state["grad_avg"], g, rest)
+      power = power - choose(lambda group: 1.0 if group["centered"] else 0.0) * new["grad_avg"].square()
+    way = g / (power.sqrt() + choose(lambda group: group["eps"]))
+    if "momentum_buffer" in state:
+      way = new["momentum_buffer"] = choose(lambda group: group["momentum"]) * state["momentum_buffer"] + way
+    return p - choose(lambda group: group["lr"]) * way, new
+
+
+class AMSGrad(Rule):
+  """Adam over the largest of the averages of squares so far, torch.optim.Adam(amsgrad=True). https://openreview.net/forum?id=ryQu7f-RZ"""
+
+  slots = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+  options: ClassVar = {
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "decoupled_weight_decay": False,
+  }
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m, v = _moments(g, state, choose)
+    most = state["max_exp_avg_sq"].maximum(v)
+    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
+    scale = choose(lambda group: _root(_correction(group["betas"][1], t, p.dtype)))
+    p = p - rate * m / (most.sqrt() / scale + choose(lambda group: group["eps"]))
+    return p, {"exp_avg": m, "exp_avg_sq": v, "max_exp_avg_sq": most}
+
+
+class Adamax(Rule):
+  """Adam over the largest gradient of late. https://arxiv.org/abs/1412.6980, section 7"""
+
+  slots = ("exp_avg", "exp_inf")
+  options: ClassVar = {"lr": 2e-3, "betas": (0.9, 0.999), "eps": 1e-8}
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m = _lerp(state["exp_avg"], g, choose(lambda group: 1 - group["betas"][0]))
+    eps, kept = choose(lambda group: group["eps"]), choose(lambda group: group["betas"][1])
+    top = (kept * state["exp_inf"]).maximum(g.abs() + eps)
+    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
+    return p - rate * m / top, {"exp_avg": m, "exp_inf": top}
+
+
+class NAdam(Rule):
+  """Adam with Nesterov's momentum. https://openreview.net/forum?id=OM0jvwB8jIp57ZJjtNEZ"""
+
+  slots = ("exp_avg", "exp_avg_sq", "mu_product")
+  options: ClassVar = {"lr": 2e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "momentum_decay": 4e-3,
+             "decoupled_weight_decay": False}  # fmt: skip
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m, v = _moments(g, state, choose)
+
+    def momentum(ahead: int) -> Any:
+      x = (t + ahead).cast(p.dtype) * math.log(0.96)
+      return choose(lambda group: group["betas"][0] * (1 - 0.5 * (x * group["momentum_decay"]).exp()))
+
+    now, later, rate = momentum(0), momentum(1), choose(lambda group: group["lr"])
+    product = (t == 1).where(now, state["mu_product"] * now)
+    scale = choose(lambda group: _correction(group["betas"][1], t, p.dtype))
+    root = (v / scale).sqrt() + choose(lambda group: group["eps"])
+    way = (1 - now) / (1 - product) * g + later / (1 - product * later) * m
+    return p - rate * way / root, {"exp_avg": m, "exp_avg_sq": v, "mu_product": product}
+
+
+class RAdam(Rule):
+  """Adam that is careful as long as its average of squares is of few. https://arxiv.org/abs/1908.03265"""
+
+  slots = ("exp_avg", "exp_avg_sq")
+  options: ClassVar = {
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "decoupled_weight_decay": False,
+  }
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m, v = _moments(g, state, choose)
+    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
+    factor = choose(lambda group: _rectified(group["betas"][1], t).cast(p.dtype))
+    root = v.sqrt() + choose(lambda group: group["eps"])
+    return p - rate * m * (factor > 0).where(factor / root, 1), {"exp_avg": m, "exp_avg_sq": v}
+
+
+def _rectified(beta: float, t: Tensor) -> Tensor:
+  """What a step is multiplied by besides 1 / root; 0 where the root is not to be used yet. In float64: small differences."""
+  correction = _correction(beta, t, dtypes.float64)
+  most = 2 / (1 - beta) - 1
+  length = most - 2 * t.cast(dtypes.float64) * (1 - correction) / correction
+  used = length > 5
+  n = used.where(length, 6.0)
+  square = (n - 4) * (n - 2) * most / ((most - 4) * (most - 2) * n)
+  return used.where((square * correction).sqrt(), 0.0)
+
+
+class Lion(Rule):
+  """The signs of averaged gradients. https://arxiv.org/abs/2302.06675"""
+
+  slots = ("exp_avg",)
+  options: ClassVar = {"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0}
+  decoupled = True
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    near_, far = (choose(lambda group, n=n: 1 - group["betas"][n]) for n in range(2))  # type: ignore[misc]
+    m = state["exp_avg"]
+    return p - choose(lambda group: group["lr"]) * _lerp(m, g, near_).sign(), {"exp_avg": _lerp(m, g, far)}
+
+
+# ---------------------------------------------------------------- what looks at each parameter as a whole
+
+
+class _Whole(Rule):
+  """A rule that needs each parameter, and not only its elements. Weight decay is the rule's own."""
+
+  _bucket: Bucket
+
+  def _apart(self, group: Mapping[str, Any]) -> bool:
+    return True
+
+  def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
+    self._bucket = b
+    return super()._step(b)
+
+  def update(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    sign = choose(lambda group: -1 if group["maximize"] else 1)
+    return self.way(p, g if _same(sign, 1) else sign * g, state, t, choose)
+
+  def each(self, f: Callable[..., Tensor], *flats: Tensor) -> Tensor:
+    """f(group, lr, part of each flat buffer) of every parameter, as one buffer."""
+    b = self._bucket
+    parts = zip(*(views(x.uop, b.shapes) for x in flats))
+    found = [f(group, near(group["lr"], b.t), *map(Tensor, us)) for group, us in zip(b.groups, parts)]
+    return Tensor(lay([x.uop for x in found]))
+
+
+def _ratio(a: Tensor, b: Tensor) -> Tensor:
+  """a / b, or 1 where either is 0."""
+  usable = (a > 0) & (b > 0)
+  return usable.where(a / usable.where(b, 1), 1)
+
+
+class LAMB(_Whole):
+  """Adam whose step for a parameter is as long as the parameter. https://arxiv.org/abs/1904.00962"""
+
+  slots = ("exp_avg", "exp_avg_sq")
+  options: ClassVar = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0}
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m, v = _moments(g, state, choose)
+    first, second = (
+      choose(lambda group, n=n: _correction(group["betas"][n], t, p.dtype))  # type: ignore[misc]
+      for n in range(2)
+    )
+    way = m / first / ((v / second).sqrt() + choose(lambda group: group["eps"]))
+    way = way + choose(lambda group: group["weight_decay"]) * p
+
+    def stepped(group: Any, lr: Tensor, p: Tensor, way: Tensor) -> Tensor:
+      return p - lr * _ratio(p.norm(), way.norm()) * way
+
+    return self.each(stepped, p, way), {"exp_avg": m, "exp_avg_sq": v}
+
+
+class LARS(_Whole):
+  """SGD with momentum whose step for a parameter is a share of its length. https://arxiv.org/abs/1708.03888"""
+
+  slots = ("momentum_buffer",)
+  options: ClassVar = {
+    "lr": 0.1,
+    "momentum": 0.9,
+    "weight_decay": 0.0,
+    "trust_coefficient": 0.001,
+    "eps": 0.0,
+  }
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    def stepped(group: Any, lr: Tensor, p: Tensor, g: Tensor, buffer: Tensor) -> Tensor:
+      decay, length = group["weight_decay"], p.norm()
+      trust = _ratio(group["trust_coefficient"] * length, g.norm() + decay * length + group["eps"])
+      return group["momentum"] * buffer + lr * trust * (g + decay * p)
+
+    buffer = self.each(stepped, p, g, state["momentum_buffer"])
+    return p - buffer, {"momentum_buffer": buffer}
+
+
+class Muon(_Whole):
+  """Momentum of matrices, made nearly orthogonal by steps of Newton and Schulz. https://kellerjordan.github.io/posts/muon/
+
+  Parameters have two axes, or more, of which all but the first are taken as one. adjust_lr_fn: "original" scales the rate by
+  sqrt(max(1, rows / columns)), "match_rms_adamw" by 0.2 * sqrt(max(rows, columns)). As torch.optim.Muon, in float32.
+  """
+
+  slots = ("momentum_buffer",)
+  options: ClassVar = {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.95, "nesterov": True,
+             "ns_coefficients": (3.4445, -4.775, 2.0315), "eps": 1e-7, "ns_steps": 5, "adjust_lr_fn": None}  # fmt: skip
+
+  def __init__(self, params: Iterable[Any], *args: Any, **kwargs: Any):
+    super().__init__(params, *args, **kwargs)
+    for p in self._all():
+      if p.ndim < 2:
+        fail(ShapeError, "Muon: a parameter is no matrix; AdamW is for the others", parameter=p)
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    share = choose(lambda group: 1 - group["momentum"])
+    buffer = _lerp(state["momentum_buffer"], g, share)
+    ahead = choose(lambda group: group["momentum"] if group["nesterov"] else 1.0)
+    way = buffer if _same(ahead, 1.0) else _lerp(g, buffer, ahead)
+
+    def stepped(group: Any, lr: Tensor, p: Tensor, way: Tensor) -> Tensor:
+      flat = way.reshape(way.shape[0], -1)
+      rows, columns = flat.shape
+      scale = max(1, rows / columns) ** 0.5
+      if group["adjust_lr_fn"] == "match_rms_adamw":
+        scale = 0.2 * max(rows, columns) ** 0.5
+      straight = _orthogonal(flat, group["ns_coefficients"], group["ns_steps"], group["eps"])
+      return p * (1 - lr * group["weight_decay"]) - lr * scale * straight.reshape(p.shape)
+
+    return self.each(stepped, p, way), {"momentum_buffer": buffer}
+
+
+def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+  """A matrix with singular values near 1 instead of x's."""
+  a, b, c = coefficients
+  tall = x.shape[0] > x.shape[1]
+  x = x.T if tall else x
+  x = x / x.norm().maximum(eps)
+  for _ in range(steps):
+    square = x @ x.T
+    x = a * x + (b * square + c * (square @ square)) @ x
+  return x.T if tall else x
+
+
+__all__ = [
+  "LAMB",
+  "LARS",
+  "AMSGrad",
+  "Adadelta",
+  "Adagrad",
+  "Adamax",
+  "Lion",
+  "Muon",
+  "NAdam",
+  "RAdam",
+  "RMSprop",
+  "Rule",
+]

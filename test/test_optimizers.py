@@ -1,0 +1,204 @@
+"""Optimizers and schedules beside PyTorch's, or beside their papers' formulas in NumPy: trajectories of 50 steps."""
+
+import numpy as np
+import pytest
+
+from mini import ShapeError, Tensor, jit, nn
+
+torch = pytest.importorskip("torch")
+
+STEPS = 50
+SHAPES = [(4, 3), (4,), (2, 4)]
+RNG = np.random.default_rng(1)
+BEGIN = [RNG.standard_normal(s).astype(np.float32) for s in SHAPES]
+GOAL = [RNG.standard_normal(s).astype(np.float32) for s in SHAPES]
+SCALE = [np.exp(RNG.standard_normal(s)).astype(np.float32) for s in SHAPES]
+
+
+def gradients(params):
+  """Of sum of scale * (p - goal)**2 / 2 + sin(p), for NumPy arrays."""
+  return [(s * (p - t) + np.cos(p)).astype(p.dtype) for p, t, s in zip(params, GOAL, SCALE)]
+
+
+def loss_of(params, like):
+  terms = [(like(s) * (p - like(t)) ** 2).sum() / 2 + p.sin().sum() for p, t, s in zip(params, GOAL, SCALE)]
+  return terms[0] + terms[1] + terms[2]
+
+
+def trained(cls, groups, **options):
+  """Our parameters after each 10th step, jitted."""
+  params = [Tensor(p, requires_grad=True) for p in BEGIN]
+  optimizer = cls(groups(params), **options)
+
+  @jit
+  def step():
+    optimizer.zero_grad()
+    loss_of(params, Tensor).backward()
+    optimizer.step()
+
+  found = []
+  for n in range(STEPS):
+    step()
+    if n % 10 in (0, 9):
+      found.append([p.numpy() for p in params])
+  return found
+
+
+CASES = {
+  "Adagrad": [{}, {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}],
+  "Adadelta": [{}, {"rho": 0.8, "weight_decay": 0.1, "maximize": True}],
+  "RMSprop": [{}, {"lr": 0.02, "centered": True, "momentum": 0.5, "weight_decay": 0.1, "eps": 1e-2}],
+  "NAdam": [{"lr": 0.02}, {"momentum_decay": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}],
+  "RAdam": [{"lr": 0.02}, {"lr": 0.02, "betas": (0.8, 0.9), "weight_decay": 0.1, "maximize": True}],
+  "Adamax": [{"lr": 0.02}, {"betas": (0.7, 0.8), "weight_decay": 0.1, "eps": 1e-3}],
+  "AMSGrad": [{"lr": 0.1, "betas": (0.5, 0.6)}, {"lr": 0.02, "weight_decay": 0.1, "maximize": True}],
+}
+
+
+@pytest.mark.parametrize("name, options", [(n, o) for n, os in CASES.items() for o in os])
+def test_trajectory(name, options):
+  def groups(ps):
+    rest = {"weight_decay": 0.3, "lr": 0.05, "maximize": False}
+    return list(ps) if "weight_decay" not in options else [{"params": ps[:2]}, {"params": ps[2:], **rest}]
+
+  theirs = {"AMSGrad": lambda ps, **o: torch.optim.Adam(ps, amsgrad=True, **o)}.get(name, getattr(torch.optim, name, None))  # fmt: skip
+  params = [torch.tensor(p, requires_grad=True) for p in BEGIN]
+  optimizer = theirs(groups(params), **options)
+  found = iter(trained(getattr(nn.optim, name), groups, **options))
+  for n in range(STEPS):
+    optimizer.zero_grad()
+    loss_of(params, torch.tensor).backward()
+    optimizer.step()
+    if n % 10 in (0, 9):
+      for a, b in zip(next(found), params):
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-5, err_msg=f"step {n}")
+
+
+# ---------------------------------------------------------------- from papers
+
+
+def norm(x):
+  return np.sqrt((x * x).sum())
+
+
+def lion(p, g, s, t, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+  m = s.setdefault("m", np.zeros_like(p))
+  s["m"] = betas[1] * m + (1 - betas[1]) * g
+  return p - lr * (np.sign(betas[0] * m + (1 - betas[0]) * g) + weight_decay * p)
+
+
+def lamb(p, g, s, t, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0):
+  s["m"] = betas[0] * s.get("m", 0) + (1 - betas[0]) * g
+  s["v"] = betas[1] * s.get("v", 0) + (1 - betas[1]) * g * g
+  r = s["m"] / (1 - betas[0] ** t) / (np.sqrt(s["v"] / (1 - betas[1] ** t)) + eps) + weight_decay * p
+  return p - lr * norm(p) / norm(r) * r
+
+
+def lars(p, g, s, t, lr=0.1, momentum=0.9, weight_decay=0.0, trust_coefficient=0.001):
+  rate = lr * trust_coefficient * norm(p) / (norm(g) + weight_decay * norm(p))
+  s["v"] = momentum * s.get("v", 0) + rate * (g + weight_decay * p)
+  return p - s["v"]
+
+
+def muon(p, g, s, t, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, adjust_lr_fn=None):
+  s["m"] = momentum * s.get("m", 0) + (1 - momentum) * g
+  x = (1 - momentum) * g + momentum * s["m"] if nesterov else s["m"]
+  x = x / norm(x)
+  for _ in range(5):
+    a = x @ x.T
+    x = 3.4445 * x - 4.775 * a @ x + 2.0315 * a @ a @ x
+  rows, columns = p.shape
+  scale = 0.2 * max(rows, columns) ** 0.5 if adjust_lr_fn else max(1, rows / columns) ** 0.5
+  return p * (1 - lr * weight_decay) - lr * scale * x
+
+
+PAPERS = [
+  ("Lion", lion, {"lr": 0.01}),
+  ("Lion", lion, {"lr": 0.02, "betas": (0.5, 0.8), "weight_decay": 0.1}),
+  ("LAMB", lamb, {"lr": 0.02}),
+  ("LAMB", lamb, {"lr": 0.02, "weight_decay": 0.1, "betas": (0.8, 0.9)}),
+  ("LARS", lars, {"trust_coefficient": 0.1}),
+  ("LARS", lars, {"lr": 0.2, "momentum": 0.5, "weight_decay": 0.1, "trust_coefficient": 0.1}),
+  ("Muon", muon, {"lr": 0.02}),
+  ("Muon", muon, {"lr": 0.02, "nesterov": False, "adjust_lr_fn": "match_rms_adamw", "weight_decay": 0.0}),
+]
+
+
+@pytest.mark.parametrize("name, formula, options", PAPERS)
+def test_paper(name, formula, options):
+  keep = [0, 2] if name == "Muon" else [0, 1, 2]
+  found = iter(trained(getattr(nn.optim, name), lambda ps: [ps[n] for n in keep], **options))
+  params, states = [p.astype(np.float64) for p in BEGIN], [{} for _ in BEGIN]
+  for n in range(STEPS):
+    gs = gradients(params)
+    for i in keep:
+      params[i] = formula(params[i], gs[i], states[i], n + 1, **options)
+    if n % 10 in (0, 9):
+      for i, a in zip(range(3), next(found)):
+        np.testing.assert_allclose(a, params[i], rtol=1e-5, atol=2e-5, err_msg=f"step {n}")
+
+
+def test_state_goes_around():
+  params = [Tensor(p, requires_grad=True) for p in BEGIN]
+  first = nn.optim.RMSprop(params, momentum=0.9, centered=True)
+  for _ in range(2):
+    first.zero_grad(), loss_of(params, Tensor).backward(), first.step()
+  assert sorted(first.state_dict()["state"][0]) == ["grad_avg", "momentum_buffer", "square_avg", "step"]
+  second = nn.optim.RMSprop(
+    [Tensor(p.numpy(), requires_grad=True) for p in params], momentum=0.9, centered=True
+  )
+  second.load_state_dict(first.state_dict())
+  for o in (first, second):
+    ps = o.param_groups[0]["params"]
+    o.zero_grad(), loss_of(ps, Tensor).backward(), o.step()
+  for a, b in zip(params, second.param_groups[0]["params"]):
+    assert np.array_equal(a.numpy(), b.numpy())
+
+
+def test_errors():
+  w = [Tensor([1.0], requires_grad=True)]
+  with pytest.raises(TypeError, match="Lion takes lr, betas, weight_decay, maximize, and no beta"):
+    nn.optim.Lion(w, beta=1)
+  with pytest.raises(ShapeError, match="Muon: a parameter is no matrix"):
+    nn.optim.Muon(w)
+  with pytest.raises(ValueError, match="not between 0 and 1"):
+    nn.optim.NAdam(w, betas=(1.0, 0.5))
+  with pytest.raises(AttributeError, match="nn.optim has no 'Adagard'"):
+    nn.optim.Adagard  # noqa: B018
+
+
+# ---------------------------------------------------------------- schedules
+
+SCHEDULES = """
+MultiStepLR(o,[3,7],0.5)   ConstantLR(o,0.3,4)   PolynomialLR(o,8,2.0)   CosineAnnealingWarmRestarts(o,5)   CosineAnnealingWarmRestarts(o,3,2,0.1)   StepLR(o,4,0.3)   LinearLR(o,0.2,0.9,6)   ExponentialLR(o,0.9)   CosineAnnealingLR(o,30,0.1)
+CyclicLR(o,0.1,0.8,3,5,cycle_momentum=False)   CyclicLR(o,0.1,0.8,4,mode='triangular2',cycle_momentum=False)   CyclicLR(o,0.1,0.8,3,mode='exp_range',gamma=0.9,cycle_momentum=False)   OneCycleLR(o,2.0,20,cycle_momentum=False)
+OneCycleLR(o,2.0,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,cycle_momentum=False)   SequentialLR(o,[ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],[5])   ChainedScheduler([ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],o)   MultiplicativeLR(o,lambda t: 0.9)
+"""
+
+
+@pytest.mark.parametrize(
+  "expression", [e.strip() for line in SCHEDULES.strip().splitlines() for e in line.split("   ")]
+)
+def test_schedule(expression):
+  ours = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+  theirs = torch.optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=0.5)
+  a = eval(expression, {**vars(nn.optim.lr_scheduler), "o": ours})
+  b = eval(expression, {**vars(torch.optim.lr_scheduler), "o": theirs})
+  found, wanted = [], []
+  for _ in range(20):
+    found.append(ours.lr.item()), wanted.append(theirs.param_groups[0]["lr"])
+    theirs.step(), a.step() if len(found) < 20 else None, b.step() if len(found) < 20 else None
+  np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  "options", [{}, {"mode": "max", "threshold_mode": "abs", "cooldown": 2, "min_lr": 0.01}]
+)
+def test_plateaus(options):
+  ours = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+  theirs = torch.optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=0.5)
+  a = nn.optim.lr_scheduler.ReduceLROnPlateau(ours, patience=2, factor=0.3, **options)
+  b = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, patience=2, factor=0.3, **options)
+  for value in np.random.default_rng(0).integers(0, 9, 40):
+    a.step(float(value)), b.step(float(value))
+    np.testing.assert_allclose(ours.lr.item(), theirs.param_groups[0]["lr"], rtol=1e-6)
