@@ -1,4 +1,4 @@
-"""Convolutions, pooling and batch normalization as modules: PyTorch's names, arguments, layouts and initial values."""
+"""Convolutions and batch normalization as modules: PyTorch's names, arguments, layouts and initial values."""
 
 from __future__ import annotations
 
@@ -162,96 +162,6 @@ class ConvTranspose3d(_ConvTranspose):
   """The transpose of Conv3d; see Tensor.conv_transpose2d."""
 
   axes = 3
-
-
-# ---------------------------------------------------------------- pooling
-
-
-class _Pool(Module):
-  """A pooling method of Tensor, with its arguments."""
-
-  method: str
-
-  def __init__(self, *args: Any, **kwargs: Any):
-    self.args, self.kwargs = args, kwargs
-
-  def forward(self, x: Tensor) -> Any:
-    return getattr(x, self.method)(*self.args, **self.kwargs)
-
-  def extra_repr(self) -> str:
-    return ", ".join([*map(str, self.args), *(f"{k}={v}" for k, v in self.kwargs.items())])
-
-
-class MaxPool1d(_Pool):
-  """The maxima of windows; see Tensor.max_pool1d."""
-
-  method = "max_pool1d"
-
-
-class MaxPool2d(_Pool):
-  """The maxima of windows; see Tensor.max_pool2d."""
-
-  method = "max_pool2d"
-
-
-class MaxPool3d(_Pool):
-  """The maxima of windows; see Tensor.max_pool3d."""
-
-  method = "max_pool3d"
-
-
-class AvgPool1d(_Pool):
-  """The averages of windows; see Tensor.avg_pool1d."""
-
-  method = "avg_pool1d"
-
-
-class AvgPool2d(_Pool):
-  """The averages of windows; see Tensor.avg_pool2d."""
-
-  method = "avg_pool2d"
-
-
-class AvgPool3d(_Pool):
-  """The averages of windows; see Tensor.avg_pool3d."""
-
-  method = "avg_pool3d"
-
-
-class AdaptiveAvgPool1d(_Pool):
-  """The averages of a number of windows; see Tensor.adaptive_avg_pool1d."""
-
-  method = "adaptive_avg_pool1d"
-
-
-class AdaptiveAvgPool2d(_Pool):
-  """The averages of a number of windows; see Tensor.adaptive_avg_pool2d."""
-
-  method = "adaptive_avg_pool2d"
-
-
-class AdaptiveAvgPool3d(_Pool):
-  """The averages of a number of windows; see Tensor.adaptive_avg_pool3d."""
-
-  method = "adaptive_avg_pool3d"
-
-
-class AdaptiveMaxPool1d(_Pool):
-  """The maxima of a number of windows; see Tensor.adaptive_max_pool1d."""
-
-  method = "adaptive_max_pool1d"
-
-
-class AdaptiveMaxPool2d(_Pool):
-  """The maxima of a number of windows; see Tensor.adaptive_max_pool2d."""
-
-  method = "adaptive_max_pool2d"
-
-
-class AdaptiveMaxPool3d(_Pool):
-  """The maxima of a number of windows; see Tensor.adaptive_max_pool3d."""
-
-  method = "adaptive_max_pool3d"
 
 
 # ---------------------------------------------------------------- batch normalization

@@ -40,10 +40,12 @@ class Function(Module):
     return ", ".join(f"{k}={v!r}" for k, v in shown if isinstance(v, Tensor) or v != default[k])
 
 
-def row(name: str, method: str, inputs: int = 1, inplace: bool = False, **defaults: Any) -> Any:
+def row(
+  name: str, method: str, inputs: int = 1, inplace: bool = False, last: str = "", **defaults: Any
+) -> Any:
   """A class of modules: of `inputs` tensors, with the method's other parameters as options, some with other defaults.
 
-  inplace: it takes this word of PyTorch's, too, which means nothing here.
+  inplace: it takes this word of PyTorch's, too, which means nothing here. last: an option that comes behind the others.
   """
   found = inspect.signature(getattr(Tensor, method)).parameters.values()
   options = []
@@ -52,12 +54,13 @@ def row(name: str, method: str, inputs: int = 1, inplace: bool = False, **defaul
     if p.kind is p.POSITIONAL_OR_KEYWORD and spelled not in ("training", "dtype"):
       default = defaults.get(spelled, p.default)
       options.append(p.replace(name=spelled, default=default, annotation=p.empty))
+  options.sort(key=lambda p: p.name == last)
   if inplace:
     options.append(inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False))
   about = (getattr(Tensor, method).__doc__ or "").split("\n")[0]
   signature = inspect.Signature(options)
   members = {"method": method, "signature": signature, "__signature__": signature}
-  members |= {"__doc__": f"{about} See Tensor.{method}.", "__module__": __name__}
+  members |= {"__doc__": f"{about} See Tensor.{method}.", "__module__": "mini.nn"}
   return type(name, (Function,), members)
 
 

@@ -1,0 +1,198 @@
+"""Pooling, padding and resizing as modules: PyTorch's names and arguments. What is a method with options has a row below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mini.nn.functions import row
+from mini.nn.module import Module
+from mini.tensor import Tensor
+from mini.tensor.convolution import numbers
+from mini.tensor.handle import fail
+
+
+class _MaxUnpool(Module):
+  method: str
+
+  def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+    self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+  def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    return getattr(x, self.method)(indices, self.kernel_size, self.stride, self.padding, output_size)
+
+  def extra_repr(self) -> str:
+    return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _Pad(Module):
+  """padding: a width for all sides, or (before, after) of the last axis, then of the one before it."""
+
+  axes: int
+  mode = "constant"
+  value: float = 0.0
+
+  def __init__(self, padding: Any):
+    self.padding = numbers(padding, 2 * self.axes)
+    if len(self.padding) != 2 * self.axes:
+      fail(ValueError, f"{type(self).__name__}: padding is a width or {2 * self.axes} of them, not {padding}")
+
+  def forward(self, x: Tensor) -> Tensor:
+    return x.pad(self.padding, self.mode, self.value)
+
+  def extra_repr(self) -> str:
+    return str(self.padding)
+
+
+class _ConstantPad(_Pad):
+  def __init__(self, padding: Any, value: float):
+    super().__init__(padding)
+    self.value = value
+
+  def extra_repr(self) -> str:
+    return f"padding={self.padding}, value={self.value}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+  """Values back at the places where MaxPool1d found them; see Tensor.max_unpool1d."""
+
+  method = "max_unpool1d"
+
+
+class MaxUnpool2d(_MaxUnpool):
+  """Values back at the places where MaxPool2d found them; see Tensor.max_unpool2d."""
+
+  method = "max_unpool2d"
+
+
+class MaxUnpool3d(_MaxUnpool):
+  """Values back at the places where MaxPool3d found them; see Tensor.max_unpool3d."""
+
+  method = "max_unpool3d"
+
+
+class ZeroPad1d(_Pad):
+  """Zeros around the last axis; see Tensor.pad."""
+
+  axes = 1
+
+
+class ZeroPad2d(_Pad):
+  """Zeros around the last two axes; see Tensor.pad."""
+
+  axes = 2
+
+
+class ZeroPad3d(_Pad):
+  """Zeros around the last three axes; see Tensor.pad."""
+
+  axes = 3
+
+
+class ConstantPad1d(_ConstantPad):
+  """A number around the last axis; see Tensor.pad."""
+
+  axes = 1
+
+
+class ConstantPad2d(_ConstantPad):
+  """A number around the last two axes; see Tensor.pad."""
+
+  axes = 2
+
+
+class ConstantPad3d(_ConstantPad):
+  """A number around the last three axes; see Tensor.pad."""
+
+  axes = 3
+
+
+class ReflectionPad1d(_Pad):
+  """Its reflection around the last axis; see Tensor.pad."""
+
+  axes = 1
+  mode = "reflect"
+
+
+class ReflectionPad2d(_Pad):
+  """Its reflection around the last two axes; see Tensor.pad."""
+
+  axes = 2
+  mode = "reflect"
+
+
+class ReflectionPad3d(_Pad):
+  """Its reflection around the last three axes; see Tensor.pad."""
+
+  axes = 3
+  mode = "reflect"
+
+
+class ReplicationPad1d(_Pad):
+  """Its edge, repeated, around the last axis; see Tensor.pad."""
+
+  axes = 1
+  mode = "replicate"
+
+
+class ReplicationPad2d(_Pad):
+  """Its edge, repeated, around the last two axes; see Tensor.pad."""
+
+  axes = 2
+  mode = "replicate"
+
+
+class ReplicationPad3d(_Pad):
+  """Its edge, repeated, around the last three axes; see Tensor.pad."""
+
+  axes = 3
+  mode = "replicate"
+
+
+class CircularPad1d(_Pad):
+  """Its other end around the last axis; see Tensor.pad."""
+
+  axes = 1
+  mode = "circular"
+
+
+class CircularPad2d(_Pad):
+  """Its other end around the last two axes; see Tensor.pad."""
+
+  axes = 2
+  mode = "circular"
+
+
+class CircularPad3d(_Pad):
+  """Its other end around the last three axes; see Tensor.pad."""
+
+  axes = 3
+  mode = "circular"
+
+
+# fmt: off
+MaxPool1d         = row("MaxPool1d",          "max_pool1d", last="ceil_mode")
+MaxPool2d         = row("MaxPool2d",          "max_pool2d", last="ceil_mode")
+MaxPool3d         = row("MaxPool3d",          "max_pool3d", last="ceil_mode")
+AvgPool1d         = row("AvgPool1d",          "avg_pool1d")
+AvgPool2d         = row("AvgPool2d",          "avg_pool2d")
+AvgPool3d         = row("AvgPool3d",          "avg_pool3d")
+AdaptiveAvgPool1d = row("AdaptiveAvgPool1d",  "adaptive_avg_pool1d")
+AdaptiveAvgPool2d = row("AdaptiveAvgPool2d",  "adaptive_avg_pool2d")
+AdaptiveAvgPool3d = row("AdaptiveAvgPool3d",  "adaptive_avg_pool3d")
+AdaptiveMaxPool1d = row("AdaptiveMaxPool1d",  "adaptive_max_pool1d")
+AdaptiveMaxPool2d = row("AdaptiveMaxPool2d",  "adaptive_max_pool2d")
+AdaptiveMaxPool3d = row("AdaptiveMaxPool3d",  "adaptive_max_pool3d")
+LPPool1d          = row("LPPool1d",           "lp_pool1d")
+LPPool2d          = row("LPPool2d",           "lp_pool2d")
+LPPool3d          = row("LPPool3d",           "lp_pool3d")
+
+ChannelShuffle       = row("ChannelShuffle",  "channel_shuffle")
+Fold                 = row("Fold",            "fold")
+LocalResponseNorm    = row("LocalResponseNorm","local_response_norm")
+PixelShuffle         = row("PixelShuffle",    "pixel_shuffle")
+PixelUnshuffle       = row("PixelUnshuffle",  "pixel_unshuffle")
+Unfold               = row("Unfold",          "im2col")
+Upsample             = row("Upsample",        "interpolate")
+UpsamplingNearest2d  = row("UpsamplingNearest2d","interpolate")
+UpsamplingBilinear2d = row("UpsamplingBilinear2d","interpolate", mode="bilinear", align_corners=True)
+# fmt: on
