@@ -1,22 +1,28 @@
 """Recipes for convolutions: contractions that read an operand at sums of ranges, through guards at its edges.
 
-The padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that neighbours
-in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. Over that runs the
-tile of a matrix product (contraction.py), with outputs along a row as columns. A gradient of the weight has its sum along
-the rows: there the vectors run along the sum.
+Two ways lead to the tile of a matrix product (contraction.py); an estimate of what they take decides. With vectors along
+the channels of the output the weights go into a panel, and the elements that a tile of neighbouring outputs sees are read
+where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along a row: the
+padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that neighbours in
+the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A gradient of the
+weight has its sum along the rows: there the vectors run along the sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
 from mini.codegen.contraction import factors
-from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index
+from mini.codegen.writer import Machine, Writer, accesses, coefficient, cut, flat_index
 from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, linear, rname, rsize, toposort
 
+LATENCY = 10  # products that are on their way at once
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
+APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
+SHIFTED = 1.25  # what a product takes whose vectors lie across lines of the cache, where 1 is one of a panel
 
 
 class Windows(NamedTuple):
@@ -69,20 +75,21 @@ def overlaps(index: UOp) -> bool:
 
 
 class Plan(NamedTuple):
-  """How the columns of a kernel are taken."""
+  """How the outputs of a kernel are taken."""
 
   cost: float  # of an output, where 1 is its products in full vectors
+  along: str  # rows or channels: where the vectors run
   block: int  # rows of the output at once
   vectors: int  # columns of a tile, in vectors
+  rows: int  # of a tile, where the vectors run along channels: neighbours in a row
 
 
-def plans(found: Windows, p: UOp | None, machine: Machine) -> list[Plan]:
-  """What fits the stack, p being the rows of the output."""
+def plans(found: Windows, p: UOp | None, machine: Machine) -> Iterator[Plan]:
+  """Vectors along the rows of the output, of what fits the stack, p being those rows."""
   steps, width = 1, rsize(found.columns[0])
   for r in found.summed:
     steps *= rsize(r) if r in found.seen.free else 1
   height, across = (rsize(p), window(found, p)) if p is not None else (1, None)
-  out = []
   for block in range(1, height + 1):
     seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
     if found.seen.dtype.itemsize * steps * seen * width > machine.panel_bytes:
@@ -92,8 +99,31 @@ def plans(found: Windows, p: UOp | None, machine: Machine) -> list[Plan]:
       if tile <= block * width:
         full = -(-height // block) * -(-(block * width) // tile) * tile / (height * width)
         copied = COPY * -(-height // block) * seen / (height * rsize(found.rows))
-        out.append(Plan(full * (1.05 if vectors == 1 else 1.0) + copied, block, vectors))
-  return out
+        cost = SHIFTED * full * (1.05 if vectors == 1 else 1.0) + copied
+        yield Plan(cost, "rows", block, vectors, 0)
+
+
+def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Plan]:
+  """Vectors along the channels of the output, and neighbours in a row as the rows of a tile."""
+  if found.weight.op != "load":
+    return
+  lanes, width, channels = machine.lanes, rsize(found.columns[0]), rsize(found.rows)
+  images = prod(map(rsize, found.columns))
+  terms = prod(map(rsize, found.summed))
+  summed = set(toposort(contractions(kernel)[0]))
+  scattered = sum(
+    coefficient(flat_index(u), found.rows) not in (0, 1) for u in accesses(kernel) if u not in summed
+  )
+  for vectors in (1, 2, 3, 4):
+    tile, registers = vectors * lanes, vectors * max(1, found.weight.dtype.itemsize // 4)
+    if tile > channels or terms * tile * found.weight.dtype.itemsize > machine.panel_bytes:
+      break
+    most = (machine.registers - 4) // registers
+    rows = -(-width // -(-width // most))
+    full = -(-channels // tile) * tile / channels * -(-width // rows) * rows / width
+    step = max(rows * registers, rows + registers, LATENCY) / (rows * registers)
+    ends = APART * lanes * scattered / terms + COPY * lanes / images
+    yield Plan(full * step + ends, "channels", 1, vectors, rows)
 
 
 def window(found: Windows, r: UOp) -> UOp | None:
@@ -113,9 +143,12 @@ def windows(w: Writer, machine: Machine) -> bool:
   name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
   step = coefficient(flat_index(stores(w.kernel)[-1]), found.columns[0])
   p = next((r for r in found.columns[1:] if step == 1 and follows(w.kernel, found.columns[0], r)), None)
-  best = min(plans(found, p, machine), default=None)
+  best = min([*plans(found, p, machine), *channel_plans(w.kernel, found, machine)], default=None)
   if best is None or not name:
     return False
+  if best.along == "channels":
+    channels(w, found, best, machine)
+    return True
   q, rows = rname(found.columns[0]), rname(found.rows)
   outer = [rname(r) for r in closed(w.kernel) if rname(r) not in (q, rows) and r is not p]
   kept = [rname(r) for r in found.summed if r in found.seen.free]
@@ -142,6 +175,30 @@ def windows(w: Writer, machine: Machine) -> bool:
   w.attempt(" ".join(["order", *outer, *inner]))
   shared(w, outer or inner, machine)
   return True
+
+
+def channels(w: Writer, found: Windows, plan: Plan, machine: Machine) -> None:
+  """Vectors along the channels of the output, where the plan says so."""
+  c, q, weight = rname(found.rows), rname(found.columns[0]), found.weight
+  rest = [r for r in closed(w.kernel) if r is not found.rows and r is not found.columns[0]]
+  name = next(n[1:] for n, u in w.named.items() if u is weight)
+  panels, lane = cut(w, c, rsize(found.rows), plan.vectors * machine.lanes, "vec")
+  row_loop, row = cut(w, q, rsize(found.columns[0]), plan.rows, "unroll")
+  summed = [rname(r) for r in found.summed if r in weight.free]
+  w.attempt(f"stage {name} over ({', '.join([*summed, lane])}) stack")
+  # what a panel is for, outside; then what has the same panel again
+  outside = [rname(r) for r in rest if r in weight.free]
+  inside = [rname(r) for r in rest if r not in weight.free]
+  outside += filter(None, [panels])
+  many = prod(rsize(w.range(name)) for name in outside)
+  if outside and inside and many < 4 * machine.threads:  # a panel for each of some parts of what has it again
+    size = rsize(w.range(inside[0]))
+    part = -(-size // -(-4 * machine.threads // many))
+    if part < size and w.attempt(f"split {inside[0]} {part} -> {inside[0]}o, {inside[0]} overlap"):
+      outside.append(f"{inside[0]}o")
+  loops = [*outside, *inside, *filter(None, [row_loop])]
+  w.attempt(" ".join(["order", *loops, row, lane]))
+  shared(w, outside or loops, machine)
 
 
 # ---------------------------------------------------------------- sums along rows
