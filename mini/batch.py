@@ -8,7 +8,8 @@ inputs to one shape; of `gather` and `scatter` every sample has its own index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -18,34 +19,10 @@ from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.uop import UOp
+from mini.tensor.trace import local
 from mini.types import DType, MiniError
 
 Batch = Callable[..., UOp]  # (the operation's node, n, its sources with the new axis; None for a shared one)
-
-
-class Sample:
-  """The memory of a placeholder: there is none, so whoever asks for its values fails. Like a Buffer, it keeps its nodes."""
-
-  __slots__ = ("device", "dtype", "leaves", "size", "what")
-
-  def __init__(self, what: str, device: Any, dtype: DType, size: int):
-    self.what, self.device, self.dtype, self.size = what, device, dtype, size
-    self.leaves: dict[Any, Any] = {}
-
-  def refuse(self, *_: Any) -> Any:
-    raise MiniError(
-      f"{self.what}: the function asks for the values of a tensor that stands for each of many samples\n"
-      f"  item(), numpy(), bool(x) and the like cannot be within {self.what}; where(), gather() and the like can"
-    )
-
-  memory = property(refuse)
-  numpy = bytes = on = copy = refuse
-
-
-def placeholder(what: str, like: UOp, s: tuple[int, ...]) -> UOp:
-  """A node that stands for one sample of `like`, in a graph that `batched` will rebuild. A gradient passes to it."""
-  memory = Sample(what, place(like), like.dtype, prod(s))
-  return graph.tag(graph.buffer(memory, s, like.dtype))
 
 
 # ---------------------------------------------------------------- the rules
@@ -157,13 +134,11 @@ def _given(u: UOp, inputs: list[UOp | None], n: int) -> UOp:
   shared = [x is None for x in several]
 
   def batched_rule(g: UOp, out: UOp, *xs: UOp) -> tuple[UOp | None, ...]:
-    samples = [
-      x if alone else placeholder("vmap", one, shape(one)) for x, one, alone in zip(xs, ones, shared)
-    ]
-    one_g, one_out = placeholder("vmap", u, shape(u)), placeholder("vmap", u, shape(u))
-    parts = rule(one_g, one_out, *samples)
-    table = {one_g: g, one_out: out, **{s: x for s, x, alone in zip(samples, xs, shared) if not alone}}
-    found = iter(batched([p for p in parts if p is not None], table, n))
+    samples = Samples(n, "different")
+    with samples:
+      one = [x if alone else samples.one(x) for x, alone in zip(xs, shared)]
+      parts = rule(samples.one(g), samples.one(out), *one)
+    found = iter(samples.all([p for p in parts if p is not None]))
 
     def summed(p: UOp | None, alone: bool) -> UOp | None:
       if p is None:
@@ -176,3 +151,71 @@ def _given(u: UOp, inputs: list[UOp | None], n: int) -> UOp:
 
   own = tuple(one if x is None else x for one, x in zip(ones, several))
   return with_gradient(spread_out(u.src[0], n) if value is None else value, batched_rule, *own)
+
+
+# ---------------------------------------------------------------- a function of one sample
+
+
+class Samples:
+  """`with` it, a function runs for one sample of n: a table of nodes that stand for one, and what they are for all."""
+
+  def __init__(self, n: int, randomness: str):
+    self.n, self.randomness = n, randomness
+    self.table: dict[UOp, UOp] = {}
+    self.outer: Any = None  # the samples of which all of this is one
+
+  def __enter__(self) -> None:
+    self.outer, local.samples = local.samples, self
+
+  def __exit__(self, *exception: object) -> None:
+    local.samples = self.outer
+
+  @contextmanager
+  def left(self) -> Iterator[None]:
+    """What is done for all of the samples at once."""
+    local.samples = self.outer
+    try:
+      yield
+    finally:
+      local.samples = self
+
+  def one(self, many: UOp) -> UOp:
+    """many: T[n, *s]   ->   T[s], which stands for one of them. A gradient passes to it."""
+    s = shape(many)[1:]
+    memory = Memory(place(many), many.dtype, prod(s))
+    u = graph.tag(graph.buffer(memory, s, many.dtype))
+    self.table[u] = many
+    return u
+
+  def all(self, roots: Sequence[UOp]) -> list[UOp | None]:
+    """What nodes of one sample are for all; None for what they share."""
+    return batched(roots, self.table, self.n)
+
+  def draw(self, blocks: Callable[[tuple[int, ...]], UOp], shape: tuple[int, ...]) -> UOp:
+    """Random bits of a shape, for one sample."""
+    if self.randomness == "error":
+      raise MiniError(
+        "vmap: the function draws random numbers\n"
+        '  vmap(f, randomness="different") draws others for each sample, "same" the same for all'
+      )
+    with self.left():
+      return blocks(shape) if self.randomness == "same" else self.one(blocks((self.n, *shape)))
+
+
+class Memory:
+  """What a node that stands for one sample is the memory of: nothing, so whoever asks for its values fails."""
+
+  __slots__ = ("device", "dtype", "leaves", "size")
+
+  def __init__(self, device: Any, dtype: DType, size: int):
+    self.device, self.dtype, self.size = device, dtype, size
+    self.leaves: dict[Any, Any] = {}  # its nodes, as a Buffer keeps them
+
+  def refuse(self, *_: Any) -> Any:
+    raise MiniError(
+      "vmap: the function asks for the values of a tensor that stands for each of many samples\n"
+      "  item(), numpy(), bool(x) and the like cannot be within vmap; where(), gather() and the like can"
+    )
+
+  memory = property(refuse)
+  numpy = bytes = on = copy = refuse

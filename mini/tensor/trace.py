@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
-  from mini.ir.uop import UOp
+  from mini.batch import Samples
   from mini.tensor.handle import Handle
 
 
@@ -43,17 +43,10 @@ class Tracer(Protocol):
     """The handle was made in this trace, which is over: raises if its value depends on what was traced."""
 
 
-class Samples(Protocol):
-  """A function that runs for many samples at once (`vmap`)."""
-
-  def draw(self, blocks: Callable[[tuple[int, ...]], UOp], shape: tuple[int, ...]) -> UOp:
-    """Random bits of a shape, for each sample or for all."""
-
-
 class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
-  samples: Samples | None = None
+  samples: Samples | None = None  # those of which a function runs for one (vmap)
 
 
 local = _Local()

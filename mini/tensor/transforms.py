@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from mini.batch import batched, placeholder, spread_out
+from mini.batch import Samples, spread_out
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.graph import shape
@@ -30,7 +30,6 @@ from mini.tensor.autograd import (
   with_chosen,
 )
 from mini.tensor.handle import Handle, described, fail
-from mini.tensor.trace import Samples, local
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 Function = Callable[..., Any]
@@ -167,11 +166,12 @@ def _basis(u: UOp) -> UOp:
 def _jacobian(out: UOp, tag: UOp, forward: bool) -> UOp:
   """out: T[s]   tag: T[r]   ->   T[*s, *r]: a forward pass for each element of the tag, or a backward one for each of out."""
   along = tag if forward else out
-  n = prod(shape(along))
-  one = placeholder("jacobian", along, shape(along))
-  (found,) = _pushed([out], [tag], [one]) if forward else filled(gradients([out], [one], [tag]), [tag])
-  (many,) = batched([found], {one: _basis(along)}, n)
-  many = spread_out(found, n) if many is None else many
+  samples = Samples(prod(shape(along)), "different")
+  with samples:
+    one = samples.one(_basis(along))
+    (found,) = _pushed([out], [tag], [one]) if forward else filled(gradients([out], [one], [tag]), [tag])
+  (many,) = samples.all([found])
+  many = spread_out(found, samples.n) if many is None else many
   if not forward:
     return graph.reshape(many, (*shape(out), *shape(tag)))
   return graph.reshape(graph.permute(many, (*range(1, len(shape(many))), 0)), (*shape(out), *shape(tag)))
@@ -220,40 +220,6 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
 
 
 # ---------------------------------------------------------------- many samples at once
-
-
-class _Vectorized(Samples):
-  """While a function runs for one sample of many: {what stands for one: all of them}."""
-
-  def __init__(self, n: int, randomness: str):
-    self.n, self.randomness = n, randomness
-    self.table: dict[UOp, UOp] = {}
-    self.outer: Samples | None = None
-
-  def __enter__(self) -> None:
-    self.outer, local.samples = local.samples, self
-
-  def __exit__(self, *exception: object) -> None:
-    local.samples = self.outer
-
-  def one(self, many: UOp) -> UOp:
-    """many: T[n, *s]   ->   T[s], which stands for one of them"""
-    u = placeholder("vmap", many, shape(many)[1:])
-    self.table[u] = many
-    return u
-
-  def draw(self, blocks: Callable[[tuple[int, ...]], UOp], shape: tuple[int, ...]) -> UOp:
-    if self.randomness == "error":
-      fail(
-        MiniError,
-        "vmap: the function draws random numbers",
-        'vmap(f, randomness="different") draws others for each sample, "same" the same for all',
-      )
-    local.samples = self.outer
-    try:
-      return blocks(shape) if self.randomness == "same" else self.one(blocks((self.n, *shape)))
-    finally:
-      local.samples = self
 
 
 def _axes_of(what: str, axes: Any, tree: Any) -> list[int | None]:
@@ -313,14 +279,14 @@ def vmap(
       )
       lines = [f"{described('in', t)}, samples along axis {a}" for t, a in zip(tensors, axes)]
       fail(ShapeError, "\n".join([about, *lines]))
-    level = _Vectorized(sizes.pop(), randomness)
-    inside = [t if u is None else Handle._new(level.one(u)) for t, u in zip(tensors, fronts)]
-    with level:
+    samples = Samples(sizes.pop(), randomness)
+    inside = [t if u is None else Handle._new(samples.one(u)) for t, u in zip(tensors, fronts)]
+    with samples:
       result = f(*rebuilt(args, inside), **kwargs)
     found = tensors_of(result)
-    nodes = batched([t.uop for t in found], level.table, level.n)
+    nodes = samples.all([t.uop for t in found])
     places = _axes_of("vmap: out_axes", outs, result)
-    return rebuilt(result, [_placed(t, u, a, level.n) for t, u, a in zip(found, nodes, places)])
+    return rebuilt(result, [_placed(t, u, a, samples.n) for t, u, a in zip(found, nodes, places)])
 
   return vectorized
 

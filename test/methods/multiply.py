@@ -15,6 +15,10 @@ f: T.einsum('ij,kj->ik',y,p)   T.einsum('aij,ajk->aik',x,x.mT)   T.einsum('ij->'
 f: Q.scaled_dot_product_attention(K,V)   Q.scaled_dot_product_attention(K,V,is_causal=True)   Q.scaled_dot_product_attention(K,V,attn_mask=M)   Q4.scaled_dot_product_attention(K2,V2,enable_gqa=True,scale=0.3)
 # a row without any true is NaN in PyTorch's gradient
 f: Q.scaled_dot_product_attention(K,V,attn_mask=B|(M>M.min()-1)[:1])
+fi: y.kron(y)   y.kron(v)   x.tensordot(x,3)   x.tensordot(y,([1,2],[0,1]))   (y[:,:3]).cross(y[:,1:])   y.cross(y*2,dim=0)   v.vdot(v)   y.inner(x)
+fi: T.einsum("ij,kj->ik",y,y)   T.einsum("bij,ij->b",x,y)   T.einsum("...ij->...ji",x)   T.einsum("ij,j,i",y,v,v[:3])   T.einsum("ii->i",y[:,:3])   T.chain_matmul(y,y.T,y)
+f: T.multi_dot([y,y.T,y,v]) => np.linalg.multi_dot([y,y.T,y,v])   v[:3].addmv(y,v,beta=2)   y.addr(v[:3],v,alpha=3)   x.baddbmm(x@x.mT,x,beta=0.5)   y.addbmm(x@x.mT,x,alpha=2)   y.addmm(y@y.T,p,beta=0)
+f: y.bilinear(p,x.flatten()[:16].reshape(1,4,4))   y.bilinear(p,x.flatten()[:16].reshape(1,4,4),v[:1])
 imatmul(y+0, p.T@p) => y @ (p.T@p)
 """
 
@@ -27,6 +31,11 @@ y.mv(y)                   !   mv
 y.outer(x)                !   outer
 y.dot(y)                  !   the last axis of a is 4
 y.inner(k)                !   which meet, do not have the same sizes
+T.einsum("ij,jk", y, y)   !   axis j has size 4 and size 3
+y.cross(y, 1)             !   cross: axis 1 does not have size 3
+y.tensordot(y, 3)         !   tensordot: a and b do not both have 3 axes
+T.multi_dot([y, y])       !   multi_dot: matrices beside each other
+v.addmv(y, v)             !   addmv: x does not repeat
 y.linear(y.T)             !   a @ b
 y.addmm(y, y)             !   a @ b
 Q.scaled_dot_product_attention(y, V)   !   key

@@ -1,0 +1,35 @@
+"""Linear algebra. What is different by a sign is squared; test/test_linalg.py has more."""
+
+import numpy as np
+
+
+def near_identity(*shape):
+  return lambda r: (np.eye(shape[-1]) * 3 + r.uniform(-1, 1, shape)).astype(np.float32)
+
+
+INPUTS = {
+  "A": near_identity(2, 3, 3),
+  "B": near_identity(3, 3),
+  "C": lambda r: r.standard_normal((4, 3)).astype(np.float32),
+}
+
+ROWS = """
+f: A.inverse()   A.det()   A.logdet()   A.slogdet()   (A@A.mT).cholesky()   (B@B.T).cholesky(upper=True)   C.pinverse()   B.trace()   B.matrix_power(3)   A.matrix_power(-2)   A.matrix_power(0)   A.matrix_exp()
+f: A.inv() => np.linalg.inv(A)   C.pinv() => np.linalg.pinv(C)   C.pinv(0.01) => np.linalg.pinv(C,0.01)   A.cond() => np.linalg.cond(A)   B.cond(-2) => np.linalg.cond(B,-2)
+f: C.qr()[0]   C.qr()[1]   C.svd()[0]**2   C.svd()[1]   C.svd()[2]**2   C.svd(compute_uv=False)[1]
+f: (A+A.mT).eigh()[0] => np.linalg.eigh(A+A.swapaxes(1,2))[0]   (A+A.mT).eigh()[1]**2 => np.linalg.eigh(A+A.swapaxes(1,2))[1]**2   (B+B.T).eigvalsh() => np.linalg.eigvalsh(B+B.T)
+f: A.solve(C.T) => np.linalg.solve(A,C.T)   C.lstsq(C@B)[0] => np.linalg.pinv(C)@C@B   C.T.triangular_solve(B)[0] => np.linalg.solve(np.triu(B),C.T)
+f~: C.matrix_rank() => np.linalg.matrix_rank(C)
+C.newton_schulz(1,(2,-1.5,0.5)) => 2*C/C.norm() - 1.5*C@C.T@C/C.norm()**3 + 0.5*C@C.T@C@C.T@C/C.norm()**5
+"""
+
+MISTAKES = """
+C.inv()                    !   inv: x is 4 by 3, and not square
+C[0].det()                 !   det: a matrix has two axes, and x has 1
+(B*0).inverse()            !   inv: singular matrix
+(B*0-1).cholesky()         !   cholesky: matrix is not positive definite
+B.long().svd()             !   svd: x is int64, not float32 or float64
+A.solve(C)                 !   solve: A @ X = B has no X
+A.trace()                  !   trace: x has 3 axes, not 2
+C.matrix_power(2)          !   matrix_power: x is not a square matrix
+"""
