@@ -271,3 +271,50 @@ def test_errors():
     nn.LSTM(3, 4)(Tensor.ones(5, 2, 4))
   with pytest.raises(ValueError, match="activation is"):
     nn.TransformerEncoderLayer(4, 2, activation="tanh")
+
+
+# ---------------------------------------------------------------- surgery, initial values
+
+
+def test_surgery():
+  net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 3)))
+  net.set_submodule("1.0", nn.GELU())
+  assert isinstance(net.get_submodule("1.0"), nn.GELU) and net.get_submodule("") is net
+  net.get_submodule("1.1").weight = net.get_parameter("1.1.weight")
+  net.get_submodule("1").requires_grad_(False)
+  assert [n for n, p in net.named_parameters() if p.requires_grad] == ["0.weight", "0.bias"]
+  net.get_submodule("1.1").bias = net.get_submodule("0").bias  # shared
+  assert [n for n, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.1.weight"]
+  with pytest.raises(AttributeError, match="1 has no module '2'; there are 0, 1"):
+    net.set_submodule("1.2", nn.ReLU())
+  with pytest.raises(AttributeError, match="has no parameter '0.w'"):
+    net.get_parameter("0.w")
+  plain = nn.Module()
+  plain.blocks = [nn.Linear(1, 1), {"deep": nn.ReLU()}]
+  plain.set_submodule("blocks.1.deep", nn.Tanh())
+  assert isinstance(plain.blocks[1]["deep"], nn.Tanh)
+
+
+def test_initial_values():
+  Tensor.manual_seed(3)
+  x = nn.init.trunc_normal_(Tensor.zeros(4000), 1.0, 2.0, 0.0, 3.0).numpy()
+  assert x.min() >= 0 and x.max() <= 3 and abs(x.mean() - 1.413) < 0.05
+  for s in ((3, 5), (5, 3), (4, 2, 3)):
+    w = nn.init.orthogonal_(Tensor.zeros(*s), 2.0).numpy().reshape(s[0], -1)
+    square = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
+    np.testing.assert_allclose(square, 4 * np.eye(len(square)), atol=1e-5)
+  w = nn.init.sparse_(Tensor.zeros(10, 6), 0.25).numpy()
+  assert ((w == 0).sum(0) == 3).all()
+  for s, groups in (((4, 2, 3), 2), ((3, 4, 3, 2), 1), ((4, 3, 1, 2, 3), 2)):
+    wanted = torch.nn.init.dirac_(torch.zeros(s), groups).numpy()
+    np.testing.assert_array_equal(nn.init.dirac_(Tensor.zeros(*s), groups).numpy(), wanted)
+  Tensor.manual_seed(3)
+  assert np.array_equal(nn.init.trunc_normal_(Tensor.zeros(4000), 1.0, 2.0, 0.0, 3.0).numpy(), x)
+  for name, param in (
+    ("linear", None),
+    ("selu", None),
+    ("leaky_relu", 0.3),
+    ("tanh", None),
+    ("conv_transpose2d", None),
+  ):
+    assert nn.init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)

@@ -11,7 +11,7 @@ from typing import Any
 from mini.engine.place import place
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.nn.state import get_state_dict, load_state_dict, walk
+from mini.nn.state import get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.movement import wanted_of
@@ -40,6 +40,16 @@ def brought(x: Any, home: str, near: dict[Tensor, Tensor]) -> Any:
 def placed(u: UOp, device: Any, kind: DType | None) -> UOp:
   u = u if kind is None or u.dtype.kind != "f" else graph.cast(u, kind)
   return u if device is None else on_device(u, device)
+
+
+def _names(x: Any) -> list[str]:
+  """The names of the modules that are directly in a module, list or dict."""
+  return [name for name, v in members(x) if isinstance(v, (Module, list, dict))]
+
+
+def _item(x: Any, name: str) -> list[Any]:
+  """[the module of this name in x], or nothing."""
+  return [v for n, v in members(x) if n == name and n in _names(x)]
 
 
 class Module:
@@ -121,6 +131,47 @@ class Module:
   def parameters(self) -> Iterator[Tensor]:
     """The parameters, each once."""
     return (t for _, t in self.named_parameters())
+
+  def get_submodule(self, target: str) -> Any:
+    """The module at a path; this one at "". AttributeError where there is none.
+
+    >>> nn.Sequential(nn.Sequential(nn.Linear(2, 3))).get_submodule("0.0").out_features
+    3
+    """
+    found: Any = self
+    for n, name in enumerate(target.split(".") if target else ()):
+      if not (inner := _item(found, name)):
+        where = ".".join(target.split(".")[:n]) or type(self).__name__
+        raise AttributeError(
+          f"{where} has no module {name!r}; there are {', '.join(_names(found)) or 'none'}"
+        )
+      found = inner[0]
+    return found
+
+  def set_submodule(self, target: str, module: Any) -> None:
+    """Put another module at a path. AttributeError where there is none.
+
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    >>> model.set_submodule("1", nn.GELU())
+    >>> type(model[1]).__name__
+    'GELU'
+    """
+    path, _, name = target.rpartition(".")
+    self.get_submodule(target)
+    owner = self.get_submodule(path)
+    if isinstance(owner, list):
+      owner[int(name)] = module
+    elif isinstance(owner, dict):
+      owner[name] = module
+    else:
+      setattr(owner, name, module)
+
+  def get_parameter(self, target: str) -> Tensor:
+    """The parameter, or another tensor of the state, at a path. AttributeError where there is none."""
+    found = self.state_dict()
+    if target not in found:
+      raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
+    return found[target]
 
   def requires_grad_(self, requires_grad: bool = True) -> Module:
     """Train its parameters, or freeze them."""

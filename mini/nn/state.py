@@ -382,6 +382,18 @@ class _Mapped:
     self.data.close()
 
 
+OTHERS = ("gguf_load", "npz_load", "npz_save", "torch_load")
+
+
+def __getattr__(name: str) -> Any:
+  """The formats of mini/nn/formats.py, which is imported when they are asked for."""
+  if name not in OTHERS:
+    raise AttributeError(f"nn.state has no {name!r}")
+  from mini.nn import formats
+
+  return getattr(formats, name)
+
+
 __all__ = [
   "StateError",
   "get_parameters",

@@ -1,0 +1,297 @@
+"""Checkpoints of others: PyTorch's zip files, GGUF files and NumPy's archives, as tensors by name.
+
+Nothing in a file is run: the unpickler makes tensors and plain containers, and knows no other names. A file that was cut,
+is no such file, or asks for more than it holds is a StateError.
+
+The formats: torch.save writes a zip of data.pkl and data/KEY, uncompressed
+(https://docs.pytorch.org/docs/stable/notes/serialization.html); https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import struct
+import zipfile
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mini.nn.state import StateError
+from mini.tensor import Tensor
+from mini.types import DType, MiniError, dtypes
+
+# fmt: off
+STORAGES = {"DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "HalfStorage": dtypes.float16,
+            "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
+            "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool}
+BROKEN = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError,
+          OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, MemoryError, OSError, RecursionError, UnicodeError, MiniError)
+# fmt: on
+MOST_PICKLE_BYTES = 1 << 28  # of data.pkl, which names tensors and does not hold them
+
+
+def _failed(path: Any, what: str, e: Exception) -> StateError:
+  return StateError(f"{os.fspath(path)} is no {what}, or not all of one: {e or type(e).__name__}")
+
+
+def _array(raw: np.ndarray, kind: DType) -> np.ndarray:
+  """Bytes as an array that a tensor of this type can be made of."""
+  if kind is dtypes.bfloat16:
+    return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
+  if kind is dtypes.bool:
+    return raw != 0
+  return raw.view(kind.storage.newbyteorder("<")).astype(kind.np, copy=False)
+
+
+# ---------------------------------------------------------------- PyTorch
+
+
+class _Storage(NamedTuple):
+  """A storage that a pickle speaks of: all the tensors on it share its elements."""
+
+  kind: DType
+  key: str
+  numel: int
+
+
+class _Unpickler(pickle.Unpickler):
+  """Makes tensors and plain containers; StateError for every other name."""
+
+  def __init__(self, data: bytes, tensor: Callable[..., Tensor]):
+    super().__init__(io.BytesIO(data))
+    self.known: dict[tuple[str, str], Any] = {
+      ("collections", "OrderedDict"): OrderedDict,
+      ("torch._utils", "_rebuild_tensor_v2"): tensor,
+      ("torch._utils", "_rebuild_parameter"): lambda t, *rest: t,
+      ("torch", "Size"): lambda s: tuple(s),
+      ("builtins", "set"): set,
+      ("__builtin__", "set"): set,
+      **{
+        ("torch", name): name for name in STORAGES
+      },  # not the types: a pickle can set attributes of what it has
+    }
+
+  def find_class(self, module: str, name: str) -> Any:
+    if (module, name) not in self.known:
+      raise StateError(f"it asks for {module}.{name}; only tensors and plain containers are taken")
+    return self.known[module, name]
+
+  def persistent_load(self, pid: Any) -> _Storage:
+    tag, kind, key, _, numel = pid
+    if tag != "storage" or kind not in STORAGES or not isinstance(key, str) or type(numel) is not int:
+      raise StateError(f"it speaks of {pid!r}, which is no storage")
+    return _Storage(STORAGES[kind], key, numel)
+
+
+def torch_load(path: str | os.PathLike, device: str | None = None) -> Any:
+  """What torch.save wrote: a state_dict, or other nested dicts, lists and numbers, with tensors in them.
+
+  StateError where the file holds anything else, is of the format before PyTorch 1.6, or is not all there. Tensors that
+  share a storage are copies. requires_grad is not kept, nor is the device.
+  """
+  with open(path, "rb") as f:
+    try:
+      with zipfile.ZipFile(f) as z:
+        return _from_zip(z, device)
+    except BROKEN as e:
+      raise _failed(path, "file of torch.save", e) from None
+
+
+def _from_zip(z: zipfile.ZipFile, device: str | None) -> Any:
+  names = {n.filename.split("/", 1)[-1]: n for n in z.infolist()}
+  if len(names) != len(z.infolist()) or "data.pkl" not in names:
+    raise StateError("there is no data.pkl in it, or something twice")
+  if "byteorder" in names and z.read(names["byteorder"]) != b"little":
+    raise StateError("its numbers are not little-endian")
+  if names["data.pkl"].file_size > MOST_PICKLE_BYTES:
+    raise StateError(f"its data.pkl would take {names['data.pkl'].file_size} bytes")
+  held: dict[str, np.ndarray] = {}
+
+  def storage(s: _Storage) -> np.ndarray:
+    if s.key not in held:
+      entry = names[f"data/{s.key}"]
+      if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+        raise StateError(f"data/{s.key} is compressed")
+      held[s.key] = np.frombuffer(z.read(entry), np.uint8)
+    raw = held[s.key]
+    if s.numel < 0 or s.numel * s.kind.itemsize > len(raw):
+      raise StateError(f"data/{s.key} has {len(raw)} bytes, and should have {s.numel} of {s.kind.name}")
+    return _array(raw[: s.numel * s.kind.itemsize], s.kind)
+
+  def tensor(s: _Storage, offset: int, size: Sequence[int], stride: Sequence[int], *rest: Any) -> Tensor:
+    if not isinstance(s, _Storage) or len(size) != len(stride):
+      raise StateError("a tensor is not made of a storage, a shape and strides")
+    if any(type(n) is not int or n < 0 for n in (offset, *size, *stride)):
+      raise StateError(f"a tensor has the shape {size!r}, the strides {stride!r} and begins at {offset!r}")
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride)) if prod(size) else -1
+    if last >= s.numel or prod(size) > max(s.numel, 1) * 4096:
+      raise StateError(f"a tensor of shape {tuple(size)} goes beyond its storage of {s.numel}")
+    flat = storage(s)
+    steps = [step * flat.itemsize for step in stride]
+    view = (
+      np.lib.stride_tricks.as_strided(flat[offset:], size, steps) if prod(size) else flat[:0].reshape(size)
+    )
+    return Tensor(np.ascontiguousarray(view).reshape(tuple(size)), dtype=s.kind, device=device)
+
+  return _Unpickler(z.read(names["data.pkl"]), tensor).load()
+
+
+# ---------------------------------------------------------------- GGUF
+
+
+class Packed(NamedTuple):
+  """A type of GGUF: how many elements a block has, in how many bytes, and its elements.   u8[blocks, bytes] -> [blocks, n]"""
+
+  elements: int
+  nbytes: int
+  dtype: DType
+  unpack: Callable[[np.ndarray], np.ndarray]
+
+
+def _plain(kind: DType) -> Packed:
+  return Packed(1, kind.itemsize, kind, lambda raw: _array(np.ascontiguousarray(raw).reshape(-1), kind))
+
+
+def _half(raw: np.ndarray, at: int) -> np.ndarray:
+  """The float16 at a byte of each block, as a column of float32."""
+  return np.ascontiguousarray(raw[:, at : at + 2]).view("<f2").astype(np.float32)
+
+
+def _nibbles(raw: np.ndarray) -> np.ndarray:
+  """The low halves of all bytes, then the high ones."""
+  return np.concatenate([raw & 15, raw >> 4], 1).astype(np.float32)
+
+
+def _fifths(raw: np.ndarray) -> np.ndarray:
+  """The fifth bits of 32 numbers, which stand in 4 bytes, as 16."""
+  return np.unpackbits(raw, axis=1, bitorder="little").astype(np.float32) * 16
+
+
+# fmt: off
+GGUF = {
+  0:  _plain(dtypes.float32),
+  1:  _plain(dtypes.float16),
+  2:  Packed(32, 18, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 2:]) - 8)),                                # Q4_0
+  3:  Packed(32, 20, dtypes.float32, lambda b: _half(b, 0) * _nibbles(b[:, 4:]) + _half(b, 2)),                        # Q4_1
+  6:  Packed(32, 22, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 6:]) + _fifths(b[:, 2:6]) - 16)),          # Q5_0
+  7:  Packed(32, 24, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 8:]) + _fifths(b[:, 4:8])) + _half(b, 2)), # Q5_1
+  8:  Packed(32, 34, dtypes.float32, lambda b: _half(b, 0) * b[:, 2:].view(np.int8)),                                  # Q8_0
+  24: _plain(dtypes.int8),
+  25: _plain(dtypes.int16),
+  26: _plain(dtypes.int32),
+  27: _plain(dtypes.int64),
+  28: _plain(dtypes.float64),
+  30: _plain(dtypes.bfloat16),
+}
+SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+# fmt: on
+
+
+class _Reader:
+  """Reads values from bytes, one after another; StateError at their end."""
+
+  def __init__(self, data: mmap.mmap):
+    self.data, self.at = data, 0
+
+  def take(self, n: int) -> bytes:
+    if n > len(self.data) - self.at:
+      raise StateError(f"it ends at byte {len(self.data)}, in the middle of something")
+    self.at += n
+    return self.data[self.at - n : self.at]
+
+  def number(self, form: str) -> Any:
+    return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+  def text(self) -> str:
+    return self.take(self.number("<Q")).decode()
+
+  def value(self, kind: int, depth: int = 0) -> Any:
+    """A value of the metadata: a number, a text or a list."""
+    if kind in SCALARS:
+      return self.number(SCALARS[kind])
+    if kind == 8:
+      return self.text()
+    if kind != 9 or depth > 4:
+      raise StateError(f"its metadata have a value of the type {kind}")
+    inner, count = self.number("<I"), self.number("<Q")
+    if count > len(self.data):
+      raise StateError(f"its metadata have a list of {count}")
+    return [self.value(inner, depth + 1) for _ in range(count)]
+
+
+def gguf_load(path: str | os.PathLike, device: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+  """(the metadata, the tensors) of a GGUF file, by name; quantized tensors as float32.
+
+  Of the types F32, F16, BF16, F64, I8, I16, I32, I64, Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0; StateError on others.
+  """
+  with open(path, "rb") as f:
+    try:
+      with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _from_gguf(_Reader(data), device)
+    except BROKEN as e:
+      raise _failed(path, "GGUF file", e) from None
+
+
+def _from_gguf(r: _Reader, device: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+  if r.take(4) != b"GGUF" or r.number("<I") not in (2, 3):
+    raise StateError("it does not begin as one of version 2 or 3 does")
+  tensors, values = r.number("<Q"), r.number("<Q")
+  if max(tensors, values) > len(r.data):
+    raise StateError(f"it would have {tensors} tensors and {values} metadata")
+  metadata = {r.text(): r.value(r.number("<I")) for _ in range(values)}
+  about = []
+  for _ in range(tensors):
+    name, axes = r.text(), r.number("<I")
+    if axes > 8:
+      raise StateError(f"{name!r} has {axes} axes")
+    about.append((name, [r.number("<Q") for _ in range(axes)][::-1], r.number("<I"), r.number("<Q")))
+  align = metadata.get("general.alignment", 32)
+  if type(align) is not int or not 0 < align <= 1 << 20:
+    raise StateError(f"its alignment is {align!r}")
+  begin, found = -(-r.at // align) * align, {}
+  for name, s, kind, offset in about:
+    if kind not in GGUF:
+      raise StateError(f"{name!r} has the type {kind}, which is not read")
+    n, nbytes, dtype, unpack = GGUF[kind]
+    if prod(s) % n or (s and s[-1] % n):
+      raise StateError(f"{name!r} of shape {s} does not fall into blocks of {n}")
+    r.at = begin + offset
+    raw = np.frombuffer(r.take(prod(s) // n * nbytes), np.uint8).reshape(-1, nbytes)
+    found[name] = Tensor(np.ascontiguousarray(unpack(raw)).reshape(s), dtype=dtype, device=device)
+  return metadata, found
+
+
+# ---------------------------------------------------------------- NumPy
+
+
+def npz_load(path: str | os.PathLike, device: str | None = None) -> dict[str, Tensor]:
+  """The arrays of an archive of numpy.savez, by name. StateError if one is of objects, or the file is not all there.
+
+  >>> import tempfile
+  >>> with tempfile.TemporaryDirectory() as folder:
+  ...   npz_save({"w": Tensor([1.0, 2.0])}, folder + "/a.npz")
+  ...   npz_load(folder + "/a.npz")["w"]
+  Tensor([1., 2.])
+  """
+  with open(path, "rb") as f:
+    try:
+      with zipfile.ZipFile(f), np.load(f, allow_pickle=False) as archive:
+        return {name: Tensor(archive[name], device=device) for name in archive.files}
+    except BROKEN as e:
+      raise _failed(path, "archive of arrays", e) from None
+
+
+def npz_save(tensors: dict[str, Tensor], path: str | os.PathLike) -> None:
+  """Write tensors to an archive as numpy.savez does; those of bfloat16 as float32."""
+  with open(path, "wb") as f:
+    np.savez(f, **{name: t.numpy() for name, t in tensors.items()})  # type: ignore[arg-type]
+
+
+__all__ = ["gguf_load", "npz_load", "npz_save", "torch_load"]
