@@ -9,6 +9,7 @@ What the nodes of a tensor graph mean stands in graph.py, what those of a kernel
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import threading
 from collections.abc import Iterable
@@ -267,10 +268,19 @@ def structural_key(u: UOp) -> str:
   """A name for an index atom that does not depend on when it was made: the order of the terms of a sum."""
   got = u.memo.get("key")
   if got is None:
+    arg = (digest(u.arg[0]), u.arg[1]) if u.op == "at" else u.arg
     got = u.memo["key"] = (
-      rname(u) if u.op == "range" else f"{u.op} {u.arg} {' '.join(map(structural_key, u.src))}"
+      rname(u) if u.op == "range" else f"{u.op} {arg} {' '.join(map(structural_key, u.src))}"
     )
   return got
+
+
+def digest(u: UOp) -> str:
+  """A short name for a graph, however large: equal ones have equal names."""
+  for n in unknown(u, "digest"):
+    parts = f"{n.op} {n.dtype.short} {n.arg!r} {' '.join(s.memo['digest'] for s in n.src)}"
+    n.memo["digest"] = hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
+  return u.memo["digest"]
 
 
 def _sum(terms: Terms, c: int) -> UOp:

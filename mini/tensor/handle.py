@@ -3,7 +3,7 @@
 A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
-before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing < Multiply
+before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing < Sorting < Multiply
 < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd < Tensor.
 """
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.tensor.einsum import einsum
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, result_type, wide
-from mini.tensor.indexing import Indexing
 from mini.tensor.movement import below
+from mini.tensor.sorting import Sorting
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Multiply(Indexing):
+class Multiply(Sorting):
   """Matrix products, attention."""
 
   def matmul(self, other: Tensor) -> Tensor:

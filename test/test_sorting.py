@@ -1,0 +1,59 @@
+"""Sorting of every type, in more than one block of counts, and what it costs. (Its methods: test/methods/sorting.py.)"""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from mini import Tensor, dtypes
+from mini.ir.graph import shape
+from mini.ir.uop import toposort
+
+QUICK = (dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float32, dtypes.int64)
+
+
+@pytest.mark.parametrize(
+  "dtype",
+  [pytest.param(d, id=d.short, marks=[pytest.mark.full] * (d not in QUICK)) for d in dtypes.all],
+)
+def test_every_type(dtype, rng):
+  """More elements than a block of the counts has, and values that differ in each part of the key."""
+  bits = rng.integers(0, 1 << 63, (2, 150), dtype=np.uint64) * 2 + rng.integers(
+    0, 2, (2, 150), dtype=np.uint64
+  )
+  bits[:, 100:] = bits[:, :50]
+  bits[:, 70:80] &= np.uint64(0xFF)
+  raw = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.itemsize]
+  x = Tensor(bits > 1 << 63) if dtype is dtypes.bool else Tensor(bits.astype(raw)).bitcast(dtype)
+  held = x.numpy()
+  up, down = (x.sort(descending=d) for d in (False, True))
+  Tensor.realize(*up, *down)
+  odd = np.isnan(held) if dtype.kind == "f" else np.zeros(held.shape, bool)
+  _, rank = np.unique(np.where(odd, held.dtype.type(0), held), return_inverse=True)
+  rank = np.where(odd, rank.max() + 1, rank.reshape(held.shape))
+  for (values, at), sign in ((up, 1), (down, -1)):
+    want = np.argsort(sign * rank, axis=1, kind="stable")
+    np.testing.assert_array_equal(at.numpy(), want)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(held, want, 1))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_nan_is_the_largest_where_it_is_looked_for(right):
+  x = np.array([3.0, 1, np.nan, 2], np.float32)
+  at = Tensor(x).searchsorted(Tensor(x), right=right, sorter=Tensor(x).argsort())
+  np.testing.assert_array_equal(at.numpy(), np.searchsorted(np.sort(x), x, "right" if right else "left"))
+  assert Tensor([1, 3]).searchsorted(2.5).item() == 1
+
+
+def test_cost():
+  """A sort of twice as many elements has as many nodes, together at most twice as large: it is linear."""
+
+  def work(n):
+    nodes = [
+      u for u in toposort(Tensor.zeros(n).contiguous().sort()[1].uop) if u.op not in ("expand", "const")
+    ]
+    return len(nodes), sum(prod(shape(u)) for u in nodes)
+
+  (few, small), (many, large) = work(1 << 12), work(1 << 13)
+  assert few == many < 700
+  assert large <= 2.01 * small
