@@ -175,7 +175,9 @@ class Indexing(Random):
     items: list[Any] = []
     for x in given:
       items.extend(self._item(x))
-    used = sum(1 for x in items if x is not None and x is not Ellipsis)
+    if any(isinstance(x, _Flag) or _is_mask(x) and not x.ndim for x in items):
+      fail(IndexError, "x[True]: a boolean without axes is no index here; x[None] adds an axis", x=self)
+    used = sum(x.ndim if _is_mask(x) else 1 for x in items if x is not None and x is not Ellipsis)
     if used > self.ndim:
       fail(IndexError, f"x[...]: {used} indices for the {self.ndim} axes of x", x=self)
     dots = [i for i, x in enumerate(items) if x is Ellipsis]
@@ -200,7 +202,7 @@ class Indexing(Random):
         if x.dtype.kind in "iub"
         else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
       )
-      return [Handle._final(x, device=self.device)] if x.dtype.kind == "b" else [x.astype(np.int64)]
+      return [x if x.dtype.kind == "b" else x.astype(np.int64)]
     if isinstance(x, Handle):
       if x.dtype.kind == "f":
         fail(IndexError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
@@ -213,19 +215,9 @@ class Indexing(Random):
 
   def _masks(self, items: list[Any]) -> list[Any]:
     """With masks as the places where they are true, one integer array per axis that a mask covers."""
-    if not any(isinstance(x, Handle) and x.dtype is dtypes.bool or isinstance(x, _Flag) for x in items):
-      return items
-    covered = sum(
-      x.ndim if isinstance(x, Handle) and x.dtype is dtypes.bool else 0 if isinstance(x, _Flag) else 1
-      for x in items
-      if x is not None
-    )
-    extra = covered - self.ndim
     out: list[Any] = []
     for x in items:
-      if isinstance(x, _Flag):
-        fail(IndexError, "x[True]: a Python boolean is no index here; x[None] adds an axis", x=self)
-      if not (isinstance(x, Handle) and x.dtype is dtypes.bool):
+      if not _is_mask(x):
         out.append(x)
         continue
       axis = sum(1 for y in out if y is not None)
@@ -236,10 +228,7 @@ class Indexing(Random):
           x=self,
           mask=x,
         )
-      out.extend(places.astype(np.int64) for places in np.nonzero(x.numpy()))
-    while extra > 0 and out and out[-1] == slice(None) and not isinstance(out[-1], np.ndarray):
-      out.pop()
-      extra -= 1
+      out.extend(places.astype(np.int64) for places in np.nonzero(x.numpy() if isinstance(x, Handle) else x))
     return out
 
   def _slice(self, s: slice, n: int) -> Cut:
@@ -503,6 +492,10 @@ class Indexing(Random):
 
 class _Flag:
   """A Python boolean that stands in an index."""
+
+
+def _is_mask(x: Any) -> bool:
+  return isinstance(x, np.ndarray) and x.dtype.kind == "b" or isinstance(x, Handle) and x.dtype is dtypes.bool
 
 
 def _single(value: Any) -> bool:
