@@ -101,6 +101,16 @@ class Reduce(Arrange):
   def _truth(self) -> UOp:
     return self.uop if self.dtype is dtypes.bool else graph.alu("ne", self.uop, const(0, self.dtype))
 
+  def nansum(
+    self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
+  ) -> Tensor:
+    """The sum over axes of what is not NaN. Over no elements: 0.
+
+    >>> Tensor([1.0, float("nan"), 2.0]).nansum()
+    Tensor(3.)
+    """
+    return self.isnan().where(0, self).sum(axis if dim is None else dim, keepdim, dtype)
+
   def count_nonzero(self, axis: Axes = None, *, dim: Axes = None) -> Tensor:
     """How many elements are not zero, as int64."""
     return self._new(self._truth()).sum(axis if dim is None else dim)
@@ -155,6 +165,25 @@ class Reduce(Arrange):
     total = self._reduced("mean", "add", graph.cast(self.uop, wide(kind)), axis, keepdim)
     count = self._count(axis)
     return self._new(graph.cast(graph.alu("div", total, const(count, total.dtype)), kind))
+
+  def nanmean(
+    self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
+  ) -> Tensor:
+    """The average over axes of what is not NaN; NaN where there is nothing else.
+
+    >>> Tensor([1.0, float("nan"), 2.0]).nanmean()
+    Tensor(1.5)
+    """
+    axis = axis if dim is None else dim
+    kind = as_dtype(dtype) if dtype is not None else self.dtype
+    if kind.kind != "f":
+      fail(
+        DTypeError,
+        f"nanmean: the average of {kind.name} is no integer; x.float().nanmean() would fit",
+        x=self,
+      )
+    total = self.nansum(axis, keepdim, wide(kind))
+    return (total / (~self.isnan()).sum(axis, keepdim)).to(kind)
 
   def _count(self, axis: Axes) -> int:
     return prod(self.shape[a] for a in self._axes(axis, "mean"))
@@ -303,6 +332,60 @@ class Reduce(Arrange):
     a = self._axis(axis, what)
     u = graph.cast(self.uop, wide(result))
     return self._new(graph.cast(graph.scan(u, kind, a) if self.ndim else u, result))
+
+  def logcumsumexp(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    """The logarithm of the running sum of exp(a) along an axis, without overflow.
+
+    >>> Tensor([1000.0, 1000.0]).logcumsumexp(0)
+    Tensor([1000.    , 1000.6932])
+    """
+    a = self._axis(axis if dim is None else dim, "logcumsumexp")
+    if self.dtype.kind != "f":
+      fail(DTypeError, f"logcumsumexp: of {self.dtype.name}; x.float().logcumsumexp(0) would fit", x=self)
+    if not self.ndim:
+      return self._new(self.uop)
+    return self._wide().movedim(a, -1)._log_sums().movedim(-1, a).to(self.dtype)
+
+  def _log_sums(self) -> Tensor:
+    """Along the last axis: of neighbours together first, then between them, which is linear."""
+    n = self.shape[-1]
+    if n <= 1:
+      return self._new(self.uop)
+    x = self._new(self.uop)
+    firsts, seconds = x[..., 0::2], x[..., 1::2]
+    sums = firsts[..., : n // 2]._log_sum(seconds)._log_sums()  # up to 1, 3, 5, ...
+    between = sums[..., : (n - 1) // 2]._log_sum(firsts[..., 1:])  # up to 2, 4, 6, ...
+    evens = firsts[..., :1].cat(between, dim=-1)
+    odds = sums if n % 2 == 0 else sums.pad((0, 1))
+    return evens.stack(odds, dim=-1).flatten(-2)[..., :n]
+
+  def _log_sum(self, other: Tensor) -> Tensor:
+    """log(exp(a) + exp(b)); both may be -inf, which passes no gradient."""
+    top = self.detach().maximum(other.detach())
+    top = top.isfinite().where(top, 0)
+    total = (self - top).exp() + (other - top).exp()
+    nothing = total == 0
+    return nothing.where(-math.inf, nothing.where(1, total).log() + top)
+
+  def diff(
+    self, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, *, dim: int | None = None
+  ) -> Tensor:
+    """The differences of neighbours along an axis, n times over; of booleans where they differ.
+
+    prepend, append: tensors that stand before and behind it first.
+
+    >>> Tensor([1, 4, 9, 16]).diff(2)
+    Tensor([2, 2])
+    """
+    if not self.ndim or n < 0:
+      fail(ShapeError, f"diff: {n} times, of a tensor with {self.ndim} axes", x=self)
+    a = self._axis(axis if dim is None else dim, "diff")
+    parts = [t for t in (prepend, self, append) if t is not None]
+    x = parts[0].cat(*parts[1:], dim=a) if len(parts) > 1 else self._new(self.uop)
+    for _ in range(min(n, x.shape[a])):
+      later, sooner = x.narrow(a, 1, x.shape[a] - 1), x.narrow(a, 0, x.shape[a] - 1)
+      x = later ^ sooner if x.dtype is dtypes.bool else later - sooner
+    return x
 
   def cummax(self, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
     """The running maximum along an axis, and where it stands (the last of equals), as int64."""

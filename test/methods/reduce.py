@@ -1,5 +1,7 @@
 """Sums, products, extremes, statistics, and their running forms."""
 
+import numpy as np
+
 ROWS = """
 # PyTorch's any and all of uint8 are uint8
 fhib: x.any()   x.all()   x.any(1)   x.all(0,keepdim=True)
@@ -12,9 +14,22 @@ f: x.sum((0,2))   x.sum(-1,keepdim=True)   x.prod()   x.var()   x.var(1,correcti
 f: T.var_mean(x,1)   T.std_mean(x,(0,1))   T.var_mean(x,1,correction=0)   x.norm(1,1)   x.norm(math.inf)   x.norm(3,2)   y.norm(2,0,keepdim=True)   x.norm(0)   y.var(0,keepdim=True)   odd.sum(1)   odd.mean((0,2))   odd.std(0)   odd.softmax(1)   odd.cumsum(1)
 f: s.sum()   s.max()   s.mean()   s.softmax(0)   s.cumsum(0)   s.argmax()   z.sum()   z.sum(0)   z.prod()   z.prod(1)   z.mean()   z.any()   z.all()   z.sum(1)   z.logsumexp(0)   z.softmax(0)   z.cumsum(0)   x.sum(dim=1)   x.argmax(dim=1)   y.sum(dtype=F64)   i.sum(dtype=F32)
 i.sum()   b.sum()   b.sum(0)   u.sum(1)   i.prod(0)   i.max()   i.min()   b.any()   b.all()   b.any(1)   b.all(0,keepdim=True)   i.any()   y.all(1)   i.argmax(1)   i.argmin(0)   e.argmax()   e.argmin()   e.max()   e.min()   u.min()   h.softmax(-1)   h.sum()   h.mean(1)   i.cumsum(0)   b.cumsum(0)   i.cummin(0)   i.count_nonzero(0)
+fh: x.nansum()   x.nanmean(1)   x.logcumsumexp(1)   x.diff()
+fiub: y.diff(dim=0)
+~: e.nansum()   e.nanmean()   edge.nansum(1,True)   edge.nanmean(1)   edge.nanmean(0)   edge.logcumsumexp(0)   edge.logcumsumexp(1)   far.logcumsumexp(0)   far[:7].logcumsumexp(0)   z.nansum(0)   z.nanmean(0)   z.logcumsumexp(0)   s.logcumsumexp(0)   s.nanmean()
+i.nansum(0)   i.nansum(dtype=F32)   x.diff(2,1)   x.diff(9)   x.diff(0)   y.diff(prepend=p)   y.diff(1,0,p,p)   y.diff(append=p[:,:1])   i.diff(prepend=j)   b.diff(2)   z.diff(dim=0)   far.logcumsumexp(0)
+zeros.cumprod(1)   zeros.cumprod(0)   zeros.prod(1)   zeros.prod()   zeros.cumsum(0)   T.std_mean(y,0,keepdim=True)   y.aminmax()   T.var_mean(y,correction=2)
 """
 
 MISTAKES = """
+x.nansum(3)               !   there is no axis 3
+i.nanmean()               !   nanmean: the average of int64 is no integer
+x.nanmean(3)              !   there is no axis 3
+i.logcumsumexp(0)         !   logcumsumexp: of int64
+x.logcumsumexp(3)         !   logcumsumexp: there is no axis 3
+x.diff(1, 3)              !   diff: there is no axis 3
+s.diff()                  !   diff: 1 times, of a tensor with 0 axes
+x.diff(-1)                !   diff: -1 times
 x.sum(3)                  !   sum: there is no axis 3: x has 3 axes
 x.sum((0, 0))             !   an axis appears twice
 x.sum(0.5)                !   an axis is an integer
@@ -47,3 +62,12 @@ x.cumprod(3)              !   cumprod: there is no axis 3
 x.cummax(3)               !   cummax: there is no axis 3
 x.cummin(3)               !   cummin: there is no axis 3
 """
+
+# edge: with NaN and infinities   far: numbers far apart   zeros: no, one or two in a row
+INPUTS = {
+  "edge": lambda r: np.array(
+    [[1, np.nan, 2, 0], [-np.inf, -np.inf, 3, np.inf], [np.nan, np.nan, np.nan, np.nan]], np.float32
+  ),
+  "far": lambda r: np.array([-1000, 3, 2, -500, 700, 700, 0, 701, -2], np.float32),
+  "zeros": lambda r: np.array([[1, 2, 3, 4], [2, 0, 3, 4], [0, 5, 0, 2], [3, 2, 1, 0]], np.float32),
+}
