@@ -496,7 +496,9 @@ class Routine:
     """Compute what is computed. ran: gets an entry when all of it has run."""
     for n in self.overwritten:
       own(memory, n)
-    if self.program is None:
+    if self.program is None:  # what is computed, if anything, has no elements
+      for (n, _), device, dtype, size in self.fresh:
+        memory[n] = Buffer(device, dtype, size)
       ran.append(0)
       return
     try:

@@ -780,3 +780,10 @@ def test_an_argument_that_becomes_another_kind():
   assert f(x, y.astype(np.float64)).dtype is dtypes.float64 and f(x, y[:1]).tolist() == [6.0, 7.0]
   w = Tensor([1.0, 1.0], requires_grad=True)
   assert f(x, w).tolist() == [2.0, 3.0] and f(w * 2, x).requires_grad
+
+
+def test_results_without_elements_alone():
+  """Nothing is to be computed, and what is returned has memory."""
+  f = jit(lambda x: (x[1:1] * 2, x[::-1][5:].reshape(-1)))
+  for _ in range(3):
+    assert [t.tolist() for t in f(Tensor([1.0, 2.0]))] == [[], []]
