@@ -23,7 +23,7 @@ AUGMENTED = {"+": operator.iadd, "-": operator.isub, "*": operator.imul}
 def divided(index, ndim):
   """An index in two: what is basic, and the integer arrays of what that leaves."""
   covered = sum(getattr(i, "dtype", None) == bool and i.ndim or i is not None for i in index if i is not ...)
-  at = index.index(...) if any(i is ... for i in index) else len(index)
+  at = next((n for n, i in enumerate(index) if i is ...), len(index))
   index = [*index[:at], *[slice(None)] * (ndim - covered), *index[at + 1 :]]
   basic, arrays = [], []
   for i in index:
