@@ -240,17 +240,16 @@ class Random(Creation):
     if not (shape > 0 and rate > 0):
       fail(ValueError, f"gamma: shape and rate are positive, not {shape} and {rate}")
     d = max(shape, shape + (shape < 1)) - 1 / 3
-    tries: list[tuple[Any, Any]] = []
-    for _ in range(8):
-      x = Random.randn(*size, dtype=dtype, device=device)
-      root = 1 + x / math.sqrt(9 * d)
-      v = (root > 0).where(root, 1)
-      v = v * v * v
-      u = 1 - Random.rand(*size, dtype=dtype, device=device)
-      tries.append(((root > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.log()), d * v))
-    _, out = tries.pop()
-    for accepted, value in tries:
-      out = accepted.where(value, out)
+    s = checked_sizes("gamma", size)
+    x: Any = Random.randn(8, *s, dtype=dtype, device=device)  # a row for each try
+    root = 1 + x / math.sqrt(9 * d)
+    v = (root > 0).where(root, 1)
+    v = v * v * v
+    u = 1 - Random.rand(8, *s, dtype=dtype, device=device)
+    accepted = (root > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.log())
+    first = accepted.cast("int32").argmax(0, True)
+    rows = Handle._new(graph.iota(8, dtypes.int64)).reshape(8, *(1 for _ in s))
+    out = (rows == first).where(d * v, 0).sum(0)
     if shape < 1:  # as of shape + 1, times u ** (1 / shape)
       out = out * (1 - Random.rand(*size, dtype=dtype, device=device)) ** (1 / shape)
     return out / rate
