@@ -59,19 +59,9 @@ class Normalize(Distance):
     Tensor([[-1.],
             [ 1.]])
     """
-    if self.ndim < 2 or self.dtype.kind != "f":
-      fail(ShapeError, "batch_norm: x holds floats, and channels are its axis 1", x=self)
-    given: dict[str, Any] = {
-      "running_mean": running_mean,
-      "running_var": running_var,
-      "weight": weight,
-      "bias": bias,
-    }
-    for name, v in given.items():
-      if v is not None and v.shape != (self.shape[1],):
-        fail(
-          ShapeError, f"batch_norm: {name} has one number for each channel, axis 1 of x", x=self, **{name: v}
-        )
+    self._expect_channels(
+      "batch_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     x, axes = self._wide(), (0, *range(2, self.ndim))
     if training:
       n = self.numel() // max(self.shape[1], 1)
@@ -92,6 +82,14 @@ class Normalize(Distance):
     out = out if weight is None else out * self._channels(weight)
     return out if bias is None else out + self._channels(bias)
 
+  def _expect_channels(self, what: str, **given: Tensor | None) -> None:
+    if self.ndim < 2 or self.dtype.kind != "f":
+      fail(ShapeError, f"{what}: x holds floats, and channels are its axis 1", x=self)
+    for name, v in given.items():
+      if v is not None and v.shape != (self.shape[1],):
+        about = f"{what}: {name} has one number for each channel, axis 1 of x"
+        fail(ShapeError, about, "", **{"x": self, name: v})
+
   def _channels(self, v: Tensor) -> Tensor:
     """One number for each channel, to go with x."""
     return v.reshape(-1, *(1,) * (self.ndim - 2))
@@ -105,8 +103,7 @@ class Normalize(Distance):
     >>> Tensor([[1.0, 3.0, 5.0, 9.0]]).group_norm(2, eps=0.0)
     Tensor([[-1.,  1., -1.,  1.]])
     """
-    if self.ndim < 2 or self.dtype.kind != "f":
-      fail(ShapeError, "group_norm: x holds floats, and channels are its axis 1", x=self)
+    self._expect_channels("group_norm", weight=weight, bias=bias)
     if num_groups < 1 or self.shape[1] % num_groups:
       fail(ShapeError, f"group_norm: {self.shape[1]} channels do not fall into {num_groups} groups", x=self)
     n = self.numel() // max(self.shape[0] * num_groups, 1)
@@ -125,6 +122,9 @@ class Normalize(Distance):
     """
     if not use_input_stats:
       return self.batch_norm(running_mean, running_var, weight, bias, False, momentum, eps)
+    self._expect_channels(
+      "instance_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     if self.ndim < 3:
       fail(ShapeError, "instance_norm: x has the axes batch, channel, and at least one more", x=self)
     x, axes = self._wide(), tuple(range(2, self.ndim))
