@@ -311,6 +311,7 @@ def test_pool_and_relu_are_views_and_one_reduction():
     "reduce",
     "max",
     "const",
+    "tag",
   }
 
 

@@ -116,8 +116,8 @@ class Schedule:
     for node in reversed(order):
       if node in self.named:
         self.open(node, self.named[node])
-      elif node in self.demands and node.op not in LEAVES:
-        self.place(node)
+      elif node in self.demands and (node.op not in LEAVES or node.op == "iota" and node in self.forced):
+        self.place(node)  # an iota that is gathered from: a load knows what is out of bounds
       if node in self.demands and node.op not in LEAVES and node not in self.memory:
         for (root, index), context in self.demands[node].items():
           self.descend(node, root, index, context)
@@ -432,7 +432,7 @@ class Schedule:
   def make(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     if node.op == "const":
       return node
-    if node.op == "iota":
+    if node.op == "iota" and (node not in self.memory or node is root.node):
       return (
         uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
       )
