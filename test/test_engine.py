@@ -440,3 +440,12 @@ def test_an_index_out_of_bounds_in_a_jitted_function():
   ):
     f(Tensor([1, 7]))
   assert f(Tensor([1, 2])).shape == (2, 3)
+
+
+def test_what_is_gathered_from_a_range_has_memory():
+  """A load knows what is out of bounds."""
+  index = Tensor([3, 1, 2]).realize()
+  assert Tensor.arange(10).gather(0, index).tolist() == [3, 1, 2]
+  assert (Tensor.arange(36).reshape(6, 6).gather(0, index.reshape(1, 3)) * 2).tolist() == [[36, 14, 28]]
+  with pytest.raises(IndexError, match="index 10 is out of bounds"):
+    Tensor.arange(10).gather(0, index + 7).realize()

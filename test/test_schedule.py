@@ -242,12 +242,3 @@ def test_random_graphs_without_fusion(first):
       run_kernel(k, got)
     for name, w in zip(outs, want):
       assert np.allclose(got[aliases.get(name, name)].reshape(w.shape), w, equal_nan=True), seed
-
-
-def test_what_is_gathered_from_a_range_has_memory():
-  """A load knows what is out of bounds."""
-  index = Tensor([3, 1, 2]).realize()
-  assert Tensor.arange(10).gather(0, index).tolist() == [3, 1, 2]
-  assert (Tensor.arange(36).reshape(6, 6).gather(0, index.reshape(1, 3)) * 2).tolist() == [[36, 14, 28]]
-  with pytest.raises(IndexError, match="index 13 is out of bounds"):
-    Tensor.arange(10).gather(0, index + 10).realize()
