@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 
 import mini
 from mini import ShapeError, Tensor
 from mini.ir.kernel import contractions
 from mini.ir.uop import toposort
 from mini.schedule import schedule
+
+torch = pytest.importorskip("torch")
 
 rng = np.random.default_rng(4)
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
 import mini
 from mini import DTypeError, MiniError, ShapeError, Tensor, linalg
 from mini.tensor.linalg import LinAlgError
+
+torch = pytest.importorskip("torch")
 
 rng = np.random.default_rng(8)
 
