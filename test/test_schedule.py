@@ -1,7 +1,10 @@
 """Scheduling: random graphs mean the same as their kernels, with recipes and without; temporaries never overlap."""
 
 import random
+import subprocess
+import sys
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +49,17 @@ def test_the_same_graph_gives_the_same_kernels():
     del outs
     again, _, _ = program(seed)
     assert texts[0] == texts[1] == [kernel_text(k) for k in scheduled(again)[0]]
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(300, marks=pytest.mark.full)])
+def test_nothing_depends_on_the_order_of_a_set(count):
+  """Else a training run would not repeat to the bit: another process has other addresses, so sets have another order."""
+  run = [sys.executable, Path(__file__).parent / "salted.py"]
+  children = [
+    subprocess.Popen([*run, str(salt), "0", str(count)], stdout=subprocess.PIPE) for salt in (3, 4, 5)
+  ]
+  printed = [child.communicate()[0] for child in children]
+  assert len(set(printed)) == 1 and printed[0].count(b"\n") > count + 20
 
 
 def check(outputs, data):

@@ -74,8 +74,9 @@ def members(bits: int) -> Iterator[int]:
     bits ^= low
 
 
-def loaded(order: Iterable[UOp]) -> set[UOp]:
-  return {u.src[0] for u in order if u.op == "load" and u.src[0].op == "param"}
+def loaded(order: Iterable[UOp]) -> dict[UOp, None]:
+  """As the keys of a dict: their order decides what is merged with what, and a set has another one in each process."""
+  return dict.fromkeys(u.src[0] for u in order if u.op == "load" and u.src[0].op == "param")
 
 
 def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
@@ -115,7 +116,7 @@ def merge_kernels(
   for k in kernels:
     me = Group(k, frozenset(waits.get(k, ())))
     me.fixed = me.fixed or any(p in shared for p in written(k))
-    producers = {find(w) for p in me.loaded | me.waits | set(written(k)) for w in writers.get(p, ())}
+    producers = {find(w) for p in (*me.loaded, *me.waits, *written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
       both_read = [p for p in me.loaded if prod(p.arg[1]) > 1 or is_small(k)]
@@ -164,7 +165,7 @@ def in_order(groups: list[Group]) -> list[UOp]:
   needs = []
   for n, g in enumerate(groups):
     second = accumulates(g.kernel)
-    mine = {w for p in g.loaded | g.waits for w in writers.get(p, ()) if w != n}
+    mine = {w for p in (*g.loaded, *g.waits) for w in writers.get(p, ()) if w != n}
     mine |= {w for p in written(g.kernel) for w in writers[p] if second and w < n}
     needs.append(mine)
   done: list[int] = []

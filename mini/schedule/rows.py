@@ -73,8 +73,8 @@ def joined(sets: Iterable[frozenset[UOp]]) -> list[list[UOp]]:
   """Sets that share something become one."""
   home: dict[UOp, list[UOp]] = {}
   for s in sets:
-    groups = list({id(home[u]): home[u] for u in s if u in home}.values())
-    whole = list(dict.fromkeys([*(u for g in groups for u in g), *sorted(s, key=lambda u: u.serial)]))
+    found = sorted(s, key=lambda u: u.serial)
+    whole = list(dict.fromkeys([*(x for u in found for x in home.get(u, ())), *found]))
     home.update(dict.fromkeys(whole, whole))
   return list({id(g): g for g in home.values()}.values())
 
