@@ -98,6 +98,20 @@ def test_products_with_a_long_inner_axis_are_cut():
     assert check({"out0": g.reduce(product, "add", (1,))}, data) == kernels
 
 
+def test_a_padded_kernel_stores_nothing_on_its_way():
+  """Its indices go beyond what the value has."""
+  data = {}
+  x = leaf(data, "x", 36, 6)
+
+  def square(u):
+    rows, columns = (g.reshape(u, s) for s in ((36, 1, g.shape(u)[1]), (1, 36, g.shape(u)[1])))
+    both = (g.expand_to(v, (36, 36, g.shape(u)[1])) for v in (rows, columns))
+    return g.reshape(g.reduce(g.alu("mul", *both), "add", (2,)), (36, 36))
+
+  padded = g.pad(square(square(x)), ((0, 0), (0, 2)))
+  assert check({"out0": g.cat((padded, g.alu("mul", padded, const(2.0, F))), 1)}, data) == 4
+
+
 @pytest.mark.parametrize(
   "s, axes, tasks",
   [

@@ -288,8 +288,9 @@ class Schedule:
     for root in sorted(at, key=lambda root: not ways[root]):
       if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
         break
-      rs = live(at[root])
-      plain = len(rs) == sum(n > 1 for n in shape(node)) and set(rs) <= set(live(root.index))
+      own = set(live(root.index))
+      wide = [(i, n) for i, n in zip(at[root], shape(node)) if n > 1]
+      plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
       others = {other.node for other in at if other is not root}
       if plain and others.isdisjoint(toposort(root.value)):  # or they would wait for each other
         return root
