@@ -74,9 +74,13 @@ class CPU:
     return self.heap.take(nbytes)
 
   def zeros(self, nbytes: int) -> Memory:
-    """A block of zeros."""
-    block = self.heap.take(nbytes)
-    pages.LIBC.memset(block.address, 0, nbytes)
+    """A block of zeros, which a big one is that comes from the system."""
+    with self.heap.lock:
+      before = self.heap.asked
+      block = self.heap.take(nbytes)
+      is_fresh = self.heap.asked > before
+    if not is_fresh or nbytes < pages.MAPPED_BYTES:
+      pages.LIBC.memset(block.address, 0, nbytes)
     return block
 
   def _touch(self, address: int, nbytes: int) -> None:

@@ -63,6 +63,7 @@ class Heap:
     Memory that gives it back for others to use."""
     self.name, self.limit, self.counters, self.memory = name, limit, counters, memory
     self.system_fresh, self.system_free, self.ahead = fresh, free, ahead
+    self.asked = 0  # blocks that the system was asked for
     # bytes: in use, the most that ever were, what we have from the system
     self.live = self.peak = self.held = 0
     self.idle: dict[int, list[Any]] = {}  # capacity -> addresses; the capacity idle for longest comes first
@@ -130,6 +131,7 @@ class Heap:
       used = f"{self.live:,} of {self.limit:,} are in use"
       raise MemoryError(f"the {self.name} cannot allocate {nbytes:,} bytes: {used}{words and ': '}{words}")
     self.held += capacity
+    self.asked += 1
     if self.ahead:
       self.ahead(address, nbytes)
     self.counters["bytes_allocated"] += nbytes
