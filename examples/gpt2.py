@@ -178,8 +178,8 @@ def load_weights(model: GPT2, path: str | Path) -> None:
 
 
 def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
-  """A GPT-2 from published weights (a safetensors file in the naming of Hugging Face), or from a checkpoint. Its weights are
-  in memory as `kept`, and are widened or narrowed to dtype, that of the activations, where they are used.
+  """A GPT-2 from published weights (a safetensors file in the naming of Hugging Face), or from a checkpoint. Its
+  weights are in memory as `kept`, and are widened or narrowed to dtype, that of the activations, where they are used.
 
   Sizes are read off the tensors; the number of heads off a config.json beside the file, or it is width / 64, as in all
   published ones.

@@ -22,8 +22,9 @@ from mini.engine.device import Device
 from mini.render.c import C
 from runtime.base import DeviceError, Info
 
-# A row is an operation, the types for which it is, and the spelling; the first that matches counts. `python -m mini ops`
-# lists the operations. mini/render/spelling.py says what may stand in a row, and has those that all languages share.
+# A row is an operation, the types for which it is, and the spelling; the first that matches counts. `python -m mini
+# ops` lists the operations. mini/render/spelling.py says what may stand in a row, and has those that all languages
+# share.
 ROWS = (("sqrt", "f64", "__builtin_sqrt({0})"), *C(1).rows)
 # A kernel of C(1), which is C without vectors, gets an array of addresses and a part of the parallel range. Here each
 # address is a parameter, and one thread does it all.
@@ -75,9 +76,9 @@ class ToyShim:
 
 
 class Launches(list):
-  """Calls in order. A call has a function and for each parameter (slot, byte offset): memory is handles[slot], and slot -1
-  is the error word, which a kernel sets where an index is out of bounds. After a Ctrl-C some may have run: the devices
-  of runtime/ launch all of them by one call into C."""
+  """Calls in order. A call has a function and for each parameter (slot, byte offset): memory is handles[slot], and slot
+  -1 is the error word, which a kernel sets where an index is out of bounds. After a Ctrl-C some may have run: the
+  devices of runtime/ launch all of them by one call into C."""
 
   def timed(self, handles):  # the error word, the seconds of each call
     word, seconds = np.zeros(1, np.int64), []

@@ -41,7 +41,8 @@ DEFAULTS = {
 
 
 def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
-  """(settings, what the checkpoint to resume says: empty without one). A checkpoint's settings hold unless given anew."""
+  """(settings, what the checkpoint to resume says: empty without one).
+  A checkpoint's settings hold unless given anew."""
   p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   p.add_argument("--model", default="nano", choices=tuple(MODELS))
   p.add_argument(

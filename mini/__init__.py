@@ -14,7 +14,8 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 __version__ = "0.1.0"
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"), 
+          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), 
+          "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
           "einsum": ("mini.tensor.einsum", "einsum"),

@@ -2,8 +2,8 @@
 
   python -m mini FILE.mini            verifies, and prints the canonical text
     --passes=A,B,...                  what to run first (`python -m mini passes` lists them)
-    --recipe="STEP; STEP; ..."        a recipe for the kernels, instead of the heuristic's (`kernel NAME(...) recipe("STEP",
-                                      ...) {` in the file does the same for one kernel)
+    --recipe="STEP; STEP; ..."        a recipe for the kernels, instead of the heuristic's (for one kernel, in the file:
+                                      `kernel NAME(...) recipe("STEP", ...) {`)
     --show=graph,schedule,kernel,uops,source
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
@@ -12,10 +12,11 @@
   python -m mini docs                 every method of Tensor, from the docstrings: docs/api.md
   python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
   python -m mini tune FILE.mini | --model gpt2 [--seconds S] [--width N]
-                                      searches for faster recipes, kernel by kernel, and keeps them; a table of what that gains
-  python -m mini test-device NAME     every operation of a device, on every type, against the interpreter; without a NAME,
-                                      what else it takes
-  python -m mini new-device NAME      writes NAME_device.py, which works, and its test: a device of one's own to begin with
+                                      searches for faster recipes, kernel by kernel, and keeps them; a table of what
+                                      that gains
+  python -m mini test-device NAME     every operation of a device, on every type, against the interpreter;
+                                      without a NAME, what else it takes
+  python -m mini new-device NAME      writes NAME_device.py, which works, and its test: to begin a device with
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
 """
@@ -157,8 +158,8 @@ def read(path: str, sizes: dict[str, int]) -> list[UOp]:
 
 
 def steps_for(program: UOp, args: argparse.Namespace, machine: Any) -> list[Any]:
-  """The passes that --passes and --recipe ask for. Without --passes, a graph goes as far as is asked, a kernel is left as
-  it was written."""
+  """The passes that --passes and --recipe ask for. Without --passes, a graph goes as far as is asked, a kernel is left
+  as it was written."""
   from mini.engine.passes import passes, step_pass
 
   table = passes(machine, language_of(args.dev))
@@ -237,7 +238,8 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
     "kernel": lambda: program.arg.what,
   }
   print(
-    f"# {program.op} {names[program.op]()} on {dev}: {seconds * 1e3:.3f} ms{speed}  {error}  {'ok' if fine else 'DIFFERS'}"
+    f"# {program.op} {names[program.op]()} on {dev}: {seconds * 1e3:.3f} ms{speed}"
+    f"  {error}  {'ok' if fine else 'DIFFERS'}"
   )
   return fine
 
@@ -322,8 +324,8 @@ def main(argv: list[str]) -> int:
 
     return tune.main(argv[1:], read, columns)
   args = arguments(argv)
-  tables = {"ops": lambda: ops(args.all, args.coverage), "docs": docs, "rules": rules, "passes": pass_table, "devices": devices,
-            "cache": lambda: cache("clear" in args.rest), "config": _config,
+  tables = {"ops": lambda: ops(args.all, args.coverage), "docs": docs, "rules": rules, "passes": pass_table,
+            "devices": devices, "cache": lambda: cache("clear" in args.rest), "config": _config,
             "new-device": lambda: new_device(args.rest)}  # fmt: skip
   if args.help or args.what is None:
     print((__doc__ or "").strip())

@@ -1,9 +1,9 @@
 """A graph of one sample becomes the graph of many: one rule for each operation.
 
-`batched(roots, table, n)` rebuilds what depends on the nodes of a table, which have a value for each of n samples, along an
-axis in front. All else is shared by the samples and stays as it is. What comes out is a graph of the same operations.
-`BATCHING` has the rules by family: views and operations along axes count these one further; elementwise ones bring their
-inputs to one shape; of `gather` and `scatter` every sample has its own index.
+`batched(roots, table, n)` rebuilds what depends on the nodes of a table, which have a value for each of n samples,
+along an axis in front. All else is shared by the samples and stays as it is. What comes out is a graph of the same
+operations. `BATCHING` has the rules by family: views and operations along axes count these one further; elementwise
+ones bring their inputs to one shape; of `gather` and `scatter` every sample has its own index.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
   config.DEBUG              the value that holds here and now
   with Context(DEBUG=2):    other values for a block, in this thread (and async task) only
 
-The prefixed name wins. A MINI_ name that is not in the table, or a value that does not fit, is an error that suggests the
-nearest; a bad value under the plain name is a warning, because other programs have a DEBUG too.
+The prefixed name wins. A MINI_ name that is not in the table, or a value that does not fit, is an error that suggests
+the nearest; a bad value under the plain name is a warning, because other programs have a DEBUG too.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
   return values, origins
 
 
-_override: ContextVar[dict[str, Any]] = ContextVar("mini settings", default={})  # noqa: B039 (never changed, only replaced)
+_override: ContextVar[dict[str, Any]] = ContextVar("mini settings", default={})  # noqa: B039 (only replaced)
 
 
 # What stands for the settings of this block: another object wherever others hold.

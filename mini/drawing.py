@@ -66,7 +66,8 @@ def visualize(*tensors: Tensor) -> str:
       f'<text x="{x + WIDTH / 2:g}" y="{y + 17:g}" text-anchor="middle">{escape(_called(u))}</text>'
       f'<text x="{x + WIDTH / 2:g}" y="{y + 33:g}" text-anchor="middle" fill="#64748b">{escape(_about(u))}</text>'
     )
-  head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" font-family="monospace" font-size="11">'
+  xmlns = "http://www.w3.org/2000/svg"
+  head = f'<svg xmlns="{xmlns}" width="{width:g}" height="{height:g}" font-family="monospace" font-size="11">'
   return "\n".join([head, *lines, *boxes, "</svg>"])
 
 

@@ -483,8 +483,8 @@ class Given(NamedTuple):
 
 
 def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
-  """value, whose gradient with respect to these nodes a rule gives, and not the operations that it was made by: the rule has
-  a better one, or they have none. No gradient passes to any other node.
+  """value, whose gradient with respect to these nodes a rule gives, and not the operations that it was made by: the
+  rule has a better one, or they have none. No gradient passes to any other node.
 
   >>> from mini.ir import graph
   >>> x = graph.tag(graph.buffer("x", (3,), dtypes.float32))
@@ -519,8 +519,8 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
 
 
 class Region:
-  """A part of a graph of whose values the gradient keeps none: it makes them again from what the region starts from, once
-  a gradient has arrived. What comes out of it is kept. Nodes know theirs, the innermost; it holds no node."""
+  """A part of a graph of whose values the gradient keeps none: it makes them again from what the region starts from,
+  once a gradient has arrived. What comes out of it is kept. Nodes know theirs, the innermost; it holds no node."""
 
   def __init__(self, outputs: Sequence[UOp]):
     self.outputs = {u.serial for u in outputs}
@@ -558,7 +558,8 @@ class Again:
     self.made: dict[tuple[Region, UOp], UOp] = {}
 
   def replaced(self, new: UOp, region: Region, start: int, g: UOp) -> UOp:
-    """What a rule made of g, with values that were made again in the place of those of the region and of those around it.
+    """What a rule made of g, with values that were made again in the place of those of the region and of those around
+    it.
     start: the serial before the rule."""
     r: Region | None = region
     while r is not None:

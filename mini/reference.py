@@ -1,6 +1,7 @@
 """`python -m mini docs` and `python -m mini ops --coverage`: what is to be said of every public method of Tensor.
 
-The families, and the order in which methods stand in them, are those of mini/tensor/. An example is the one in the docstring.
+The families, and the order in which methods stand in them, are those of mini/tensor/.
+An example is the one in the docstring.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def example(c: type, name: str) -> Callable[[], None] | None:
   function = _function(vars(c)[name])
   module = sys.modules[c.__module__]
   names = {n: getattr(mini, n) for n in mini.__all__}
-  tests = [t for t in doctest.DocTestFinder(recurse=False).find(function, name, module=module, extraglobs={"mini": mini, **names, **vars(module)})]  # fmt: skip
+  known = {"mini": mini, **names, **vars(module)}
+  tests = doctest.DocTestFinder(recurse=False).find(function, name, module=module, extraglobs=known)
   if not any(t.examples for t in tests):
     return None
 

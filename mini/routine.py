@@ -99,7 +99,8 @@ def viewed(u: UOp, steps: Steps) -> UOp:
 
 
 def kind(t: Tensor) -> tuple:
-  """What a routine relies on of a tensor that it gives another value: shape, type, what gradients do, and the device."""
+  """What a routine relies on of a tensor that it gives another value:
+  shape, type, what gradients do, and the device."""
   return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else "", t.device
 
 
@@ -182,7 +183,8 @@ class Trace:
       if acts and (t in self.outer or t in self.written or t in self.grads):
         fail(
           JitError,
-          "x is an argument of a jitted function that also reaches it from outside, and updates it or takes its gradient",
+          "x is an argument of a jitted function that also reaches it from outside, "
+          "and updates it or takes its gradient",
           "do either, not both",
           x=t,
         )
@@ -482,8 +484,8 @@ class Routine:
       raise
 
   def bind(self, found: Sequence[Tensor]) -> list[Any]:
-    """The memory by its number; what is computed has none yet. (Nothing else may hold what will be overwritten: these local
-    variables would.)"""
+    """The memory by its number; what is computed has none yet. (Nothing else may hold what will be overwritten: these
+    local variables would.)"""
     memory: list[Any] = [*self.blank]
     for n, i, is_argument in self.bound:
       u = found[i]._uop
@@ -576,7 +578,8 @@ class Routine:
     return any(len({leaf_beneath(t) for t in tensors}) > 1 for tensors in groups)
 
   def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
-    """How the i-th place, a tensor that gets a new value, can be had back: not by holding memory that is to be written."""
+    """How the i-th place, a tensor that gets a new value, can be had back:
+    not by holding memory that is to be written."""
     home = self.home[i]
     if home is not None:
       _, _, passes, _, steps, _ = self.known[i]
@@ -657,15 +660,15 @@ def filled(tree: Any, tensors: Iterator[Tensor]) -> Any:
 def jit(fn: Callable | None = None) -> Callable:
   """Capture a function of tensors - part of a training step, or all of it - as one routine.
 
-  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given as
-  an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked up by.
-  What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters, optimizer
-  state, the random generator) are read anew, and updated where the function assigns to them: in place, unless somebody
-  still holds the old value. Results of earlier calls are never overwritten.
+  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
+  as an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked
+  up by. What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters,
+  optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
+  somebody still holds the old value. Results of earlier calls are never overwritten.
 
-  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError. Gradients
-  are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is not captured:
-  then the function just runs.
+  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError.
+  Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is
+  not captured: then the function just runs.
 
   >>> w = Tensor([1.0, 2.0])
   >>> @jit
@@ -737,8 +740,8 @@ _kinds: dict[tuple, object] = {}
 
 
 def plain(args: tuple) -> tuple | None:
-  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else matters, an
-  array or a number; None where more must be asked."""
+  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
+  matters, an array or a number; None where more must be asked."""
   found: list[Any] = [local.gradients, Tensor.training]
   for t in args:
     if type(t) is Tensor:
@@ -774,7 +777,8 @@ def first(devices: Any) -> str:
 
 
 def with_numbers(tree: Any, found: dict[Tensor, int], device: Any) -> Any:
-  """The arguments with numbers and arrays as tensors, which join `found`; arrays are whole on each of several devices."""
+  """The arguments with numbers and arrays as tensors, which join `found`;
+  arrays are whole on each of several devices."""
   if isinstance(tree, dict):
     return {k: with_numbers(v, found, device) for k, v in tree.items()}
   if isinstance(tree, (list, tuple)):

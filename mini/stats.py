@@ -30,7 +30,8 @@ COUNTERS = {
 class Stats(dict[str, int]):
   """The counters by name, as items and as attributes.
 
-  No lock: CPython does not switch threads within `stats[name] += n` on a dict, and an object that dies may count anywhere.
+  No lock: CPython does not switch threads within `stats[name] += n` on a dict,
+  and an object that dies may count anywhere.
   """
 
   def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""python -m mini tune: searches for the recipes of every kernel of a program, or of a training step of GPT-2, and says what
-that gains. What is found is kept (engine/search.py), and used from then on.
+"""python -m mini tune: searches for the recipes of every kernel of a program, or of a training step of GPT-2, and says
+what that gains. What is found is kept (engine/search.py), and used from then on.
 
   python -m mini tune FILE.mini        the kernels of the file's programs
   python -m mini tune --model gpt2     those of a training step; or nano, pico, ... (examples/gpt2.py)

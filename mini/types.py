@@ -144,7 +144,7 @@ def as_dtype(d: object) -> DType:
     return getattr(dtypes, d)
   if isinstance(d, str) and d in BY_SHORT:
     return BY_SHORT[d]
-  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}.get(d)  # type: ignore[call-overload]
+  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}.get(d)  # type: ignore
   if python is not None:
     return python
   try:

@@ -98,8 +98,9 @@ class Sequence(Protocol):
 
 
 class Shim(Protocol):
-  """An open device. What is launched runs in the order of the calls of one sequence, and sequences run one after another;
-  so does what is copied. A device may be asynchronous: then `download`, `wait` and `error` wait for what was launched."""
+  """An open device. What is launched runs in the order of the calls of one sequence, and sequences run one after
+  another; so does what is copied. A device may be asynchronous: then `download`, `wait` and `error` wait for what was
+  launched."""
 
   info: Info
 

@@ -1,4 +1,5 @@
-"""The host's C and C++ compilers: which ones, what they compile for, and running them. Whoever asked loads what comes out."""
+"""The host's C and C++ compilers: which ones, what they compile for, and running them.
+Whoever asked loads what comes out."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def which(program: str) -> str:
 
 
 def _ask(command: list[str], cache: Cache | None, language: str) -> Compiler | None:
-  """The compiler, if there is one. Its answer is kept: a home folder may be shared by machines, so per processor too."""
+  """The compiler, if there is one. Its answer is kept:
+  a home folder may be shared by machines, so per processor too."""
   path = which(command[0]) if command else ""
   if not path:
     return None
@@ -146,7 +148,7 @@ class Build:
   """One run of a compiler from its standard input to a file, in a folder of its own; begun when it is made."""
 
   def __init__(self, command: list[str], source: str):
-    import tempfile  # this, shutil in `close` and subprocess, which posix_spawn replaces, cost 15 ms that a warm start saves
+    import tempfile  # it, shutil in `close` and subprocess (posix_spawn is instead) cost 15 ms: not at a warm start
 
     self.command, self.source, self.owner, self.pid = command, source, os.getpid(), 0
     self.folder = tempfile.mkdtemp(prefix="mini-")

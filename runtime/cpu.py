@@ -1,9 +1,10 @@
-"""The CPU: C source becomes functions that run on a pool of threads. pool.c is the native half, compiler.py the way to it.
+"""The CPU: C source becomes functions that run on a pool of threads.
+pool.c is the native half, compiler.py the way to it.
 
-Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays loaded
-until the process ends. Nothing is asynchronous: when `run` returns, the results are in memory. No compiler, or a source that
-does not compile, is a DeviceError; no memory is a MemoryError with the size that was asked for; what a kernel itself found
-to be wrong is the error word that `run` returns.
+Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays
+loaded until the process ends. Nothing is asynchronous: when `run` returns, the results are in memory. No compiler, or a
+source that does not compile, is a DeviceError; no memory is a MemoryError with the size that was asked for; what a
+kernel itself found to be wrong is the error word that `run` returns.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def open(cc: str = "", threads: int = 0, cache: Cache | None = None, counters: C
   """The CPU as a device.
 
   cc: the compiler's command; "" for the first of cc, gcc, clang and the ziglang wheel. threads: 0 for as many as this
-  process may use. cache: keeps compiled code between processes. counters: a dict to count up, with the keys in COUNTERS.
+  process may use. cache: keeps compiled code between processes. counters: a dict to count up, with the keys in
+  COUNTERS.
   """
   return CPU(compilers.find(cc, cache), threads or host.available_threads(), cache, counters)
 

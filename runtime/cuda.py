@@ -1,10 +1,11 @@
 """NVIDIA GPUs: CUDA C++ becomes code by NVRTC (nvrtc.py) and runs through the driver (driver.py).
 
-Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays loaded
-until the process ends. Launches and copies are asynchronous and happen in the order in which they were asked for; `wait`,
-`download`, `error` and `timed` wait. A sequence of more than a few calls is one CUDA graph. What the driver or the compiler
-refuses is a DeviceError with its words, and so is what a kernel did wrong, at the next call that waits; memory that cannot be
-had is a MemoryError; what a kernel itself found to be wrong is the error word, which `error` returns.
+Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays
+loaded until the process ends. Launches and copies are asynchronous and happen in the order in which they were asked
+for; `wait`, `download`, `error` and `timed` wait. A sequence of more than a few calls is one CUDA graph. What the
+driver or the compiler refuses is a DeviceError with its words, and so is what a kernel did wrong, at the next call that
+waits; memory that cannot be had is a MemoryError; what a kernel itself found to be wrong is the error word, which
+`error` returns.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class CUDA:
     self.driver.free(address)
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
-    """Copies a contiguous bytes-like object or array to the block, from byte `offset` on; then `data` may be changed."""
+    """Copies a contiguous bytes-like object or array to the block, from byte `offset` on;
+    then `data` may be changed."""
     source = np.asarray(data) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     source = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
     address = inside(handle, offset, source.nbytes)
@@ -179,7 +181,8 @@ class CUDA:
   # ---------------------------------------------------------------- running
 
   def sequence(self, calls: Many[Call]) -> Sequence:
-    """Calls that are launched together. DeviceError for a kernel that cannot have as many threads as it was written for."""
+    """Calls that are launched together. DeviceError for a kernel that cannot have as many threads as it was written
+    for."""
     return Sequence(self, calls)
 
   def wait(self) -> None:

@@ -1,10 +1,12 @@
 """NVIDIA's driver for cuda.py, by ctypes: the context of a device, memory, copies, code, launches, graphs, and errors.
 
-  with driver:    makes the device's context current in this thread. What fails inside is a DeviceError with the driver's
-                  words; after an error that the driver does not recover from, every later use says that the device is lost.
+  with driver:    makes the device's context current in this thread. What fails inside is a DeviceError with the
+                  driver's words; after an error that the driver does not recover from, every later use says
+                  that the device is lost.
 
-Everything is in the order of one stream. The functions are those that the drivers of CUDA 12 and 13 both have, with the names
-that the header cuda.h gives them in the library (cuMemAlloc is cuMemAlloc_v2). driver_pycuda.py is the same interface over pycuda.
+Everything is in the order of one stream. The functions are those that the drivers of CUDA 12 and 13 both have, with the
+names that the header cuda.h gives them in the library (cuMemAlloc is cuMemAlloc_v2). driver_pycuda.py is the same
+interface over pycuda.
 """
 
 from __future__ import annotations

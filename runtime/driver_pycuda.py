@@ -1,7 +1,7 @@
 """NVIDIA's driver for cuda.py, by pycuda: context, memory, copies, the stream, modules, launches, events.
 
-pycuda has no graphs, and tells nobody the handle of a function, which a graph needs. So those are inherited, and the code of
-a graph is loaded once more, by ctypes, into the context that pycuda holds: both speak to one library.
+pycuda has no graphs, and tells nobody the handle of a function, which a graph needs. So those are inherited, and the
+code of a graph is loaded once more, by ctypes, into the context that pycuda holds: both speak to one library.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Pycuda(Driver):
     os.register_at_fork(after_in_child=self.abandon)
 
   def close(self) -> None:
-    """At the end of the process: what pycuda destroys after this, it knows to be gone. (A Ctrl-C may have left the context on
-    the stack, where pycuda must not find it.)"""
+    """At the end of the process: what pycuda destroys after this, it knows to be gone. (A Ctrl-C may have left the
+    context on the stack, where pycuda must not find it.)"""
     if os.getpid() == self.pid:
       try:
         while self.pycuda.Context.get_current():
@@ -60,7 +60,8 @@ class Pycuda(Driver):
         pass
 
   def abandon(self) -> None:
-    """In a forked child: what is destroyed there would call the driver, which has no such process, and end it by that."""
+    """In a forked child: what is destroyed there would call the driver, which has no such process,
+    and end it by that."""
     for owner in (self.context, self.pystream, *self.modules, *self.blocks.values()):
       ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
 

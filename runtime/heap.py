@@ -41,8 +41,8 @@ class Heap:
   """The free list: idle blocks by size, so that a loop which asks for the same sizes again asks the system for nothing.
 
   A size is rounded up to one of eight classes between two powers of two, or 32 for big ones; the tail of a big block is
-  never touched, so on a CPU it costs no memory. Where the process would hold more than the peak of what was in use and some slack, the size
-  classes that were idle for longest go back to the system.
+  never touched, so on a CPU it costs no memory. Where the process would hold more than the peak of what was in use and
+  some slack, the size classes that were idle for longest go back to the system.
   """
 
   def __init__(
@@ -55,8 +55,8 @@ class Heap:
     memory: type[Memory] = Memory,
     ahead: Callable[[Any, int], object] | None = None,
   ):
-    """name: of the device, for errors. limit: bytes that may be in use. fresh: a new block of so many bytes, by what the
-    device knows it; where there is none 0, or a MemoryError with the device's words. free: gives such a block back.
+    """name: of the device, for errors. limit: bytes that may be in use. fresh: a new block of so many bytes, by what
+    the device knows it; where there is none 0, or a MemoryError with the device's words. free: gives such a block back.
     ahead: is told of a new block, and how much of it will be used, before it is.
 
     What a block is known by must not free it when it dies: in a cycle of garbage, Python finalizes it together with the

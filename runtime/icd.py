@@ -23,21 +23,21 @@ VENDORS = "OCL_ICD_VENDORS"  # a setting of OpenCL's loader: the drivers, or a f
 CPU_DRIVER = "pip install 'intel-opencl-rt<2026' 'intel-cmplr-lib-rt<2026', or apt install pocl-opencl-icd"
 
 # fmt: off
-# What is called of OpenCL 1.2, and the types of its arguments. A clCreate... returns an object, and has a pointer to an error
-# code as its last argument; all others return the code.
+# What is called of OpenCL 1.2, and the types of its arguments. A clCreate... returns an object, and has a pointer to an
+# error code as its last argument; all others return the code.
 P, N, U, B = c_void_p, c_size_t, c_uint, c_ulong
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
   "clCreateCommandQueue":         (P, P, B, P),                 # context, device, properties
   "clCreateBuffer":               (P, B, N, P, P),              # context, flags, bytes, host memory
   "clCreateProgramWithSource":    (P, U, P, P, P),              # context, count, texts, lengths
-  "clCreateProgramWithBinary":    (P, U, P, P, P, P, P),        # context, count, devices, lengths, binaries, their codes
+  "clCreateProgramWithBinary":    (P, U, P, P, P, P, P),        # context, count, devices, lengths, binaries, codes
   "clBuildProgram":               (P, U, P, c_char_p, P, P),    # program, count, devices, options, callback, its data
   "clGetProgramBuildInfo":        (P, P, U, N, P, P),           # program, device, what, bytes, value, bytes needed
   "clGetProgramInfo":             (P, U, N, P, P),
   "clCreateKernel":               (P, c_char_p, P),             # program, name
   "clGetKernelWorkGroupInfo":     (P, P, U, N, P, P),
   "clSetKernelArg":               (P, U, N, P),                 # kernel, position, bytes, value
-  "clEnqueueNDRangeKernel":       (P, P, U, P, P, P, U, P, P),  # queue, kernel, axes, offsets, sizes, groups', waits, event
+  "clEnqueueNDRangeKernel":       (P, P, U, P, P, P, U, P, P),  # queue, kernel, axes, offsets, sizes, waits, event
   "clEnqueueMigrateMemObjects":   (P, U, P, B, U, P, P),        # queue, count, memory, flags
   "clEnqueueWriteBuffer":         (P, P, U, N, N, P, U, P, P),  # queue, memory, does it wait, offset, bytes, data
   "clEnqueueReadBuffer":          (P, P, U, N, N, P, U, P, P),
@@ -103,7 +103,8 @@ def devices(pyopencl: Any) -> list[Any]:
 
 @contextmanager
 def wheel_driver() -> Iterator[None]:
-  """Tells the loader of the driver in the wheel intel-opencl-rt, which registers itself nowhere, where there is no other.
+  """Tells the loader of the driver in the wheel intel-opencl-rt, which registers itself nowhere,
+  where there is no other.
 
   The loader asks for drivers once in a process, when it is first called.
   """

@@ -1,12 +1,12 @@
-"""Apple's GPUs: Metal source becomes kernels that run when a command buffer of them is committed. macOS 10.15 and later;
-nothing is needed beside the system, to which objc.py speaks.
+"""Apple's GPUs: Metal source becomes kernels that run when a command buffer of them is committed. macOS 10.15 and
+later; nothing is needed beside the system, to which objc.py speaks.
 
-Who owns what: a `Memory` owns a shared buffer, which the CPU and the GPU both see, and gives it back to the heap when it
-dies, at once: Metal keeps what a command buffer uses until that has run. Launches are asynchronous, each run of a sequence
-is one command buffer, and the GPU runs them in order. `upload`, `download`, `copy` and `error` wait for what they have to;
-who asks for nothing is not made to wait. No Metal, or a source that does not compile, is a DeviceError with the system's
-words; so is work that failed, when somebody next waits; no memory is a MemoryError; what a kernel itself found to be wrong
-is the error word. After a fork the child cannot use the GPU: DeviceError.
+Who owns what: a `Memory` owns a shared buffer, which the CPU and the GPU both see, and gives it back to the heap when
+it dies, at once: Metal keeps what a command buffer uses until that has run. Launches are asynchronous, each run of a
+sequence is one command buffer, and the GPU runs them in order. `upload`, `download`, `copy` and `error` wait for what
+they have to; who asks for nothing is not made to wait. No Metal, or a source that does not compile, is a DeviceError
+with the system's words; so is work that failed, when somebody next waits; no memory is a MemoryError; what a kernel
+itself found to be wrong is the error word. After a fork the child cannot use the GPU: DeviceError.
 
 Nothing is cached on disk here: the system keeps what it compiled.
 """
@@ -43,9 +43,11 @@ BUFFERS = 1  # MTLBarrierScopeBuffers
 NOT_ENQUEUED, COMPLETED, FAILED = 0, 4, 5  # MTLCommandBufferStatus
 APPLE7 = 1007  # MTLGPUFamily: an M1, and whatever came after it
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32"
-# Compile as it is written: no fast math, MTLMathModeSafe, MTLMathFloatingPointFunctionsPrecise. Newer systems know more.
+# Compile as it is written: no fast math, MTLMathModeSafe, MTLMathFloatingPointFunctionsPrecise.
+# Newer systems know more.
 EXACT = {"setFastMathEnabled:": False, "setMathMode:": 0, "setMathFloatingPointFunctions:": 1}
-# From which macOS on which Metal is known: 2.3 has simdgroup matrices, 3.1 has bfloat. (Some programs call macOS 11 10.16.)
+# From which macOS on which Metal is known: 2.3 has simdgroup matrices, 3.1 has bfloat.
+# (Some programs call macOS 11 10.16.)
 LANGUAGES = (((14,), (3, 1)), ((10, 16), (2, 3)), ((), (2, 2)))
 
 
@@ -380,8 +382,8 @@ class Step(NamedTuple):
 
 
 class Sequence:
-  """Calls, bound to memory anew on each run. The GPU runs those of different queues at once: there is a barrier before a
-  call that has to wait for one since the last barrier."""
+  """Calls, bound to memory anew on each run. The GPU runs those of different queues at once: there is a barrier before
+  a call that has to wait for one since the last barrier."""
 
   def __init__(self, device: Metal, calls: Many[Call]):
     self.device, self.send = device, device.send
@@ -434,8 +436,8 @@ class Sequence:
     return self.device.launch(encode, self.what, message, kind, done=done)
 
   def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
-    """Launches everything with `handles[i]` in slot i, and returns 0. done: gets a 0 when all is launched, even if Ctrl-C
-    comes then."""
+    """Launches everything with `handles[i]` in slot i, and returns 0. done: gets a 0 when all is launched, even if
+    Ctrl-C comes then."""
     self.launch(handles, self.steps, CONCURRENT if self.concurrent else SERIAL, done)
     return 0
 

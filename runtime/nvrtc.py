@@ -1,8 +1,9 @@
-"""NVRTC, NVIDIA's compiler as a library, by ctypes: CUDA C++ -> code for one kind of GPU. No header is needed, and no GPU.
+"""NVRTC, NVIDIA's compiler as a library, by ctypes: CUDA C++ -> code for one kind of GPU.
+No header is needed, and no GPU.
 
 It is looked for in the wheels nvidia-cuda-nvrtc (CUDA 13) and nvidia-cuda-nvrtc-cu12, in the toolkit, and wherever the
-system looks for libraries. What comes out is a cubin, machine code for the device's own architecture; a device that is newer
-than the NVRTC gets PTX for the newest that it knows, which the driver translates.
+system looks for libraries. What comes out is a cubin, machine code for the device's own architecture; a device that is
+newer than the NVRTC gets PTX for the newest that it knows, which the driver translates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from runtime.base import DeviceError
 
 log = logging.getLogger("mini")
 
-# As exact as the language promises: a * b + c may round once, nothing else changes a result. (These are NVRTC's defaults.)
+# As exact as the language promises: a * b + c may round once, nothing else changes a result.
+# (These are NVRTC's defaults.)
 EXACT = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 OPTIONS = (*EXACT, "--diag-suppress=177")  # functions that nobody calls are no mistake
 OLD = re.compile(r"^nvrtc: warning: Architectures prior to .*\n?", re.MULTILINE)  # says nothing of the source
@@ -34,8 +36,8 @@ WHEELS = {
 
 
 def open(capability: int, newest: int = MAJORS[0]) -> NVRTC:
-  """The NVRTC for devices of a compute capability, 90 for 9.0. newest: the major version of CUDA that the driver knows: code
-  that a newer NVRTC made may not load. DeviceError says what to install."""
+  """The NVRTC for devices of a compute capability, 90 for 9.0. newest: the major version of CUDA that the driver knows:
+  code that a newer NVRTC made may not load. DeviceError says what to install."""
   refused = []
   for path in candidates(newest):
     try:

@@ -2,9 +2,9 @@
 
 Every message that is sent has a row in a table: its result, then its arguments, as C types. Who owns a result follows
 Objective-C's rule: what a method whose name begins with new, or retain, returns is ours, and comes as an `Owned`, which
-releases it when it dies; the row says OWNED. Anything else is borrowed: an address, good until the innermost `pool` ends.
-nil is None. A message to nil does nothing and returns 0; nothing here catches an Objective-C exception, which ends the
-process: what would raise one has to be checked before it is sent.
+releases it when it dies; the row says OWNED. Anything else is borrowed: an address, good until the innermost `pool`
+ends. nil is None. A message to nil does nothing and returns 0; nothing here catches an Objective-C exception, which
+ends the process: what would raise one has to be checked before it is sent.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Owned:
 class Pool:
   """Inside, what is borrowed stays; at the end it goes. To be ended by the thread that began it.
 
-  A pool that a Ctrl-C leaves open ends with the one around it; it is not ended later, in the midst of others, as that of a
-  generator would be.
+  A pool that a Ctrl-C leaves open ends with the one around it; it is not ended later, in the midst of others, as that
+  of a generator would be.
   """
 
   def __init__(self, objc: Objc):

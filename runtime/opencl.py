@@ -1,15 +1,16 @@
-"""OpenCL: GPUs, accelerators and CPUs of any platform. pyopencl finds them; the library that it brings is called by ctypes.
+"""OpenCL: GPUs, accelerators and CPUs of any platform. pyopencl finds them;
+the library that it brings is called by ctypes.
 
-Who owns what: a `Memory` lends a cl_mem of the shim's heap until it dies; a `Sequence` owns a cl_kernel for each of its calls,
-with its arguments set, so that a run sets only what changed. Programs stay until the process ends.
+Who owns what: a `Memory` lends a cl_mem of the shim's heap until it dies; a `Sequence` owns a cl_kernel for each of its
+calls, with its arguments set, so that a run sets only what changed. Programs stay until the process ends.
 
-Asynchronous are `run`, `copy` and an `upload` of little: they return when the command is in the queue. One in-order queue
-does everything; others work only between the beginning and the end of a run. `download`, `wait` and `error` wait. What a
-kernel found to be wrong is the error word of its sequence.
+Asynchronous are `run`, `copy` and an `upload` of little: they return when the command is in the queue. One in-order
+queue does everything; others work only between the beginning and the end of a run. `download`, `wait` and `error` wait.
+What a kernel found to be wrong is the error word of its sequence.
 
 No driver, a source that does not compile and a command that failed are a DeviceError with the name that OpenCL has for
-it; memory that cannot be had is a MemoryError, also when a driver notices at a launch. A Ctrl-C comes before a run or after
-it: its launches are one call into C. A forked child cannot use the device of its parent, and is told so.
+it; memory that cannot be had is a MemoryError, also when a driver notices at a launch. A Ctrl-C comes before a run or
+after it: its launches are one call into C. A forked child cannot use the device of its parent, and is told so.
 """
 
 from __future__ import annotations
@@ -330,7 +331,8 @@ class Sequence:
         position += 1
 
   def arrange(self) -> list[Any]:
-    """The commands of a run. A queue waits for another by an event: one command fills its place, others read it there."""
+    """The commands of a run. A queue waits for another by an event:
+    one command fills its place, others read it there."""
     cl, queues, count = self.device.cl, self.device.queues, len(self.calls)
     events = ctypes.addressof(self.events)
     commands: list[Any] = []

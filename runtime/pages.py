@@ -1,4 +1,5 @@
-"""The memory that the system has for the CPU: small blocks from its allocator, big ones mapped, their pages touched ahead.
+"""The memory that the system has for the CPU: small blocks from its allocator, big ones mapped,
+their pages touched ahead.
 
 A page costs the system time when it is touched first: some 2 us, where a virtual machine gets it from its host 8. So a
 thread touches those of a big block while Python does something else; a kernel that comes before it touches its own.
@@ -34,8 +35,8 @@ mapped: dict[int, int] = {}  # the blocks that were mapped: address -> bytes
 def take(nbytes: int) -> int:
   """The address of a new block, aligned to 64 bytes; 0 when the system has none. One of MAPPED_BYTES is all zeros.
 
-  A big one is mapped by itself, so that it goes back as a whole. (Not in huge pages: on a virtual machine that gives free
-  ones back to its host, touching 2.3 GB for the first time took 6 s instead of 1.5, and kernels were no faster.)
+  A big one is mapped by itself, so that it goes back as a whole. (Not in huge pages: on a virtual machine that gives
+  free ones back to its host, touching 2.3 GB for the first time took 6 s instead of 1.5, and kernels were no faster.)
   """
   if nbytes < MAPPED_BYTES:
     address = c_void_p()

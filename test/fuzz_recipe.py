@@ -1,9 +1,10 @@
-"""Random recipes: whatever steps apply, in whatever order, the kernel in C computes what the interpreter computes of it plain.
+"""Random recipes: whatever steps apply, in whatever order,
+the kernel in C computes what the interpreter computes of it plain.
 
 python test/fuzz_recipe.py SEED COUNT [FAMILY ...]    as many recipes for each family; prints what disagrees
 
-A step that does not apply is refused with a reason (RecipeError), and so is a recipe that leaves what the verifier refuses.
-Anything else that is raised is a fault. How far results may be apart is computed from the data: see `Bounds`.
+A step that does not apply is refused with a reason (RecipeError), and so is a recipe that leaves what the verifier
+refuses. Anything else that is raised is a fault. How far results may be apart is computed from the data: see `Bounds`.
 """
 
 from __future__ import annotations
@@ -178,8 +179,8 @@ ULPS = 8  # of an elementwise operation
 class Bounds(interp._Slice):
   """The interpreter, which beside each value knows how far from it a device may be that adds in another order.
 
-  A sum of n terms differs by at most n * eps * sum|terms|, and by what the terms do. An operation differs by some ulps, and by
-  what it makes of differences of its operands, each moved both ways, and to 0 if that lies between.
+  A sum of n terms differs by at most n * eps * sum|terms|, and by what the terms do. An operation differs by some ulps,
+  and by what it makes of differences of its operands, each moved both ways, and to 0 if that lies between.
   """
 
   def __init__(self, k: UOp, data: dict[str, np.ndarray]):
@@ -342,7 +343,8 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
     return f"collapse {names[at]} {names[at + 1]} -> {rng.choice(['both', names[at]])}"
   if kind == 14:
     return rng.choice([f"par {names[0]}", f"unroll {r} {rng.choice(names)}", "split", f"vec nothing{n}", f"split {r} 0 -> a, b",
-                       f"split {r} 2 -> {r}, {r}", f"stage 0 over ({r}) shared", "matrix 8x8 f32 " + " ".join(rng.choices(names, k=3))])  # fmt: skip
+                       f"split {r} 2 -> {r}, {r}", f"stage 0 over ({r}) shared",
+                       "matrix 8x8 f32 " + " ".join(rng.choices(names, k=3))])  # fmt: skip
   stages = [name for name, u in t.named.items() if u.op == "stage"]
   if kind == 15 and stages:
     return rng.choice(
@@ -381,7 +383,8 @@ class Case:
 def cases(
   family: str, seed: int, count: int, groups: bool = False, recipe: Recipe = random_recipe
 ) -> Iterator[Case]:
-  """Kernels of a family with `count` recipes in all that differ. A fault while one is made is raised with the kernel."""
+  """Kernels of a family with `count` recipes in all that differ.
+  A fault while one is made is raised with the kernel."""
   rng = random.Random(f"{family} {seed}")
   left = count
   while left > 0:
@@ -425,8 +428,8 @@ def run_in_c(k: UOp, function: int, data: dict[str, np.ndarray]) -> dict[str, np
 
 
 def disagreements(family: str, seed: int, count: int, recipe: Recipe = random_recipe) -> Iterator[str]:
-  """What C computes otherwise than the interpreter, with vectors of 4, 8 or 16 elements. One source holds the kernels of some
-  cases, and is compiled while the next cases are made."""
+  """What C computes otherwise than the interpreter, with vectors of 4, 8 or 16 elements. One source holds the kernels
+  of some cases, and is compiled while the next cases are made."""
   waiting: deque[list[Case]] = deque()
 
   def builds() -> Iterator[Build]:

@@ -1,10 +1,11 @@
-"""Random tensor programs, compared with NumPy: shapes, views, broadcasts, types, empty and 0-d tensors, several outputs.
+"""Random tensor programs, compared with NumPy: shapes, views, broadcasts, types, empty and 0-d tensors,
+several outputs.
 
     python test/fuzz_tensor.py [SEEDS] [FIRST]      runs seeds FIRST, FIRST+1, ... and prints those that fail
 
-Every step is done twice, on a Tensor and on an array. NumPy is told PyTorch's rules where they differ (sums of integers are
-int64, numbers are weak). Floats begin as small multiples of 1/4; what is still on such a grid must be equal however it was
-computed (fused, in another order, in float32), and only that enters steps which would blow a rounding up.
+Every step is done twice, on a Tensor and on an array. NumPy is told PyTorch's rules where they differ (sums of integers
+are int64, numbers are weak). Floats begin as small multiples of 1/4; what is still on such a grid must be equal however
+it was computed (fused, in another order, in float32), and only that enters steps which would blow a rounding up.
 """
 
 from __future__ import annotations

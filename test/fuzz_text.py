@@ -36,9 +36,12 @@ NUMBERS = [
   "4611686018427387904",
 ]
 WORDS = ["%", "%0", "%1", "%i", "%x", "*", "//", "+", "-", "<", ">=", "&&", "(", ")", "[", "]", "{", "}", ":", ",", "if", "over",
-         "load", "store", "store.add", "reduce.add", "scan.max", "stage", "stack", "at", "along", "range", "vec", "par", "unroll", "end",
-         "cast", "add", "where", "min(", "idx(", "f32", "bool", "i32", "f16", "bf16", "var", "kernel", "graph", "return", "run", "arena",
-         "# c", '"', "\n", "\t", "\0", "é", "} end source", "true", "f32(1)", "..", "=", "%n = var \"n\" 1..4\n"]  # fmt: skip
+         "load", "store", "store.add", "reduce.add", "scan.max", "stage", "stack", "at", "along", "range", "vec", "par",
+         "unroll", "end",
+         "cast", "add", "where", "min(", "idx(", "f32", "bool", "i32", "f16", "bf16", "var", "kernel", "graph",
+         "return", "run", "arena",
+         "# c", '"', "\n", "\t", "\0", "é", "} end source", "true", "f32(1)", "..", "=",
+         "%n = var \"n\" 1..4\n"]  # fmt: skip
 
 
 def corpus():

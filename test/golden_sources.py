@@ -2,8 +2,8 @@
 
   python test/golden_sources.py            compares          python test/golden_sources.py --accept    writes them
 
-`Emulated` runs such sources on the CPU: C as it is, the others by runtime.emulate. This proves what a source means, on real
-numbers; it says nothing about a device's compiler.
+`Emulated` runs such sources on the CPU: C as it is, the others by runtime.emulate. This proves what a source means, on
+real numbers; it says nothing about a device's compiler.
 """
 
 import ctypes
@@ -134,7 +134,8 @@ def extent(kernel):
 
 
 def random_inputs(kernel, seed, laced=True):
-  """Numbers for a kernel's parameters: half of the floats are edge values; integers are small, and also out of range."""
+  """Numbers for a kernel's parameters: half of the floats are edge values;
+  integers are small, and also out of range."""
   rng = np.random.default_rng(seed)
   data = {}
   for m in interface(kernel):

@@ -36,7 +36,8 @@ def weights(rng, layers=LAYERS, width=WIDTH, block=BLOCK, vocabulary=VOCABULARY)
 
 
 def reference(w, tokens, targets, heads=HEADS, steps=10):
-  """{"logits", "grad.NAME"..., "losses"} by PyTorch. tokens, targets: i64[steps, B, T]; gradients are of the first batch."""
+  """{"logits", "grad.NAME"..., "losses"} by PyTorch. tokens, targets: i64[steps, B, T];
+  gradients are of the first batch."""
   import torch
   from torch_gpt2 import forward, loss
 

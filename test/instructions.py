@@ -1,7 +1,7 @@
 """What a kernel was compiled to, for tests of speed that need no clock: its instructions, and its innermost loops.
 
-`instructions(fn, *args)` are those of each kernel that a function of tensors launches. They are read with objdump, on x86
-alone: elsewhere the test is skipped.
+`instructions(fn, *args)` are those of each kernel that a function of tensors launches. They are read with objdump, on
+x86 alone: elsewhere the test is skipped.
 """
 
 from __future__ import annotations

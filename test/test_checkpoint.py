@@ -114,7 +114,8 @@ def test_gradients_of_gradients():
 
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 def test_a_parameter_alone(dev):
-  """No argument requires a gradient; the function is called many times; and with known gradients (softmax, layer norm)."""
+  """No argument requires a gradient; the function is called many times;
+  and with known gradients (softmax, layer norm)."""
   with Context(DEV=dev):
     w = Tensor(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), requires_grad=True)
     x = Tensor(np.linspace(-2, 1, 15, dtype=np.float32).reshape(5, 3))

@@ -30,7 +30,8 @@ EDGES = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, np.inf, -np.in
 
 
 def ulps(got, exact):
-  """Distance in units in the last place of float32; infinite where NaN or a zero's sign differ. Past the range, 2^128 counts."""
+  """Distance in units in the last place of float32; infinite where NaN or a zero's sign differ.
+  Past the range, 2^128 counts."""
   with np.errstate(all="ignore"):
     exponent = np.clip(np.frexp(exact)[1] - 1, -126, 127)
     limited = [np.clip(np.asarray(x, np.float64), -(2.0**128), 2.0**128) for x in (got, exact)]

@@ -42,7 +42,8 @@ def test_values(name, text, value):
 
 
 @pytest.mark.parametrize(("name", "text"), [("DEBUG", "true"), ("DEBUG", "7"), ("DEV", "GPU"), ("SHOW", "krnel"),
-                                            ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of"), ("MACHINE", "lanes=0"),
+                                            ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of"),
+                                            ("MACHINE", "lanes=0"),
                                             ("MACHINE", "l2=1G"), ("MACHINE", "lanes")])  # fmt: skip
 def test_a_bad_value_is_an_error_with_the_prefix_and_a_warning_without(name, text):
   with pytest.raises(ConfigError, match=f"MINI_{name}={text} does not fit"):

@@ -1,4 +1,5 @@
-"""The CUDA shim, by ctypes and by pycuda, against test/fake/libcuda.c, which emulates the kernels; and NVRTC, where it is."""
+"""The CUDA shim, by ctypes and by pycuda, against test/fake/libcuda.c, which emulates the kernels;
+and NVRTC, where it is."""
 
 from __future__ import annotations
 

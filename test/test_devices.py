@@ -44,7 +44,8 @@ def counted():
 )
 def test_a_device_has_one_name(name, canonical):
   for t in (
-    Tensor([1.0], device=name), Tensor.zeros(2, device=name), Tensor([1.0]).to(name), Tensor(Tensor([1.0]), device=name),
+    Tensor([1.0], device=name), Tensor.zeros(2, device=name), Tensor([1.0]).to(name),
+    Tensor(Tensor([1.0]), device=name),
     Tensor.rand(2, device=name), Tensor.full((2,), 3, device=name), Tensor.arange(3, device=name),
   ):  # fmt: skip
     assert t.device == canonical and t.realize().device == canonical
@@ -258,7 +259,8 @@ def test_numbers_and_constants_mix_with_anything():
   lambda b: b.dropout(0.5, training=True), lambda b: b.abs().multinomial(2), lambda b: b.abs().clamp(0, 1).bernoulli(),
   lambda b: b.softmax(), lambda b: b.cumsum(0), lambda b: b.cummax(0)[1], lambda b: b.long().abs().one_hot(9),
   lambda b: b.isclose(b.numpy()), lambda b: b.zeros_like(), lambda b: b.randn_like(), lambda b: b.diag(),
-  lambda b: b.reshape(1, 3).cross_entropy(b.long()[:1].abs() * 0), lambda b: b.scatter_reduce(0, b.long() * 0, b, "mean"),
+  lambda b: b.reshape(1, 3).cross_entropy(b.long()[:1].abs() * 0),
+  lambda b: b.scatter_reduce(0, b.long() * 0, b, "mean"),
   lambda b: b.reshape(1, 3, 1).scaled_dot_product_attention(b.reshape(1, 3, 1), b.reshape(1, 3, 1), is_causal=True),
 ])  # fmt: skip
 def test_what_an_operation_makes_on_its_way_is_on_its_device(do):

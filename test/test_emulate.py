@@ -1,4 +1,5 @@
-"""The emulation of CUDA, Metal and OpenCL: kernels written by hand compute what they mean, and mistakes in them are found."""
+"""The emulation of CUDA, Metal and OpenCL: kernels written by hand compute what they mean,
+and mistakes in them are found."""
 
 from __future__ import annotations
 

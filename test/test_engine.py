@@ -199,7 +199,8 @@ def training(wrap, seed=0):
 
 @pytest.mark.parametrize("wrap", [jit, lambda f: f], ids=["jit", "eager"])
 def test_a_steady_loop_takes_no_more_memory(wrap, request):
-  """Nothing is asked of the system after the second step; nothing that is alive adds up, without the collector's help."""
+  """Nothing is asked of the system after the second step;
+  nothing that is alive adds up, without the collector's help."""
   step, _ = training(wrap)
   steps = 1000 if wrap is jit or request.config.option.full else 200
 

@@ -1,5 +1,5 @@
-"""Recipes for devices with groups of threads: each is verified, means what the kernel means, and is of the family that its
-shape asks for. What the rendered sources compute is tested by the emulation (test_local.py, test_emulate.py)."""
+"""Recipes for devices with groups of threads: each is verified, means what the kernel means, and is of the family that
+its shape asks for. What the rendered sources compute is tested by the emulation (test_local.py, test_emulate.py)."""
 
 import golden_sources as golden
 import numpy as np

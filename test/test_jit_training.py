@@ -1,4 +1,5 @@
-"""@jit and training: gradients, optimizers, schedules, state dicts, dropout; captured whole or in parts, as without jit."""
+"""@jit and training: gradients, optimizers, schedules, state dicts, dropout;
+captured whole or in parts, as without jit."""
 
 import subprocess
 import sys

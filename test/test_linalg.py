@@ -1,4 +1,5 @@
-"""Linear algebra: values as PyTorch's or by what defines them; gradients of first and second order; vmap, jvp; errors."""
+"""Linear algebra: values as PyTorch's or by what defines them; gradients of first and second order;
+vmap, jvp; errors."""
 
 import numpy as np
 import pytest
@@ -164,7 +165,8 @@ def test_jacobian_of_inverse():
   ours, theirs = mini.jacobian(linalg.inv)(Tensor(a)), torch.func.jacrev(torch.linalg.inv)(torch.tensor(a))
   np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-9)
   ours, theirs = (
-    mini.hessian(lambda a: linalg.slogdet(a)[1])(Tensor(a)), torch.func.hessian(lambda a: torch.linalg.slogdet(a)[1])(torch.tensor(a))
+    mini.hessian(lambda a: linalg.slogdet(a)[1])(Tensor(a)),
+    torch.func.hessian(lambda a: torch.linalg.slogdet(a)[1])(torch.tensor(a))
   )  # fmt: skip
   np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-8, atol=1e-9)
 
@@ -178,7 +180,8 @@ def test_singular_and_zero_size():
   assert Tensor([[-1.0]]).logdet().isnan().item()
   assert linalg.lstsq(Tensor(normal(4, 2)), Tensor(normal(4, 1))).residuals.shape == (1,)
   for f, s, wanted in (
-    (linalg.inv, (0, 3, 3), (0, 3, 3)), (linalg.inv, (0, 0), (0, 0)), (linalg.det, (0, 0), ()), (linalg.det, (0, 2, 2), (0,)),
+    (linalg.inv, (0, 3, 3), (0, 3, 3)), (linalg.inv, (0, 0), (0, 0)), (linalg.det, (0, 0), ()),
+    (linalg.det, (0, 2, 2), (0,)),
     (linalg.svdvals, (0, 3), (0,)), (linalg.matrix_exp, (0, 2, 2), (0, 2, 2)), (linalg.cholesky, (0, 0), (0, 0)),
     (linalg.pinv, (0, 3), (3, 0)), (linalg.eigvalsh, (0, 0), (0,)), (lambda a: linalg.qr(a)[1], (0, 3), (0, 3)),
   ):  # fmt: skip
@@ -189,11 +192,16 @@ def test_methods():
   a, b = Tensor(positive(3, 3)), Tensor(normal(3, 2))
   t, u = torch.tensor(a.numpy()), torch.tensor(b.numpy())
   for ours, theirs in (
-    (a.inverse(), t.inverse()), (a.det(), t.det()), (a.logdet(), t.logdet()), (a.slogdet()[1], t.slogdet()[1]), (a.cholesky(), t.cholesky()),
-    (a.trace(), t.trace()), (a.pinverse(), t.pinverse()), (a.matrix_power(2), t.matrix_power(2)), (a.matrix_exp(), t.matrix_exp()),
-    (b.triangular_solve(a)[0], torch.linalg.solve_triangular(t.triu(), u, upper=True)), (b.qr()[1], torch.linalg.qr(u)[1]),
-    (b.triangular_solve(a, transpose=True)[0], torch.linalg.solve_triangular(t.triu().mT, u, upper=False)), (b.svd()[2] ** 2, u.svd()[2] ** 2),
-    (b.qr(some=False)[0], torch.linalg.qr(u, "complete")[0]), (a.solve(b), torch.linalg.solve(t, u)), (a.cond(), torch.linalg.cond(t)),
+    (a.inverse(), t.inverse()), (a.det(), t.det()), (a.logdet(), t.logdet()), (a.slogdet()[1], t.slogdet()[1]),
+    (a.cholesky(), t.cholesky()),
+    (a.trace(), t.trace()), (a.pinverse(), t.pinverse()), (a.matrix_power(2), t.matrix_power(2)),
+    (a.matrix_exp(), t.matrix_exp()),
+    (b.triangular_solve(a)[0], torch.linalg.solve_triangular(t.triu(), u, upper=True)),
+    (b.qr()[1], torch.linalg.qr(u)[1]),
+    (b.triangular_solve(a, transpose=True)[0], torch.linalg.solve_triangular(t.triu().mT, u, upper=False)),
+    (b.svd()[2] ** 2, u.svd()[2] ** 2),
+    (b.qr(some=False)[0], torch.linalg.qr(u, "complete")[0]), (a.solve(b), torch.linalg.solve(t, u)),
+    (a.cond(), torch.linalg.cond(t)),
   ):  # fmt: skip
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-8, atol=1e-9)
   for s in ((4, 3), (3, 4), (2, 3, 3)):

@@ -1,5 +1,5 @@
-"""Threads of a group: digits, barriers, shared memory, sums over threads. What is rendered runs on emulated devices, with
-races and overruns reported, and is compared with the interpreter."""
+"""Threads of a group: digits, barriers, shared memory, sums over threads. What is rendered runs on emulated devices,
+with races and overruns reported, and is compared with the interpreter."""
 
 import re
 

@@ -10,7 +10,8 @@ from mini import DTypeError, ShapeError, Tensor, nn
 
 torch = pytest.importorskip("torch")
 
-# x, y, z: f32[4, 5]   p, q: f32[4, 5] in (0, 1)   s: f32[4, 5] of 1 and -1   l: f32[2, 3, 4]   c: i64[2, 4] in 0..2, one -100
+# x, y, z: f32[4, 5]   p, q: f32[4, 5] in (0, 1)   s: f32[4, 5] of 1 and -1   l: f32[2, 3, 4]   c: i64[2, 4] in 0..2,
+# one -100
 # t: i64[4] in 0..4   w: f32[5] > 0   v: f32[3] > 0   r: f32[4] of 1 and -1   m: i64[4, 5], classes and -1   e: edges
 INPUTS = {
   "x": lambda r: r.standard_normal((4, 5)).astype(np.float32) * 2,
@@ -36,29 +37,59 @@ INPUTS = {
 TRAINED = "xyzpqlg"  # whose gradients are compared
 
 ACTIVATIONS = """
-x.relu()   F.relu6(x*4)   F.leaky_relu(x)   F.leaky_relu(x,0.3)   F.prelu(x,w[:1])   F.prelu(x,w)   F.prelu(l,v)   F.rrelu(x)   F.rrelu(x,0.2,0.6)   F.elu(x)   F.elu(x,0.5)   F.celu(x)   F.celu(x,0.7)   F.selu(x)   F.gelu(x)
-F.gelu(x,approximate='tanh')   F.silu(x)   F.mish(x)   x.sigmoid()   F.logsigmoid(x)   F.logsigmoid(x*50)   F.hardsigmoid(x*2)   F.hardswish(x*2)   F.hardtanh(x)   F.hardtanh(x,-0.5,2)   F.hardshrink(x)   F.hardshrink(x,1.5)
-F.softshrink(x)   F.softshrink(x,1.5)   F.tanhshrink(x)   F.softplus(x)   F.softplus(x,2)   F.softplus(x*20,0.5,3)   F.softsign(x)   F.softmin(x,1)   F.softmin(l,dim=1)   F.threshold(x,0.5,7)   F.glu(l)   F.glu(x,0)   F.glu(l[:,:2],dim=1)
+x.relu()   F.relu6(x*4)   F.leaky_relu(x)   F.leaky_relu(x,0.3)   F.prelu(x,w[:1])   F.prelu(x,w)   F.prelu(l,v)
+F.rrelu(x)   F.rrelu(x,0.2,0.6)   F.elu(x)   F.elu(x,0.5)   F.celu(x)   F.celu(x,0.7)   F.selu(x)   F.gelu(x)
+F.gelu(x,approximate='tanh')   F.silu(x)   F.mish(x)   x.sigmoid()   F.logsigmoid(x)   F.logsigmoid(x*50)
+F.hardsigmoid(x*2)   F.hardswish(x*2)   F.hardtanh(x)   F.hardtanh(x,-0.5,2)   F.hardshrink(x)   F.hardshrink(x,1.5)
+F.softshrink(x)   F.softshrink(x,1.5)   F.tanhshrink(x)   F.softplus(x)   F.softplus(x,2)   F.softplus(x*20,0.5,3)
+F.softsign(x)   F.softmin(x,1)   F.softmin(l,dim=1)   F.threshold(x,0.5,7)   F.glu(l)   F.glu(x,0)
+F.glu(l[:,:2],dim=1)
 F.softmax(l,1)   F.log_softmax(l,0)   x.tanh()   F.normalize(x)   F.normalize(l,p=1,dim=2)
-F.relu(e)   F.relu6(e)   F.leaky_relu(e)   F.elu(e)   F.celu(e)   F.selu(e)   F.gelu(e)   F.silu(e)   F.mish(e)   F.logsigmoid(e)   F.hardsigmoid(e)   F.hardswish(e)   F.hardtanh(e)   F.hardshrink(e)   F.softshrink(e)   F.tanhshrink(e)
+F.relu(e)   F.relu6(e)   F.leaky_relu(e)   F.elu(e)   F.celu(e)   F.selu(e)   F.gelu(e)   F.silu(e)   F.mish(e)
+F.logsigmoid(e)   F.hardsigmoid(e)   F.hardswish(e)   F.hardtanh(e)   F.hardshrink(e)   F.softshrink(e)
+F.tanhshrink(e)
 F.softplus(e)   F.softsign(e)   F.threshold(e,0.5,7)
 """
 LOSSES = """
-F.mse_loss(x,y)   F.mse_loss(x,y,reduction='none')   F.l1_loss(x,y,reduction='sum')   F.smooth_l1_loss(x,y)   F.smooth_l1_loss(x,y,beta=0.3,reduction='none')   F.smooth_l1_loss(x,y,beta=0.)   F.huber_loss(x,y)   F.huber_loss(x,y,delta=0.3,reduction='sum')
-F.cross_entropy(x,t)   F.cross_entropy(x,t,w)   F.cross_entropy(x,t,w,label_smoothing=0.1)   F.cross_entropy(x,t,w,reduction='none',label_smoothing=0.1)   F.cross_entropy(l,c)   F.cross_entropy(l,c,reduction='none')   F.cross_entropy(l,c,v,reduction='sum')
-F.cross_entropy(l,c,v,label_smoothing=0.2)   F.cross_entropy(l,d)   F.cross_entropy(l,d,v,reduction='none')   F.cross_entropy(l,d,v,label_smoothing=0.3)   F.cross_entropy(l,d,reduction='sum')   F.cross_entropy(x[0],t[0])
-F.cross_entropy(x,t,ignore_index=3)   F.nll_loss(x,t)   F.nll_loss(x,t,w)   F.nll_loss(l,c,v)   F.nll_loss(l,c,reduction='none')   F.nll_loss(l,c,v,reduction='sum')   F.nll_loss(x[0],t[0])
-F.binary_cross_entropy(p,q)   F.binary_cross_entropy(p,q,w)   F.binary_cross_entropy(p,q,reduction='none')   F.binary_cross_entropy_with_logits(x,q)   F.binary_cross_entropy_with_logits(x*50,q,w,reduction='sum')   F.binary_cross_entropy_with_logits(x,q,pos_weight=w)   F.binary_cross_entropy_with_logits(x,q,w,reduction='none',pos_weight=w*2)
-F.kl_div(x,q)   F.kl_div(x,q,reduction='batchmean')   F.kl_div(x,y,reduction='sum',log_target=True)   F.kl_div(x,k,reduction='none')   F.poisson_nll_loss(x,k)   F.poisson_nll_loss(x,k,full=True,reduction='none')   F.poisson_nll_loss(p,k,log_input=False)
-F.gaussian_nll_loss(x,y,p)   F.gaussian_nll_loss(x,y,p[:,0],reduction='none')   F.gaussian_nll_loss(x,y,p[:,:1],full=True,reduction='sum')   F.gaussian_nll_loss(x,y,0.5)   F.gaussian_nll_loss(x,y,p*1e-7)
-F.hinge_embedding_loss(x,s)   F.hinge_embedding_loss(x,s,margin=0.5,reduction='none')   F.margin_ranking_loss(x,y,s)   F.margin_ranking_loss(x,y,s,margin=0.5,reduction='none')   F.soft_margin_loss(x,s)   F.soft_margin_loss(x*10,s,reduction='none')   F.multilabel_soft_margin_loss(x,q)
-F.multilabel_soft_margin_loss(x,q,w,reduction='none')   F.multi_margin_loss(x,t)   F.multi_margin_loss(x,t,p=2,margin=0.5,weight=w,reduction='none')   F.multi_margin_loss(x[0],t[0])   F.multilabel_margin_loss(x,m)   F.multilabel_margin_loss(x,m,reduction='none')   F.multilabel_margin_loss(x[0],m[0])
-F.triplet_margin_loss(x,y,z)   F.triplet_margin_loss(x,y,z,margin=2.,p=1,swap=True,reduction='none')   F.triplet_margin_with_distance_loss(x,y,z,swap=True)   F.cosine_embedding_loss(x,y,r)   F.cosine_embedding_loss(x,y,r,margin=0.3,reduction='none')   F.pairwise_distance(x,y)   F.pairwise_distance(x,y,p=3,eps=0.01,keepdim=True)
+F.mse_loss(x,y)   F.mse_loss(x,y,reduction='none')   F.l1_loss(x,y,reduction='sum')   F.smooth_l1_loss(x,y)
+F.smooth_l1_loss(x,y,beta=0.3,reduction='none')   F.smooth_l1_loss(x,y,beta=0.)   F.huber_loss(x,y)
+F.huber_loss(x,y,delta=0.3,reduction='sum')
+F.cross_entropy(x,t)   F.cross_entropy(x,t,w)   F.cross_entropy(x,t,w,label_smoothing=0.1)
+F.cross_entropy(x,t,w,reduction='none',label_smoothing=0.1)   F.cross_entropy(l,c)
+F.cross_entropy(l,c,reduction='none')   F.cross_entropy(l,c,v,reduction='sum')
+F.cross_entropy(l,c,v,label_smoothing=0.2)   F.cross_entropy(l,d)   F.cross_entropy(l,d,v,reduction='none')
+F.cross_entropy(l,d,v,label_smoothing=0.3)   F.cross_entropy(l,d,reduction='sum')   F.cross_entropy(x[0],t[0])
+F.cross_entropy(x,t,ignore_index=3)   F.nll_loss(x,t)   F.nll_loss(x,t,w)   F.nll_loss(l,c,v)
+F.nll_loss(l,c,reduction='none')   F.nll_loss(l,c,v,reduction='sum')   F.nll_loss(x[0],t[0])
+F.binary_cross_entropy(p,q)   F.binary_cross_entropy(p,q,w)   F.binary_cross_entropy(p,q,reduction='none')
+F.binary_cross_entropy_with_logits(x,q)   F.binary_cross_entropy_with_logits(x*50,q,w,reduction='sum')
+F.binary_cross_entropy_with_logits(x,q,pos_weight=w)
+F.binary_cross_entropy_with_logits(x,q,w,reduction='none',pos_weight=w*2)
+F.kl_div(x,q)   F.kl_div(x,q,reduction='batchmean')   F.kl_div(x,y,reduction='sum',log_target=True)
+F.kl_div(x,k,reduction='none')   F.poisson_nll_loss(x,k)   F.poisson_nll_loss(x,k,full=True,reduction='none')
+F.poisson_nll_loss(p,k,log_input=False)
+F.gaussian_nll_loss(x,y,p)   F.gaussian_nll_loss(x,y,p[:,0],reduction='none')
+F.gaussian_nll_loss(x,y,p[:,:1],full=True,reduction='sum')   F.gaussian_nll_loss(x,y,0.5)
+F.gaussian_nll_loss(x,y,p*1e-7)
+F.hinge_embedding_loss(x,s)   F.hinge_embedding_loss(x,s,margin=0.5,reduction='none')   F.margin_ranking_loss(x,y,s)
+F.margin_ranking_loss(x,y,s,margin=0.5,reduction='none')   F.soft_margin_loss(x,s)
+F.soft_margin_loss(x*10,s,reduction='none')   F.multilabel_soft_margin_loss(x,q)
+F.multilabel_soft_margin_loss(x,q,w,reduction='none')   F.multi_margin_loss(x,t)
+F.multi_margin_loss(x,t,p=2,margin=0.5,weight=w,reduction='none')   F.multi_margin_loss(x[0],t[0])
+F.multilabel_margin_loss(x,m)   F.multilabel_margin_loss(x,m,reduction='none')   F.multilabel_margin_loss(x[0],m[0])
+F.triplet_margin_loss(x,y,z)   F.triplet_margin_loss(x,y,z,margin=2.,p=1,swap=True,reduction='none')
+F.triplet_margin_with_distance_loss(x,y,z,swap=True)   F.cosine_embedding_loss(x,y,r)
+F.cosine_embedding_loss(x,y,r,margin=0.3,reduction='none')   F.pairwise_distance(x,y)
+F.pairwise_distance(x,y,p=3,eps=0.01,keepdim=True)
 F.cosine_embedding_loss(x[0],y[0],r[0])
 """
 CTC = """
-F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5,2,2,3),i(9,8,7),i(3,2,3))   F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5,1,2,2,3),(9,8,9),(3,3,3),reduction='none')   F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5),i(9,8,7),i(3,2,0),reduction='sum')
-F.ctc_loss(g.log_softmax(-1),i(0,1,2,2,2,1,0,3,3).reshape(3,3),i(9,8,7),i(3,2,3),blank=5)   F.ctc_loss(g[:,0].log_softmax(-1),i(3,3,3),i(9)[0],i(3)[0])   F.ctc_loss(g[:,0].log_softmax(-1),i(3,3),i(9)[0],i(2)[0],reduction='none')
+F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5,2,2,3),i(9,8,7),i(3,2,3))
+F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5,1,2,2,3),(9,8,9),(3,3,3),reduction='none')
+F.ctc_loss(g.log_softmax(-1),i(3,1,2,4,5),i(9,8,7),i(3,2,0),reduction='sum')
+F.ctc_loss(g.log_softmax(-1),i(0,1,2,2,2,1,0,3,3).reshape(3,3),i(9,8,7),i(3,2,3),blank=5)
+F.ctc_loss(g[:,0].log_softmax(-1),i(3,3,3),i(9)[0],i(3)[0])
+F.ctc_loss(g[:,0].log_softmax(-1),i(3,3),i(9)[0],i(2)[0],reduction='none')
 """
 
 
@@ -124,10 +155,18 @@ def test_same(n, expression):
 # ---------------------------------------------------------------- modules
 
 MODULES = """
-CELU(0.7)(x)   ELU(0.5)(x)   ELU(inplace=True)(x*2)   GELU('tanh')(x)   GLU(0)(x)   Hardshrink(0.3)(x)   Hardsigmoid()(x)   Hardswish()(x)   Hardtanh(-0.5,0.7)(x)   LeakyReLU(0.3)(x)   LogSigmoid()(x)   LogSoftmax(1)(l)   Mish()(x)   PReLU(5)(x)
-PReLU(init=0.1)(l)   RReLU(0.2,0.3).eval()(x)   ReLU()(x)   ReLU6()(x)   SELU()(x)   SiLU()(x)   Sigmoid()(x)   Softmax(dim=0)(x)   Softmax2d()(l)   Softmin(0)(x)   Softplus(2,3)(x)   Softshrink(0.3)(x)   Softsign()(x)   Tanh()(x)   Tanhshrink()(x)   Threshold(0.1,20)(x)
-BCELoss(w)(p,q)   BCEWithLogitsLoss(pos_weight=w)(x,q)   CosineEmbeddingLoss(0.2)(x,y,r)   CrossEntropyLoss(v,label_smoothing=0.1)(l,c)   GaussianNLLLoss(full=True)(x,y,p)   HingeEmbeddingLoss(0.5)(x,s)   HuberLoss(delta=0.5)(x,y)   KLDivLoss(reduction='batchmean')(x,q)   L1Loss(reduction='sum')(x,y)
-MSELoss()(x,y)   MarginRankingLoss(0.5)(x,y,s)   MultiLabelMarginLoss()(x,m)   MultiLabelSoftMarginLoss(w)(x,q)   MultiMarginLoss(2,0.5)(x,t)   NLLLoss(w)(x,t)   PairwiseDistance(1)(x,y)   PoissonNLLLoss(False)(p,k)   SmoothL1Loss(beta=0.5)(x,y)   SoftMarginLoss()(x,s)   TripletMarginLoss(0.5,swap=True)(x,y,z)
+CELU(0.7)(x)   ELU(0.5)(x)   ELU(inplace=True)(x*2)   GELU('tanh')(x)   GLU(0)(x)   Hardshrink(0.3)(x)
+Hardsigmoid()(x)   Hardswish()(x)   Hardtanh(-0.5,0.7)(x)   LeakyReLU(0.3)(x)   LogSigmoid()(x)   LogSoftmax(1)(l)
+Mish()(x)   PReLU(5)(x)
+PReLU(init=0.1)(l)   RReLU(0.2,0.3).eval()(x)   ReLU()(x)   ReLU6()(x)   SELU()(x)   SiLU()(x)   Sigmoid()(x)
+Softmax(dim=0)(x)   Softmax2d()(l)   Softmin(0)(x)   Softplus(2,3)(x)   Softshrink(0.3)(x)   Softsign()(x)   Tanh()(x)
+Tanhshrink()(x)   Threshold(0.1,20)(x)
+BCELoss(w)(p,q)   BCEWithLogitsLoss(pos_weight=w)(x,q)   CosineEmbeddingLoss(0.2)(x,y,r)
+CrossEntropyLoss(v,label_smoothing=0.1)(l,c)   GaussianNLLLoss(full=True)(x,y,p)   HingeEmbeddingLoss(0.5)(x,s)
+HuberLoss(delta=0.5)(x,y)   KLDivLoss(reduction='batchmean')(x,q)   L1Loss(reduction='sum')(x,y)
+MSELoss()(x,y)   MarginRankingLoss(0.5)(x,y,s)   MultiLabelMarginLoss()(x,m)   MultiLabelSoftMarginLoss(w)(x,q)
+MultiMarginLoss(2,0.5)(x,t)   NLLLoss(w)(x,t)   PairwiseDistance(1)(x,y)   PoissonNLLLoss(False)(p,k)
+SmoothL1Loss(beta=0.5)(x,y)   SoftMarginLoss()(x,s)   TripletMarginLoss(0.5,swap=True)(x,y,z)
 TripletMarginWithDistanceLoss(margin=0.5)(x,y,z)
 """
 

@@ -1,4 +1,5 @@
-"""The Metal shim, against test/fake/metal.c: a library that stands in for Objective-C and Metal, and emulates the kernels."""
+"""The Metal shim, against test/fake/metal.c: a library that stands in for Objective-C and Metal,
+and emulates the kernels."""
 
 from __future__ import annotations
 

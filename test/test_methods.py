@@ -1,8 +1,8 @@
 """Every public method of Tensor against PyTorch, or NumPy where it lacks one: the rows of test/methods/.
 
-Of each row: values, types and shapes, of every type that it takes; the gradient, against PyTorch's, or against differences
-in float64; the same of inputs that are views; on the CPU and in the interpreter; and a row for each method on the GPUs that
-are here or emulated. Many rows are computed together: that is fast.
+Of each row: values, types and shapes, of every type that it takes; the gradient, against PyTorch's, or against
+differences in float64; the same of inputs that are views; on the CPU and in the interpreter; and a row for each method
+on the GPUs that are here or emulated. Many rows are computed together: that is fast.
 """
 
 import functools
@@ -72,8 +72,8 @@ def compare(got, want, name="", exact=True):
 
 
 def drawn_from(sample, cdf):
-  """The largest distance between a sample's and the distribution's cumulative probabilities is below what one sample in a
-  thousand exceeds: the Kolmogorov-Smirnov bound, 1.95 / sqrt(n)."""
+  """The largest distance between a sample's and the distribution's cumulative probabilities is below what one sample in
+  a thousand exceeds: the Kolmogorov-Smirnov bound, 1.95 / sqrt(n)."""
   drawn = np.sort(sample.numpy().astype(np.float64).ravel())
   n, expected = drawn.size, np.array([cdf(t) for t in drawn.tolist()])
   before = np.searchsorted(drawn, drawn, "left") / n  # of discrete values, what lies below them

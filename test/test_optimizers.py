@@ -170,9 +170,14 @@ def test_errors():
 # ---------------------------------------------------------------- schedules
 
 SCHEDULES = """
-MultiStepLR(o,[3,7],0.5)   ConstantLR(o,0.3,4)   PolynomialLR(o,8,2.0)   CosineAnnealingWarmRestarts(o,5)   CosineAnnealingWarmRestarts(o,3,2,0.1)   StepLR(o,4,0.3)   LinearLR(o,0.2,0.9,6)   ExponentialLR(o,0.9)   CosineAnnealingLR(o,30,0.1)
-CyclicLR(o,0.1,0.8,3,5,cycle_momentum=False)   CyclicLR(o,0.1,0.8,4,mode='triangular2',cycle_momentum=False)   CyclicLR(o,0.1,0.8,3,mode='exp_range',gamma=0.9,cycle_momentum=False)   OneCycleLR(o,2.0,20,cycle_momentum=False)
-OneCycleLR(o,2.0,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,cycle_momentum=False)   SequentialLR(o,[ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],[5])   ChainedScheduler([ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],o)   MultiplicativeLR(o,lambda t: 0.9)
+MultiStepLR(o,[3,7],0.5)   ConstantLR(o,0.3,4)   PolynomialLR(o,8,2.0)   CosineAnnealingWarmRestarts(o,5)
+CosineAnnealingWarmRestarts(o,3,2,0.1)   StepLR(o,4,0.3)   LinearLR(o,0.2,0.9,6)   ExponentialLR(o,0.9)
+CosineAnnealingLR(o,30,0.1)
+CyclicLR(o,0.1,0.8,3,5,cycle_momentum=False)   CyclicLR(o,0.1,0.8,4,mode='triangular2',cycle_momentum=False)
+CyclicLR(o,0.1,0.8,3,mode='exp_range',gamma=0.9,cycle_momentum=False)   OneCycleLR(o,2.0,20,cycle_momentum=False)
+OneCycleLR(o,2.0,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,cycle_momentum=False)
+SequentialLR(o,[ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],[5])
+ChainedScheduler([ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],o)   MultiplicativeLR(o,lambda t: 0.9)
 """
 
 

@@ -85,7 +85,8 @@ DEVICES = ("TOY", "TOY:1")
 
 
 def busy_graph(seed):
-  """(roots, the data of leaves by name, a random generator): much that does not depend on each other, in many kernels."""
+  """(roots, the data of leaves by name, a random generator):
+  much that does not depend on each other, in many kernels."""
   m = Maker(seed)
   for _ in range(45):
     m.rng.shuffle(m.pool)

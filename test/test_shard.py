@@ -1,4 +1,5 @@
-"""Tensors on several devices: every operation on parts and on wholes, training on 1, 2 and 4, what is copied, errors."""
+"""Tensors on several devices: every operation on parts and on wholes, training on 1, 2 and 4,
+what is copied, errors."""
 
 import pickle
 from functools import partial

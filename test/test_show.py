@@ -169,7 +169,8 @@ def test_noopt_has_no_recipes(shown):
 
 
 @pytest.mark.parametrize("level, words", [
-  (1, "kernels,"), (2, "GFLOP/s"), (3, "; vec jv; "), (4, "source g"), (5, "kernel rows_4_100"), (6, "uops rows_4_100")])  # fmt: skip
+  (1, "kernels,"), (2, "GFLOP/s"), (3, "; vec jv; "), (4, "source g"), (5, "kernel rows_4_100"),
+  (6, "uops rows_4_100")])  # fmt: skip
 def test_debug_adds_to_what_the_levels_before_print(level, words, shown):
   a = Tensor(np.ones((4, 100), np.float32))
   for n in range(7):

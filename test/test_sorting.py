@@ -1,4 +1,5 @@
-"""Sorting of every type, in more than one block of counts, and what it costs. (Its methods: test/methods/sorting.py.)"""
+"""Sorting of every type, in more than one block of counts, and what it costs.
+(Its methods: test/methods/sorting.py.)"""
 
 from math import prod
 

@@ -1,4 +1,5 @@
-"""How far functions of mathematics are from Python's, which are C's: in units in the last place of float32 and float64."""
+"""How far functions of mathematics are from Python's, which are C's:
+in units in the last place of float32 and float64."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""vmap, jvp, vjp, jacobian, hessian, custom gradients, hooks: every operation, random graphs, finite differences, PyTorch."""
+"""vmap, jvp, vjp, jacobian, hessian, custom gradients, hooks:
+every operation, random graphs, finite differences, PyTorch."""
 
 import itertools
 
@@ -139,7 +140,8 @@ def test_jvp_of_every_operation(row):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_graphs(seed):
-  """Samples one by one; the gradient and the derivative in a direction are adjoint; and so are those of the gradient."""
+  """Samples one by one; the gradient and the derivative in a direction are adjoint;
+  and so are those of the gradient."""
   outs, data, _ = fuzz_graph.program(seed)
   roots = list(outs.values())
   leaves = [u for u in dict.fromkeys(u for r in roots for u in fuzz_graph_leaves(r)) if u.dtype is F]

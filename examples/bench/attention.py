@@ -1,5 +1,5 @@
-"""Attention of GPT-2's size, 4 x 12 heads x 256 tokens x 64, forward and with its gradients, full and causal. GFLOP/s of the
-products alone; of the causal ones, half.
+"""Attention of GPT-2's size, 4 x 12 heads x 256 tokens x 64, forward and with its gradients, full and causal. GFLOP/s
+of the products alone; of the causal ones, half.
 """
 
 import numpy as np

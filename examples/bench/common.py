@@ -49,8 +49,8 @@ class Time(NamedTuple):
 def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 7) -> dict[str, Time]:
   """Time calls in `rounds` blocks each, in turns, `seconds` for each call in all. A block's first run is not counted.
 
-  One that takes longer than `seconds` is run three times in all. Before a block there is a pause, for a library's threads
-  wait for more work by spinning (OpenBLAS's for 2**26 cycles), and would take a core from the next one's.
+  One that takes longer than `seconds` is run three times in all. Before a block there is a pause, for a library's
+  threads wait for more work by spinning (OpenBLAS's for 2**26 cycles), and would take a core from the next one's.
   """
   times: dict[str, list[float]] = {name: [] for name in calls}
 

@@ -1,7 +1,9 @@
-"""What it costs to make a training step of GPT-2 ready to run: CPU seconds of each part, for models of more and more layers.
+"""What it costs to make a training step of GPT-2 ready to run:
+CPU seconds of each part, for models of more and more layers.
 
-Twice the layers should take twice the time: `ratio` is that of the last two models, of all parts but the C compiler, which
-sees a kernel once however often it is launched. Nothing is launched, so weights are small: the graph is that of any width.
+Twice the layers should take twice the time: `ratio` is that of the last two models, of all parts but the C compiler,
+which sees a kernel once however often it is launched. Nothing is launched, so weights are small: the graph is that of
+any width.
 
   python examples/bench/compile.py --json        one line, with `ratio`
 """

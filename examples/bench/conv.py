@@ -1,5 +1,5 @@
-"""Convolutions of images, as networks have them: 3x3, with a stride, 1x1, the 7x7 of a first layer, in groups and depthwise;
-and the gradients of some by their input and by their weight. GFLOP/s."""
+"""Convolutions of images, as networks have them: 3x3, with a stride, 1x1, the 7x7 of a first layer, in groups and
+depthwise; and the gradients of some by their input and by their weight. GFLOP/s."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A training step of a small convolutional network beside PyTorch's: 28x28 images, two blocks of two convolutions with ReLU,
-batch normalization and pooling, a linear layer; batch 128, Adam, the loss read each step.
+"""A training step of a small convolutional network beside PyTorch's: 28x28 images, two blocks of two convolutions with
+ReLU, batch normalization and pooling, a linear layer; batch 128, Adam, the loss read each step.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What launching costs, in microseconds: a product of 8x8 matrices in a chain of 1000 inside one jitted function; and a call
-that does one small sum: jitted, of tensors without axes, updating a state, and eager (built, computed and dropped)."""
+"""What launching costs, in microseconds: a product of 8x8 matrices in a chain of 1000 inside one jitted function; and a
+call that does one small sum: jitted, of tensors without axes, updating a state, and eager (built, computed and
+dropped)."""
 
 import numpy as np
 from common import arguments, error, in_turns, peer, show

@@ -1,5 +1,5 @@
-"""Vector math on one thread, from cache: nanoseconds and cycles for an element, what the call itself costs taken off, and the
-greatest error in units in the last place that a sample shows. Float32; in NumPy float32, too."""
+"""Vector math on one thread, from cache: nanoseconds and cycles for an element, what the call itself costs taken off,
+and the greatest error in units in the last place that a sample shows. Float32; in NumPy float32, too."""
 
 import json
 import os

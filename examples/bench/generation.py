@@ -1,5 +1,5 @@
-"""Tokens per second of a GPT-2 that generates, one after another from a cache, in float32 and with weights kept as bfloat16; and
-PyTorch's, with a cache of its own. The logits are compared first, and the time of a step is a median.
+"""Tokens per second of a GPT-2 that generates, one after another from a cache, in float32 and with weights kept as
+bfloat16; and PyTorch's, with a cache of its own. The logits are compared first, and the time of a step is a median.
 
 python examples/bench/generation.py --model gpt2
 """
@@ -22,7 +22,8 @@ COUNTED = 14  # tokens of a block, after two
 
 
 def torch_generator(torch, weights, config):
-  """The same model in PyTorch: a function that takes tokens and gives the next one's logits, with keys and values kept."""
+  """The same model in PyTorch: a function that takes tokens and gives the next one's logits,
+  with keys and values kept."""
   f = torch.nn.functional
   w = {name: torch.from_numpy(a) for name, a in weights.items()}
   heads, width = config.heads, config.width // config.heads

@@ -1,4 +1,5 @@
-"""A training step of GPT-2 124M beside PyTorch's: float32, B=4, T=64, AdamW over all parameters, the loss read each step.
+"""A training step of GPT-2 124M beside PyTorch's: float32, B=4, T=64, AdamW over all parameters,
+the loss read each step.
 
 python examples/bench/gpt2_step.py --json           one line, with `ms_median`
 python examples/bench/gpt2_step.py --model small    6 layers, 384 wide, B=8, T=256
@@ -30,8 +31,8 @@ def sizes(name: str) -> SimpleNamespace:
 
 
 def amounts(config) -> dict[str, float]:
-  """The least that a step is: products of 6 operations for each weight and token, and of attention below its diagonal; each
-  parameter, its gradient and two moments read, and written but for the gradient."""
+  """The least that a step is: products of 6 operations for each weight and token, and of attention below its diagonal;
+  each parameter, its gradient and two moments read, and written but for the gradient."""
   c, v = config.width, config.vocabulary
   weights, tokens = 12 * config.layers * c * c + c * v, config.batch * config.tokens
   return {

@@ -189,7 +189,8 @@ def gpt2(args: argparse.Namespace) -> list[Row]:
   rows = []
   for name, dtype, fast in (("float32", "float32", 0), ("tf32", "float32", 1), ("bfloat16", "bfloat16", 0)):
     times, losses = {}, {}
-    workers: dict[str, Callable[[], tuple[Callable, Callable]]] = {"mini": lambda: ours(config, True, dtype)}  # noqa: B023
+    workers: dict[str, Callable[[], tuple[Callable, Callable]]] = {}
+    workers["mini"] = lambda: ours(config, True, dtype)  # noqa: B023
     if torch:
       torch.backends.cuda.matmul.allow_tf32 = bool(fast)
       workers["torch"] = lambda: theirs(config, True, dtype, "cuda")  # noqa: B023

@@ -1,5 +1,5 @@
-"""What this machine can do at most: GFLOP/s of multiply-adds and GB/s read, as PROFILE measures them, and besides GB/s copied
-past the caches and scaled in place, by kernels of C. The best of several rounds.
+"""What this machine can do at most: GFLOP/s of multiply-adds and GB/s read, as PROFILE measures them, and besides GB/s
+copied past the caches and scaled in place, by kernels of C. The best of several rounds.
 """
 
 from __future__ import annotations

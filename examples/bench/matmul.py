@@ -1,5 +1,5 @@
-"""Matrix products, in GFLOP/s: squares in every layout and those of GPT-2's forward and backward pass at 256 rows, or with
---odd the shapes that fit no tile. Of all rows the geometric mean beside each peer, and the worst."""
+"""Matrix products, in GFLOP/s: squares in every layout and those of GPT-2's forward and backward pass at 256 rows, or
+with --odd the shapes that fit no tile. Of all rows the geometric mean beside each peer, and the worst."""
 
 import numpy as np
 from common import Case, against_peers, arguments, peers, run

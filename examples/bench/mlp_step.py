@@ -10,7 +10,8 @@ import training
 SIZES, BATCH, LR = (784, 512, 512, 10), 128, 1e-3
 
 PARAMETERS = sum(n * m for n, m in pairwise(SIZES))
-# the first layer's input needs no gradient; a parameter, its gradient and two moments are read, and written but for the gradient
+# the first layer's input needs no gradient; a parameter, its gradient and two moments are read,
+# and written but for the gradient
 AMOUNTS = {"gflop": 2e-9 * BATCH * (3 * PARAMETERS - SIZES[0] * SIZES[1]), "gb": 28e-9 * PARAMETERS}
 
 

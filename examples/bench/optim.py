@@ -1,4 +1,5 @@
-"""Optimizers' steps, with gradients that are there: AdamW over all parameters at once or in many tensors, with clipping, SGD.
+"""Optimizers' steps, with gradients that are there:
+AdamW over all parameters at once or in many tensors, with clipping, SGD.
 
 GB/s of what has to be read and written: parameters, gradients, and the optimizer's state."""
 

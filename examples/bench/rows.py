@@ -1,4 +1,5 @@
-"""What is bound by memory: sums, softmax, layer norm, an element-wise chain. GB/s of what has to be read and written."""
+"""What is bound by memory: sums, softmax, layer norm, an element-wise chain.
+GB/s of what has to be read and written."""
 
 import numpy as np
 from common import Case, arguments, peers, run

@@ -1,4 +1,5 @@
-"""What starting costs: the import, the first sum, and a kernel that was never seen before. Fresh processes; milliseconds."""
+"""What starting costs: the import, the first sum, and a kernel that was never seen before.
+Fresh processes; milliseconds."""
 
 import statistics
 import subprocess
@@ -8,7 +9,10 @@ import time
 
 from common import arguments, environment, peer, show
 
-FIRST = "import numpy as np; from mini import Tensor; a = np.ones(8, np.float32); assert (Tensor(a) + Tensor(a)).sum().item() == 16"
+FIRST = (
+  "import numpy as np; from mini import Tensor; a = np.ones(8, np.float32); "
+  "assert (Tensor(a) + Tensor(a)).sum().item() == 16"
+)
 TORCH = "import torch; a = torch.ones(8); assert (a + a).sum().item() == 16"
 # a product of another shape opens the device first, so that what is timed is one new kernel
 NEW = """

@@ -4,9 +4,9 @@
   python examples/bench/targets.py --quick --only softmax      some rows, in short
   python examples/bench/targets.py --compile --tinygrad .venv-tinygrad/bin/python --report docs/performance.md
 
-An aim is a ratio: at most so many times a peer's time (or memory), measured in turns with ours, so it does not depend on the
-machine; "best" is the fastest of the peers. Where an aim is a number of its own, its peer is "". Every row is of a script
-beside this one, which also compares the results before it times them.
+An aim is a ratio: at most so many times a peer's time (or memory), measured in turns with ours, so it does not depend
+on the machine; "best" is the fastest of the peers. Where an aim is a number of its own, its peer is "". Every row is of
+a script beside this one, which also compares the results before it times them.
 """
 
 from __future__ import annotations

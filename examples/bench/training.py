@@ -1,6 +1,7 @@
-"""Training steps beside other libraries': each has a process of its own, and they take steps in turns, in blocks, from the
-same weights and data; their losses are compared. Before that, the time from the start of a process to its first loss: with
-an empty cache of ours, and with a full one. What is trained, a script says (gpt2_step.py, mlp_step.py, convnet.py).
+"""Training steps beside other libraries': each has a process of its own, and they take steps in turns, in blocks, from
+the same weights and data; their losses are compared. Before that, the time from the start of a process to its first
+loss: with an empty cache of ours, and with a full one.
+What is trained, a script says (gpt2_step.py, mlp_step.py, convnet.py).
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def classifiers(
 ) -> dict[str, Make]:
   """Training by Adam on the cross-entropy of batches, in each library.
 
-  layers: of nn, ours or PyTorch's, whose names are the same. weights: of those that have any, in their order; biases begin
-  as zeros. tinygrad: its parameters and its model, from the weights.
+  layers: of nn, ours or PyTorch's, whose names are the same. weights: of those that have any, in their order; biases
+  begin as zeros. tinygrad: its parameters and its model, from the weights.
   """
 
   def ours(args: argparse.Namespace) -> Made:

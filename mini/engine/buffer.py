@@ -21,8 +21,8 @@ def leaf_of(u: UOp) -> UOp | None:
 class Buffer:
   """`size` elements of `dtype` on `device`. Given back when nobody holds it.
 
-  Its elements change with `write` alone: a program that updates memory in place hands it to a new Buffer (`over`). So what
-  was copied to the host or to another device holds as long as the buffer does, and is copied once.
+  Its elements change with `write` alone: a program that updates memory in place hands it to a new Buffer (`over`). So
+  what was copied to the host or to another device holds as long as the buffer does, and is copied once.
   """
 
   __slots__ = ("__weakref__", "copies", "device", "dtype", "failure", "host", "leaves", "memory", "size")

@@ -1,7 +1,9 @@
-"""Compiled code on disk: a folder of files that are verified before they are used. What a key must hold is the caller's to know.
+"""Compiled code on disk: a folder of files that are verified before they are used.
+What a key must hold is the caller's to know.
 
 An entry is one file, `<digest of the key>-<digest of the bytes>`, written under a temporary name and renamed, so other
-processes see all of it or nothing, and never see it change. Whoever finds an entry damaged removes it and builds it again.
+processes see all of it or nothing, and never see it change. Whoever finds an entry damaged removes it and builds it
+again.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def disk_cache() -> DiskCache | None:
 
 
 def result_cache(make: bool = False) -> DiskCache | None:
-  """Where recipes are kept that a search has found: beside the code. None where there are none, unless `make` is true."""
+  """Where recipes are kept that a search has found: beside the code.
+  None where there are none, unless `make` is true."""
   code = disk_cache()
   folder = os.path.join(code.folder, "recipes") if code else ""
   if not folder or not (make or os.path.isdir(folder)):

@@ -119,8 +119,8 @@ class Opened:
     return memory
 
   def ahead(self, sizes: Iterable[int]) -> list[Any]:
-    """Blocks for what will soon be asked for in these sizes, which the device makes ready in the meantime, if they are big.
-    Who gives them back will get them."""
+    """Blocks for what will soon be asked for in these sizes, which the device makes ready in the meantime, if they are
+    big. Who gives them back will get them."""
     try:
       return [self.alloc(n) for n in sizes if n >= AHEAD_BYTES] if self.is_host else []
     except MemoryError:  # who needs them will say what for
@@ -155,8 +155,8 @@ class Opened:
       self.check()
 
   def check(self) -> None:
-    """IndexError if a guard fired in a program that was launched since this was asked last. What such a program computed
-    raises the same whenever it is read."""
+    """IndexError if a guard fired in a program that was launched since this was asked last. What such a program
+    computed raises the same whenever it is read."""
     while self.unchecked:
       program, outputs = self.unchecked.popitem()
       try:
@@ -246,7 +246,8 @@ class Devices:
     return config.DEV or self.first or self.probe()
 
   def probe(self) -> str:
-    """The first device that opens of CUDA, METAL, CL on a GPU, CPU. Where there is no sign of a kind it is not tried."""
+    """The first device that opens of CUDA, METAL, CL on a GPU, CPU.
+    Where there is no sign of a kind it is not tried."""
     with self.lock:
       for name in ("CUDA", "METAL", "CL"):
         if config.EMULATE or not SIGNS[name]():
@@ -265,8 +266,9 @@ class Devices:
   ) -> None:
     """A kind of device of one's own: `Device.register("TOY", open=shim_for_index, language=TABLE)`.
 
-    open: the number of a device -> its shim (runtime/base.py says what that is). language: the table of spellings of its
-    kernels, or a function of a kernel and the shim's info that gives it. ValueError if the name is taken or is no name.
+    open: the number of a device -> its shim (runtime/base.py says what that is). language: the table of spellings of
+    its kernels, or a function of a kernel and the shim's info that gives it. ValueError if the name is taken or is no
+    name.
     """
     if name in KINDS or not name.isidentifier() or name != name.upper():
       raise ValueError(f"Device.register: {name!r} is taken, or is no name in capitals")

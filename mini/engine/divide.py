@@ -32,7 +32,8 @@ class Transfer(NamedTuple):
 
 
 class Share(NamedTuple):
-  """What one device computes: graphs over leaves in0, in1, ..., which are `inputs`. These and `outputs` are numbers of values."""
+  """What one device computes: graphs over leaves in0, in1, ..., which are `inputs`.
+  These and `outputs` are numbers of values."""
 
   device: str
   roots: list[UOp]
@@ -56,8 +57,8 @@ class Division:
   def __init__(
     self, roots: Sequence[UOp], devices: Sequence[str], homes: Sequence[str], free: Sequence[bool] = ()
   ):
-    """roots: over leaves in0, in1, ..., which are on `devices`; those that are `free` are read on any. homes: where each root
-    is to be."""
+    """roots: over leaves in0, in1, ..., which are on `devices`; those that are `free` are read on any. homes: where
+    each root is to be."""
     self.inputs = len(devices)
     self.free = {n for n, is_free in enumerate(free) if is_free}
     self.graph = self.with_devices(roots, devices)

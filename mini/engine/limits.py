@@ -33,7 +33,8 @@ void products(void **args, long lo, long hi) {
 void reading(void **args, long lo, long hi) {
   for (long i = lo; i < hi; i++) {
     vector *p = (vector *)((char *)args[0] + i * BLOCK), a = p[0], b = a, c = a, d = a;
-    for (long n = 0; n < BLOCK / (16 * LANES); n++) a += p[4 * n], b += p[4 * n + 1], c += p[4 * n + 2], d += p[4 * n + 3];
+    for (long n = 0; n < BLOCK / (16 * LANES); n++) 
+      a += p[4 * n], b += p[4 * n + 1], c += p[4 * n + 2], d += p[4 * n + 3];
     p[0] = a + b + c + d;
   }
 }

@@ -1,7 +1,7 @@
 """A program over several devices: one program for each device, in segments, and copies between them.
 
-What a device does (divide.py) is one program, with all that is copied to it as inputs; a segment of it is what can run once
-the copies of one level have arrived. So no kernel is there because of the devices, only copies.
+What a device does (divide.py) is one program, with all that is copied to it as inputs; a segment of it is what can run
+once the copies of one level have arrived. So no kernel is there because of the devices, only copies.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Parts:
     inout: dict[int, int] | None = None,
     free: Sequence[bool] = (),
   ):
-    """roots: over leaves in0, in1, ..., which are on `devices`; those that are `free` are copied wherever they are read.
+    """roots: over leaves in0, in1, ..., which are on `devices`;
+    those that are `free` are copied wherever they are read.
     homes: where each root is to be."""
     self.device, self.inout = homes[0], inout or {}
     self.division = Division(roots, devices, homes, free)
@@ -65,7 +66,8 @@ class Parts:
     self.steps = self.ordered()
 
   def part(self, share: Share) -> Part:
-    """Where a value is copied to another device, no other is written over it, nor it over another: when would that be?"""
+    """Where a value is copied to another device, no other is written over it, nor it over another:
+    when would that be?"""
     fixed = self.division.copied | self.division.free
     mine = {
       share.outputs.index(v): share.inputs.index(i)

@@ -86,8 +86,8 @@ def in_other_words(graph: UOp) -> dict[UOp, UOp]:
 
 
 def schedule_pass(graph: UOp, dev: str = "CPU") -> list[UOp]:
-  """Kernels that are equal up to their memory become one, which is run several times. dev: where inputs are that say nothing
-  else, if there are several devices."""
+  """Kernels that are equal up to their memory become one, which is run several times. dev: where inputs are that say
+  nothing else, if there are several devices."""
   table = in_other_words(graph)
   order = toposort(*graph.src)
   said = {u.arg if u.op == "copy" else "".join(u.arg[2:]) for u in order if u.op in ("copy", "buffer")}
@@ -121,8 +121,8 @@ def planned(
 ) -> UOp:
   """Kernels and copies in order, as a schedule whose temporaries have their places in an arena of their device.
 
-  inout: the outputs that hold something before. labels: a name for each kernel, instead of k0, k1, ... kinds: of memory that
-  no kernel touches. devices: of memory, by name, if there are several.
+  inout: the outputs that hold something before. labels: a name for each kernel, instead of k0, k1, ... kinds: of memory
+  that no kernel touches. devices: of memory, by name, if there are several.
   """
   known: dict[UOp, int] = {}
   runs: list[Run | Copy] = []
@@ -162,8 +162,8 @@ def planned(
 
 
 def divided(name: str, roots: list[UOp], dev: str) -> tuple[Division, list[str]]:
-  """A graph from text, divided by devices, and what its inputs are called. An input that says nothing else is on `dev`; a
-  number is wherever it is read."""
+  """A graph from text, divided by devices, and what its inputs are called. An input that says nothing else is on `dev`;
+  a number is wherever it is read."""
   leaves = [u for u in toposort(*roots) if u.op == "buffer"]
   table = {u: uop("buffer", u.dtype, (), (f"in{n}", u.arg[1])) for n, u in enumerate(leaves)}
   homes = ["".join(u.arg[2:]) or dev for u in leaves]
@@ -269,13 +269,14 @@ def source_pass(machine: Machine, dev: str) -> Callable[[UOp], list[UOp]]:
 def passes(machine: Machine | None = None, dev: str = "CPU") -> dict[str, Pass]:
   """THE LIST, in the order in which a graph goes through it. dev: whose language the source is in."""
   machine = machine or assumed()
+  languages = ", ".join(NAMES.values())
   # fmt: off
   return {
     "simplify": Pass(("graph", "kernel", "schedule"), simplify_pass,          "algebra: `python -m mini rules`"),
-    "schedule": Pass(("graph",),                      lambda g: schedule_pass(g, dev), "what shares a kernel; where memory is"),
+    "schedule": Pass(("graph",),                      lambda g: schedule_pass(g, dev), "what shares a kernel; memory"),
     "recipe":   Pass(("kernel", "schedule"),          recipe_pass(machine),   "the heuristic's recipe of each kernel"),
     "uops":     Pass(("kernel", "schedule"),          uops_pass,              "the order of the loops"),
-    "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine, dev), f"the language of --dev: {', '.join(NAMES.values())}"),
+    "source":   Pass(("kernel", "schedule", "uops"),  source_pass(machine, dev), f"the language of --dev: {languages}"),
   }
   # fmt: on
 

@@ -1,8 +1,8 @@
 """PROFILE=1: where the time went. Imported only where it is set.
 
-Kernels are timed where they run. The rest of mini is timed by the functions of SECTIONS, each without what it calls that has
-a row of its own; what is left is the program's own Python. So the rows add up to the wall time, but for threads of the
-program's own, which count beside each other.
+Kernels are timed where they run. The rest of mini is timed by the functions of SECTIONS, each without what it calls
+that has a row of its own; what is left is the program's own Python. So the rows add up to the wall time, but for
+threads of the program's own, which count beside each other.
 """
 
 from __future__ import annotations
@@ -154,9 +154,8 @@ def table() -> list[str]:
   found = rows()
   total = sum(r.sum.seconds for r in found)
   kernels = [r for r in found if r.rates]
-  lines = [
-    f"# {total:.3f} s, of which {sum(r.sum.seconds for r in kernels):.3f} s in {sum(r.sum.calls for r in kernels):,} launches"
-  ]
+  seconds, launches = sum(r.sum.seconds for r in kernels), sum(r.sum.calls for r in kernels)
+  lines = [f"# {total:.3f} s, of which {seconds:.3f} s in {launches:,} launches"]
   for what, (calls, s, *_), rate, limit in found:
     share, each = 100 * s / max(total, 1e-9), f"{calls:8} x {1e3 * s / calls:10.4f} ms" if calls else ""
     lines.append(f"# {share:5.1f} % {s:9.4f} s {each:24} {what:40} {rate} {limit}".rstrip())

@@ -116,7 +116,8 @@ def cost(k: UOp) -> tuple[int, int]:
 
 
 def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
-  """Recipes and sources of kernels that no device of this kind has seen; what this one has not seen, compiled together."""
+  """Recipes and sources of kernels that no device of this kind has seen;
+  what this one has not seen, compiled together."""
   machine = machine_of(opened.shim.info)
   known = opened.compiled.setdefault(config.code, {})
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
@@ -268,7 +269,8 @@ class Program:
     inout: dict[int, int] | None = None,
     levels: Sequence[int] = (),
   ):
-    """inout: {output: input} whose old value is of no use once the output is there; `inplace` are those that share memory.
+    """inout: {output: input} whose old value is of no use once the output is there;
+    `inplace` are those that share memory.
     levels: of inputs that come later than at once, such as copies from other devices."""
     self.device, self.inout, self.levels = device, inout or {}, levels
     self.opened = opened = Device[device]
@@ -371,7 +373,8 @@ class Program:
     ran: list[int] | None = None,
   ) -> None:
     """Launch everything. numbers: the values of c0, c1, ..., 8 bytes each. outputs[n] is left alone where `same[n]` is
-    another: its value is there. ran: gets an entry when all has run, even if Ctrl-C comes then. IndexError if a guard fired."""
+    another: its value is there. ran: gets an entry when all has run, even if Ctrl-C comes then.
+    IndexError if a guard fired."""
     bound = self.bind(inputs, outputs, numbers)
     for n in range(len(self.segments)):
       self.launch(bound, n, ran)

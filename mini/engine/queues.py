@@ -1,7 +1,7 @@
 """Which launches of a program may overlap: for each a queue, and the launches of other queues that it must wait for.
 
-Two launches keep their order if they touch the same bytes and one of them writes. What another edge implies, or the order
-within a queue, is left out: each edge that is given counts.
+Two launches keep their order if they touch the same bytes and one of them writes. What another edge implies, or the
+order within a queue, is left out: each edge that is given counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class History:
 
 
 def dependences(touched: Sequence[Iterable[Span]]) -> list[set[int]]:
-  """For each launch the earlier ones that it must come after; not those that come before these anyway for the same bytes."""
+  """For each launch the earlier ones that it must come after;
+  not those that come before these anyway for the same bytes."""
   written = {s.slot for spans in touched for s in spans if s.writes}
   histories = {slot: History() for slot in written}
   return [
@@ -65,8 +66,8 @@ def dependences(touched: Sequence[Iterable[Span]]) -> list[set[int]]:
 def assign(touched: Sequence[Iterable[Span]], queues: int) -> list[tuple[int, tuple[int, ...]]]:
   """(queue, the launches of other queues to wait for) of each launch.
 
-  A launch follows in the queue of the last one that it depends on, where that stands at the end; else it takes the queue
-  that was given nothing for longest.
+  A launch follows in the queue of the last one that it depends on, where that stands at the end; else it takes the
+  queue that was given nothing for longest.
   """
   tails = [-1] * queues  # the last launch of each queue
   known: list[list[int]] = []  # of each launch: up to which launch each queue has run when this one has

@@ -34,8 +34,8 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def realize(roots: Sequence[UOp]) -> list[UOp]:
-  """The roots as buffer leaves, computed together. What has no memory beneath it does not remember its leaf: who asks next
-  may want it on another device."""
+  """The roots as buffer leaves, computed together. What has no memory beneath it does not remember its leaf: who asks
+  next may want it on another device."""
   bare = [*map(stripped, roots)]
   todo = [u for u in dict.fromkeys(bare) if leaf_of(u) is None]
   with _lock:
@@ -129,8 +129,8 @@ def first_run(todo: list[UOp], found: Structure) -> tuple[Any, list[int | None]]
 
 
 class Structure:
-  """What of a graph decides its program: its operations, their arguments, and what its leaves are like. It is looked up by
-  this, which builds nothing; a new one becomes a graph over numbered leaves (`Numbered`)."""
+  """What of a graph decides its program: its operations, their arguments, and what its leaves are like. It is looked up
+  by this, which builds nothing; a new one becomes a graph over numbered leaves (`Numbered`)."""
 
   def __init__(self, roots: list[UOp]):
     self.leaves: list[UOp] = []  # the first one is in0
@@ -195,7 +195,8 @@ class Numbered:
   """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
 
   def __init__(self, roots: list[UOp], lift: bool = True, home: str = ""):
-    """lift: for one run, now. home: the device of leaves that are of none: the numbers that a routine is called with."""
+    """lift: for one run, now. home: the device of leaves that are of none:
+    the numbers that a routine is called with."""
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
     self.devices: list[str] = []  # of the leaves

@@ -1,9 +1,10 @@
 """SEARCH=n: the recipe of a kernel is searched for, by time on the device, and what was found is kept on disk.
 
-The heuristic's recipe comes first, and another one takes its place only if it is clearly faster, each time that both are
-timed in turns. Candidates come from codegen/search.py; they run in a process of their own (timing.py), which is ended when it
-takes too long, and what crashed it is left out. Programs use what is known of a kernel, whatever SEARCH is; a result is known
-of one kernel, one machine, one compiler and one recipe of the heuristic's: if any of these changes, it is no longer read.
+The heuristic's recipe comes first, and another one takes its place only if it is clearly faster, each time that both
+are timed in turns. Candidates come from codegen/search.py; they run in a process of their own (timing.py), which is
+ended when it takes too long, and what crashed it is left out. Programs use what is known of a kernel, whatever SEARCH
+is; a result is known of one kernel, one machine, one compiler and one recipe of the heuristic's: if any of these
+changes, it is no longer read.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Timing(NamedTuple):
   """Of a recipe, beside its base."""
 
   seconds: float  # of one call, at best
-  ratio: float  # of its time to the base's: the median over pairs of turns, and that of the best ones, whichever is more
+  ratio: (
+    float  # of its time to the base's: the median over pairs of turns, or that of the best ones if it is more
+  )
   why: str = ""  # it does not count
 
 
@@ -64,7 +67,8 @@ class Found(NamedTuple):
 def search(
   kernel: UOp, heuristic: str, machine: Machine, width: int, times: Times, deadline: float = float("inf")
 ) -> Found:
-  """The fastest recipe that is found. width: candidates of a round. deadline: of time.perf_counter(), for new rounds."""
+  """The fastest recipe that is found. width: candidates of a round. deadline:
+  of time.perf_counter(), for new rounds."""
   first = candidate(kernel, heuristic.splitlines(), machine)
   if first is None:
     return Found(heuristic, heuristic, 1, 0)
@@ -101,8 +105,8 @@ def search(
 def around(
   kernel: UOp, beam: list[Candidate], machine: Machine, width: int, seen: set[UOp]
 ) -> list[Candidate]:
-  """New candidates, one move away from one of the beam: those that the model thinks best. Each of the beam has its share, so
-  that what is fast against the model's opinion is followed, too."""
+  """New candidates, one move away from one of the beam: those that the model thinks best. Each of the beam has its
+  share, so that what is fast against the model's opinion is followed, too."""
   found: list[Candidate] = []
   stop = time.perf_counter() + MADE_SECONDS
   for n, c in enumerate(beam):
@@ -135,8 +139,8 @@ class Timer:
     self.end()
 
   def __call__(self, kernel: UOp, base: str, recipes: list[str]) -> Iterator[Timing]:
-    """One Timing for each recipe. Where the process ends before all have theirs, the one whose turn it was has ended it; or,
-    where none has one yet, any of them: then they are tried one by one."""
+    """One Timing for each recipe. Where the process ends before all have theirs, the one whose turn it was has ended
+    it; or, where none has one yet, any of them: then they are tried one by one."""
     while recipes:
       done, why = 0, ""
       self.send({"kernel": kernel_text(kernel), "base": base, "recipes": recipes, "limit": self.seconds})
@@ -266,8 +270,8 @@ def found_for(
   kernel: UOp, heuristic: str, machine: Machine, compiler: str, times: Times, width: int,
   deadline: float = float("inf"),
 ) -> Found:  # fmt: skip
-  """Search, and keep what is found; nothing where the heuristic's could not be timed or, unless something is better, where
-  the time did not suffice."""
+  """Search, and keep what is found; nothing where the heuristic's could not be timed or, unless something is better,
+  where the time did not suffice."""
   found = search(kernel, heuristic, machine, width, times, deadline)
   if found.seconds and (found.ratio < 1 or time.perf_counter() < deadline):
     keep(result_key(kernel, heuristic, machine, compiler), found)

@@ -1,6 +1,7 @@
 """Memory on several devices that is one tensor: whole on each of them, or a part along an axis on each.
 
-To the graph it is one leaf; which memory it is made of matters where programs are made of graphs (mini/engine/spread.py).
+To the graph it is one leaf; which memory it is made of matters where programs are made of graphs
+(mini/engine/spread.py).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Layout(NamedTuple):
 class Sharded(Buffer):
   """Buffers that together are one value, in the order of their devices; `device` is a tuple of names.
 
-  outer 0: each holds the whole. outer n: the elements are n rows in row-major order, and each buffer holds a piece of every
-  row, the first ones first. So it is said for any shape of which an axis was cut.
+  outer 0: each holds the whole. outer n: the elements are n rows in row-major order, and each buffer holds a piece of
+  every row, the first ones first. So it is said for any shape of which an axis was cut.
   """
 
   __slots__ = ("outer", "parts")
@@ -68,7 +69,8 @@ class Sharded(Buffer):
 
 
 def cut_axis(s: tuple[int, ...], outer: int, sizes: Sequence[int]) -> int:
-  """The axis of shape s with `outer` rows before it, of each of which `sizes` lie in the parts. ValueError if there is none."""
+  """The axis of shape s with `outer` rows before it, of each of which `sizes` lie in the parts.
+  ValueError if there is none."""
   for axis in reversed(range(len(s))):
     behind = prod(s[axis + 1 :])
     if outer and behind and prod(s[:axis]) == outer and not any(n // outer % behind for n in sizes):

@@ -3,8 +3,8 @@
 A value is spread in one of three ways: whole on every device, cut along an axis, or not yet merged (each device has a
 value of the whole's shape, and their sum is meant). Leaves say how they are spread; from there it goes from inputs to
 users, a rule for each operation: a sum over the axis along which its input is cut becomes a sum on each device, to be
-merged. Views, joins and scatters of what is to be merged wait: gradients are merged where an optimizer has laid them into
-one buffer, not one by one. What no rule covers is brought together on every device first, and is computed on each.
+merged. Views, joins and scatters of what is to be merged wait: gradients are merged where an optimizer has laid them
+into one buffer, not one by one. What no rule covers is brought together on every device first, and is computed on each.
 
 What has no memory, or only that of numbers (0-d), is computed on every device, as much of it as is needed there: random
 bits, too, are made from a counter.

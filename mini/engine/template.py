@@ -27,7 +27,8 @@ def test_toy():
 
 
 def new_device(name: str, folder: str = ".") -> list[str]:
-  """Writes NAME_device.py and test_NAME.py, and returns their paths. MiniError if the name or a file is there already."""
+  """Writes NAME_device.py and test_NAME.py, and returns their paths.
+  MiniError if the name or a file is there already."""
   if not (name.isascii() and name.isidentifier()) or name.upper() in KINDS:
     raise MiniError(f"{name!r} is no name for a device: letters and digits, and none of {', '.join(KINDS)}")
   name = name.lower()

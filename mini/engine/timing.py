@@ -1,8 +1,10 @@
-"""A process that times recipes of kernels: what one of them does wrong, it does here. `python -m mini.engine.timing` reads
-jobs as lines of JSON from its input, and answers with a line for each recipe. engine/search.py starts it, and ends it.
+"""A process that times recipes of kernels: what one of them does wrong, it does here. `python -m mini.engine.timing`
+reads jobs as lines of JSON from its input, and answers with a line for each recipe. engine/search.py starts it, and
+ends it.
 
-A recipe is compared with a base: first what it computes, on random inputs; then its time, in turns with the base, so that
-both see the same machine. A recipe that takes longer than its limit ends the process (SIGALRM), whatever it is doing.
+A recipe is compared with a base: first what it computes, on random inputs; then its time, in turns with the base, so
+that both see the same machine. A recipe that takes longer than its limit ends the process (SIGALRM), whatever it is
+doing.
 """
 
 from __future__ import annotations

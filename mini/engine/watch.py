@@ -1,8 +1,9 @@
 """What the settings SHOW, DEBUG, PROFILE and CHECK do when a program runs. Imported only where one of them is set.
 
-All that is printed goes to stderr and is text that parses: programs in the grammar of the tests, and comments. A program
-is shown when it first runs under these settings, wherever its code comes from: once for the environment, and again in
-each `with Context(...)`. A routine is one program, so a jitted step is shown once. DEBUG=2 prints times for every run.
+All that is printed goes to stderr and is text that parses: programs in the grammar of the tests, and comments. A
+program is shown when it first runs under these settings, wherever its code comes from: once for the environment, and
+again in each `with Context(...)`. A routine is one program, so a jitted step is shown once. DEBUG=2 prints times for
+every run.
 """
 
 from __future__ import annotations
@@ -151,7 +152,8 @@ class View:
 
 
 class PartsView(View):
-  """The stages of a program over several devices: one graph, one schedule with copies, and what each device has of the rest."""
+  """The stages of a program over several devices: one graph, one schedule with copies,
+  and what each device has of the rest."""
 
   def __init__(self, program: Parts, name: str):
     self.parts, self.name = program, name
@@ -219,7 +221,8 @@ def recipe_lines(k: UOp, recipe: str) -> list[str]:
 
 
 def note(device: str, times: list[tuple[str, float, int, int]]) -> None:
-  """(kernel, seconds, arithmetic operations, bytes of distinct memory) of launches: printed, or summed up for the exit."""
+  """(kernel, seconds, arithmetic operations, bytes of distinct memory) of launches:
+  printed, or summed up for the exit."""
   if config.DEBUG >= 2:
     emit(
       [
@@ -262,8 +265,10 @@ def run_checked(program: Program, handles: Sequence[Any], segment: int) -> int:
         at, nbytes = program.temporaries[name]
         shim.upload(handles[program.arena], bytes(nbytes), at)
         begun.add(name)
-    found = [Region(p.dtype, d, handles[slot], at + first, name) for (p, d), name, first, (slot, at) in zip(
-      directions(launch.kernel).items(), launch.names, launch.starts, map(program.slots.__getitem__, launch.names))]  # fmt: skip
+    found = []
+    for (p, direction), name, first in zip(directions(launch.kernel).items(), launch.names, launch.starts):
+      slot, at = program.slots[name]
+      found.append(Region(p.dtype, direction, handles[slot], at + first, name))
     sizes = [prod(p.arg[1]) for p in directions(launch.kernel)]
     clean = not any(nans(r.read(shim, n), r.dtype) for r, n in zip(found, sizes) if r.direction != "out")
     sequence = shim.sequence([call._replace(queue=0, waits=())])

@@ -1,7 +1,8 @@
-"""Bounded loops, which have limits: which values of an index are taken, for each value of the output loops that decide it.
+"""Bounded loops, which have limits: which values of an index are taken,
+for each value of the output loops that decide it.
 
-Limits may hold quotients and minima, which no interval algebra compares; there are few output loops in them, so what has to
-be known is computed for all of their values at once.
+Limits may hold quotients and minima, which no interval algebra compares; there are few output loops in them, so what
+has to be known is computed for all of their values at once.
 """
 
 from __future__ import annotations

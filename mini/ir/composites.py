@@ -6,8 +6,8 @@ primitives exp2 and log2 have bodies too, for plain C has them for single number
 
 How the coefficients were found: least squares of the relative error on 1,500 Chebyshev nodes, with targets of 40 digits
 (mpmath) and Lawson's weights (each node's weight is multiplied by its error, 400 times), which converges to the minimax
-fit; then coefficient after coefficient, from the lowest, is rounded to float32 and the rest are fitted again. For P/Q the
-error times Q is what is linear: the same, with the Q of the step before as a weight.
+fit; then coefficient after coefficient, from the lowest, is rounded to float32 and the rest are fitted again. For P/Q
+the error times Q is what is linear: the same, with the Q of the step before as a weight.
 
 How they were tested: `pytest --full test/test_composites.py` compares the C of every body, with and without contraction
 to fused multiply-adds, with libm in float64 on all 2^32 arguments. `ulp` in the table bounds what that found.
@@ -148,7 +148,7 @@ TANH_Q = 1.0, 0.467130254, 2.58710379e-02, 3.28307761e-04, 7.76193373e-07
 ERF_P = 1.12837915, 0.190782229, 5.27900619e-02, 3.77953803e-03, 2.84806610e-04, 2.04197744e-06  # as tanh, |x| <= 3.93
 ERF_Q = 1.0, 0.502409068, 0.114256849, 1.49972939e-02, 1.16519479e-03, 3.80040409e-05
 SIN = -0.16666667, 0.0083333505, -0.00019843093, 2.762705e-06, -2.5502594e-08  # (sin(r) - r) / r^3, |r| <= pi / 2
-HALF_PI = 1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12  # its sum; three parts of 12 bits
+HALF_PI = 1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12  # the first three: 12 bits
 ATAN = (-0.333333, 0.1999853, -0.14264016, 0.109508805, -0.083993055, 0.057881333,  # (atan(t) - t) / t^3 as a function
         -0.031096848, 0.010868547, -0.0017827713)                                   # of t^2, t <= 1
 # fmt: on
@@ -197,7 +197,8 @@ def two_to(shifted: UOp) -> UOp:
 
 
 def exp(x: UOp) -> UOp:
-  """4^m e^r with |r| <= ln 2. The factor 2^m comes twice: it is normal even where the result is subnormal or infinite."""
+  """4^m e^r with |r| <= ln 2. The factor 2^m comes twice:
+  it is normal even where the result is subnormal or infinite."""
   x = clamp(x, -105.0, 90.0)
   shifted = add(mul(x, 0.5 / math.log(2)), MAGIC)
   m = add(shifted, -MAGIC)
@@ -274,8 +275,9 @@ def power_cases(y: UOp, a: UOp, b: UOp) -> UOp:
 
 
 def power_single(a: UOp, b: UOp) -> UOp:
-  """power without float64, for devices that have none: numbers are sums of two parts, of which the first has 12 bits, so
-  that products of first parts are exact (as in fdlibm's e_powf.c). At most 5 ulp; a fused multiply-add does no harm."""
+  """power without float64, for devices that have none: numbers are sums of two parts, of which the first has 12 bits,
+  so that products of first parts are exact (as in fdlibm's e_powf.c). At most 5 ulp; a fused multiply-add does no
+  harm."""
   x = magnitude(a)
   r, e = split(x)
   e, t = mul(e, 2.0**-23), add(r, 2)
@@ -401,7 +403,7 @@ COMPOSITES: dict[str, Composite] = {row.name: row for row in (
   Composite("tanh",     1, np.tanh,        tanh,          "f32", 7),
   Composite("erf",      1, numpy_erf,      erf,           "f32", 7),
   Composite("atan",     1, np.arctan,      atan,          "f32", 2.5),
-  Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, "integers wrap; to a negative power they are cut towards 0"),
+  Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, "integers wrap; negative powers: cut towards 0"),
   Composite("rsqrt",    1, numpy_rsqrt,    rsqrt,         "any", 1.5),
   Composite("floor",    1, np.floor,       floor,         "f32", 0),
   Composite("ceil",     1, np.ceil,        ceil,          "f32", 0),
@@ -409,7 +411,7 @@ COMPOSITES: dict[str, Composite] = {row.name: row for row in (
   Composite("round",    1, np.rint,        round_to_even, "f32", 0, "half to even"),
   Composite("abs",      1, np.abs,         magnitude,     "f32", 0, "of the least integer: itself"),
   Composite("min",      2, np.minimum,     least,         "any", 0, "NaN wins, as in max"),
-  Composite("threefry", 2, numpy_threefry, threefry,      "u64", 0, "random bits of a counter and a key; low words first"),
+  Composite("threefry", 2, numpy_threefry, threefry,      "u64", 0, "random bits of counter and key; low words first"),
 )}
 
 PRIMITIVES: dict[str, Composite] = {row.name: row for row in (
@@ -420,7 +422,8 @@ PRIMITIVES: dict[str, Composite] = {row.name: row for row in (
 
 
 class Near(NamedTuple):
-  """A body for arguments of a magnitude below `within`; what is larger, infinite or NaN takes a function of the language's."""
+  """A body for arguments of a magnitude below `within`;
+  what is larger, infinite or NaN takes a function of the language's."""
 
   body: Callable[..., UOp]
   within: float

@@ -3,10 +3,10 @@
 Elementwise inputs have equal shapes, or shape () and are repeated; `reduce` and `scan` keep every axis. Tensor adds
 broadcasting, promotion and Python's operators; nothing here knows of memory or devices.
 
-  const   arg = a Python number                buffer  arg = (memory or name, shape)      iota  arg = size
-  reshape, expand  arg = shape                 permute, flip  arg = axes                   pad, shrink  arg = ((a, b), ...)
-  reduce  arg = (kind, axes)                   scan  arg = (kind, axis)                    cat  arg = axis
-  gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); kind: set add mul max
+  const   arg = a Python number                buffer  arg = (memory or name, shape)    iota  arg = size
+  reshape, expand  arg = shape                 permute, flip  arg = axes                pad, shrink  arg = ((a, b), ...)
+  reduce  arg = (kind, axes)                   scan    arg = (kind, axis)               cat  arg = axis
+  gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); set add mul max
   copy    arg = a device's name, or several    shard   arg = (axis, names)                 tag   arg = a number
 """
 
@@ -65,8 +65,8 @@ def _infer(u: UOp) -> tuple[int, ...]:
 
 
 def buffer(key: Any, s: tuple[int, ...], dtype: DType, device: str = "") -> UOp:
-  """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one. The latter says on
-  which device it is where a program has several."""
+  """Memory that exists, named by any hashable `key`: a Buffer in a live graph, a name in a printed one. The latter says
+  on which device it is where a program has several."""
   if hasattr(key, "leaves"):
     return memory_leaf(key, tuple(s), dtype)
   return uop("buffer", dtype, (), (key, tuple(s), device) if device else (key, tuple(s)))
@@ -199,13 +199,17 @@ def scan(x: UOp, kind: str, axis: int) -> UOp:
 
 
 def gather(x: UOp, index: UOp, axis: int) -> UOp:
-  """out[.., i, ..] = x[.., index[.., i, ..], ..].   Other axes are equal; an index outside is an IndexError at run time."""
+  """out[.., i, ..] = x[.., index[.., i, ..], ..].
+
+  Other axes are equal; an index outside is an IndexError at run time.
+  """
   _check_index("gather", x, index, axis)
   return uop("gather", x.dtype, (x, index), axis)
 
 
 def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
-  """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`: in order) at index along axis."""
+  """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`:
+  in order) at index along axis."""
   _check_index("scatter", base, index, axis)
   if shape(value) != shape(index) or value.dtype is not base.dtype:
     raise ShapeError(
@@ -253,7 +257,8 @@ def copy(x: UOp, device: str | tuple[str, ...]) -> UOp:
 
 
 def shard(x: UOp, axis: int, devices: tuple[str, ...]) -> UOp:
-  """x in parts along axis, one on each of the devices: of equal sizes, or, where they do not divide, the first ones larger by 1."""
+  """x in parts along axis, one on each of the devices:
+  of equal sizes, or, where they do not divide, the first ones larger by 1."""
   if not 0 <= axis < len(shape(x)):
     raise ShapeError(f"shard: {axis} is no axis of {shape(x)}")
   if not 1 < len(devices) == len(set(devices)) <= shape(x)[axis]:
@@ -274,7 +279,8 @@ _tags = count(1)
 
 
 def tag(x: UOp) -> UOp:
-  """x as a node like no other, so that a gradient can be taken with respect to it and to nothing else of equal value."""
+  """x as a node like no other, so that a gradient can be taken with respect to it and to nothing else of equal
+  value."""
   return alone("tag", x.dtype, (x,), next(_tags))
 
 

@@ -173,8 +173,8 @@ def unwritten(s: tuple[int, ...], dtype: DType) -> np.ndarray:
 def run_kernel(kernel: UOp, data: dict[str, np.ndarray]) -> None:
   """Run a kernel on arrays by the names of its parameters. What it writes is written in place, or made if missing.
 
-  Every range is an axis: a value is an array with one axis per range of the kernel, of length 1 where it does not depend
-  on that range. So a kernel with any recipe applied runs without a Python loop.
+  Every range is an axis: a value is an array with one axis per range of the kernel, of length 1 where it does not
+  depend on that range. So a kernel with any recipe applied runs without a Python loop.
   """
   for u in toposort(kernel):
     if u.op == "param":

@@ -3,18 +3,18 @@
   param   arg = (name, shape)                       memory handed to the kernel
   load    src = (memory, gate, *index)              memory is a param or a stage; 0 where the gate is false
   store   src = (param, value, gate, *index)        arg None writes, "add" | "mul" | "max" accumulates (scatter)
-  reduce  src = (value, *tile, *ranges)             closes its ranges; a tile of a matrix instruction (codegen/matrix.py)
+  reduce  src = (value, *tile, *ranges)             closes its ranges; a tile: of a matrix instruction (codegen/matrix)
   scan    src = (value, range)  arg = kind          the running value along a loop that its owner closes
-  stage   src = (value, *index, *ranges)            writes value to anonymous memory[index] for all its ranges; the memory
-                                                    exists once for each combination of the ranges that stay free in it
+  stage   src = (value, *index, *ranges)            writes value to anonymous memory[index] for all its ranges; it is
+                                                    there once for each combination of the ranges that stay free in it
   kernel  src = (store, ..., *ranges)               closes its output ranges, outermost first
   cast    index -> value (iota), value -> index (the index of a gather, which needs a gate)
 
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
-lanes of every value that depends on them and make none; a `loop` of a reduce or stage may have limits, which output loops
-decide: then it takes the values between them alone; `local` ranges are the threads of a group, each of which has its
-own value. With local ranges, the rounds of the `par` loop are groups, and without them threads. A stage is memory of each
-thread (`stack`), or of the group (`shared`).
+lanes of every value that depends on them and make none; a `loop` of a reduce or stage may have limits, which output
+loops decide: then it takes the values between them alone; `local` ranges are the threads of a group, each of which has
+its own value. With local ranges, the rounds of the `par` loop are groups, and without them threads. A stage is memory
+of each thread (`stack`), or of the group (`shared`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("shrink",  "view",    1, "same", None, "[start, stop) of every axis"),
   Op("flip",    "view",    1, "same", None, "axes reversed"),
   Op("gather",  "data",    2, "arg",  None, "out[.., i, ..] = x[.., index[.., i, ..], ..] along one axis"),
-  Op("scatter", "data",    3, "arg",  None, "base with value written (set) or accumulated (add, max) at index along one axis"),
+  Op("scatter", "data",    3, "arg",  None, "base with value written (set) or accumulated (add, mul, max) at index"),
   Op("reduce",  "data",    1, "same", None, "add, mul or max over axes, which stay with size 1"),
   Op("scan",    "data",    1, "same", None, "the running add, mul or max along one axis: the prefix form of reduce"),
   Op("cast",    "data",    1, "arg",  None, "to another type; float to integer rounds towards zero"),
@@ -58,7 +58,7 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("add",     "binary",  2, "same", np.add,         "integers wrap"),
   Op("mul",     "binary",  2, "same", np.multiply,    "integers wrap"),
   Op("div",     "binary",  2, "same", floor_div,      "integers: towards minus infinity; 0 where the divisor is 0"),
-  Op("mod",     "binary",  2, "same", floor_mod,      "has the divisor's sign, as in Python; integers: 0 where the divisor is 0"),
+  Op("mod",     "binary",  2, "same", floor_mod,      "has the divisor's sign, as in Python; integers by 0: 0"),
   Op("max",     "binary",  2, "same", np.maximum,     "NaN wins, as in NumPy; C's fmax drops it"),
   Op("lt",      "binary",  2, "bool", np.less,        "false when either is NaN"),
   Op("ne",      "binary",  2, "bool", np.not_equal,   "true when either is NaN"),
@@ -76,8 +76,8 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("stage",   "mark",    1, "same", None, "in memory of its own (contiguous)"),
   Op("cat",     "mark",   -1, "same", None, "in one memory, its inputs one after another along an axis"),
   Op("detach",  "mark",    1, "same", None, "no gradient passes"),
-  Op("tag",     "mark",    1, "same", None, "itself, told by a number from its like: what a gradient is taken with respect to"),
-  Op("after",   "mark",    2, "arg",  None, "the first input, which what is computed from it here is computed from again, once the second is there"),
+  Op("tag",     "mark",    1, "same", None, "itself, told by a number from its like: what a gradient is taken by"),
+  Op("after",   "mark",    2, "arg",  None, "the first input, from which to compute again once the second is there"),
 )}
 # fmt: on
 

@@ -6,7 +6,8 @@
              | kernel NAME(params) [recipe("STEP", ...)] { lines }    the steps (codegen/recipe.py) are applied
              | source NAME "LANGUAGE" { ... } end source
   line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
-               in a schedule  %NAME = arena OFFSET [on "DEVICE"] : TYPE  |  kernel ...  |  run KERNEL(%NAME, ...)  |  copy %NAME -> %NAME
+               in a schedule  %NAME = arena OFFSET [on "DEVICE"] : TYPE  |  kernel ...  |
+                              run KERNEL(%NAME, ...)  |  copy %NAME -> %NAME
                in a kernel    %NAME = range SIZE [KIND] [from EXPRESSION to EXPRESSION]
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line

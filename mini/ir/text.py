@@ -83,7 +83,8 @@ def source_program(name: str, language: str, source: str) -> UOp:
 
 
 def text(program: UOp, comments: bool = False) -> str:
-  """The text of a program, of whichever stage, without a newline at the end. comments: with those that `noted` gave it."""
+  """The text of a program, of whichever stage, without a newline at the end. comments:
+  with those that `noted` gave it."""
   return (
     schedule_text(program, noted_of(program))
     if comments and program.op == "schedule"

@@ -46,7 +46,8 @@ class UOp:
   serial: int
 
   def __repr__(self) -> str:
-    return f"{self.op}({', '.join(map(repr, self.src))}{', ' if self.src and self.arg is not None else ''}{'' if self.arg is None else self.arg})"
+    inputs = [repr(u) for u in self.src]
+    return f"{self.op}({', '.join(inputs if self.arg is None else [*inputs, str(self.arg)])})"
 
 
 NOTHING: frozenset[UOp] = frozenset()
@@ -133,8 +134,8 @@ def _rounded(value: float, dtype: DType) -> float:
 
 
 def range_(name: str, size: int, kind: str = "loop", limits: tuple[UOp, ...] = ()) -> UOp:
-  """A loop index in 0..size-1. kind: loop | par | vec | unroll | local. limits: (first, end), expressions of outer loops:
-  of its values those from first to end - 1."""
+  """A loop index in 0..size-1. kind: loop | par | vec | unroll | local. limits: (first, end), expressions of outer
+  loops: of its values those from first to end - 1."""
   return uop("range", dtypes.index, limits, (name, size, kind))
 
 
@@ -162,8 +163,8 @@ def loop_limits(r: UOp) -> tuple[UOp, UOp]:
 
 
 class without_collector(ContextDecorator):
-  """A block, or a decorated function, that makes very many nodes, of which none is in a cycle: Python's collector of cycles
-  would look through them again and again, for a sixth of the time."""
+  """A block, or a decorated function, that makes very many nodes, of which none is in a cycle: Python's collector of
+  cycles would look through them again and again, for a sixth of the time."""
 
   def __init__(self) -> None:
     self.before: list[bool] = []
@@ -505,7 +506,8 @@ def substitute(root: UOp, table: dict[UOp, UOp], memo: dict[UOp, UOp] | None = N
 
 
 def copy(value: UOp, table: dict[UOp, UOp], suffix: str) -> UOp:
-  """A copy of value under `table`, with the ranges that are closed inside what changes renamed: a range has one owner."""
+  """A copy of value under `table`, with the ranges that are closed inside what changes renamed:
+  a range has one owner."""
   names = dict(table)
   order = toposort(value)
   known = -1

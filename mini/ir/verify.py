@@ -305,8 +305,8 @@ def _check_shared(kernel: UOp) -> None:
 def may_race(s: UOp, r: UOp) -> bool:
   """May threads that differ in r store to one cell, where it matters which comes first?
 
-  Only where a store accumulates or, in a group, where data say which cell. Elsewhere what two threads store to one cell is
-  the same: a split that overlaps computes it twice.
+  Only where a store accumulates or, in a group, where data say which cell. Elsewhere what two threads store to one cell
+  is the same: a split that overlaps computes it twice.
   """
   target, index, _ = access(s)
   if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in index)):
@@ -328,8 +328,8 @@ def _apart(index: UOp, r: UOp) -> bool:
 def _check_threads(kernel: UOp, order: list[UOp], shared_bytes: int) -> None:
   """The local ranges are digits of a thread's number, and what the threads share is shared.
 
-  That all threads come to each barrier equally often needs no check: a loop's rounds are a number, a line's place follows
-  from its loops, and nothing else decides whether a line is run.
+  That all threads come to each barrier equally often needs no check: a loop's rounds are a number, a line's place
+  follows from its loops, and nothing else decides whether a line is run.
   """
   for u in order:
     for r in closed(u):
@@ -501,8 +501,8 @@ def repeats_apart(a: UOp, b: UOp) -> bool:
 
 
 def nbytes(program: UOp) -> int:
-  """Memory that a program reads, writes and makes on its way, interpreted: of a graph the inputs, and the most that is in
-  use at once; of a kernel all buffers."""
+  """Memory that a program reads, writes and makes on its way, interpreted: of a graph the inputs, and the most that is
+  in use at once; of a kernel all buffers."""
   if program.op == "graph":
     return graph_bytes(program)
   if program.op == "schedule":

@@ -1,10 +1,11 @@
 """Checkpoints of others: PyTorch's zip files, GGUF files and NumPy's archives, as tensors by name.
 
-Nothing in a file is run: the unpickler makes tensors and plain containers, and knows no other names. A file that was cut,
-is no such file, or asks for more than it holds is a StateError.
+Nothing in a file is run: the unpickler makes tensors and plain containers, and knows no other names. A file that was
+cut, is no such file, or asks for more than it holds is a StateError.
 
 The formats: torch.save writes a zip of data.pkl and data/KEY, uncompressed
-(https://docs.pytorch.org/docs/stable/notes/serialization.html); https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+(https://docs.pytorch.org/docs/stable/notes/serialization.html);
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from mini.types import DType, MiniError, dtypes
 # fmt: off
 STORAGES = {"DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "HalfStorage": dtypes.float16,
             "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
-            "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool}
-BROKEN = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError,
-          OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, MemoryError, OSError, RecursionError, UnicodeError, MiniError)
+            "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8,
+            "BoolStorage": dtypes.bool}
+BROKEN = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError,
+          AttributeError, OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, MemoryError,
+          OSError, RecursionError, UnicodeError, MiniError)
 # fmt: on
 MOST_PICKLE_BYTES = 1 << 28  # of data.pkl, which names tensors and does not hold them
 
@@ -147,7 +150,10 @@ def _from_zip(z: zipfile.ZipFile, device: str | None) -> Any:
 
 
 class Packed(NamedTuple):
-  """A type of GGUF: how many elements a block has, in how many bytes, and its elements.   u8[blocks, bytes] -> [blocks, n]"""
+  """A type of GGUF: how many elements a block has, in how many bytes, and its elements.
+
+  u8[blocks, bytes] -> [blocks, n]
+  """
 
   elements: int
   nbytes: int
@@ -178,11 +184,11 @@ def _fifths(raw: np.ndarray) -> np.ndarray:
 GGUF = {
   0:  _plain(dtypes.float32),
   1:  _plain(dtypes.float16),
-  2:  Packed(32, 18, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 2:]) - 8)),                                # Q4_0
-  3:  Packed(32, 20, dtypes.float32, lambda b: _half(b, 0) * _nibbles(b[:, 4:]) + _half(b, 2)),                        # Q4_1
-  6:  Packed(32, 22, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 6:]) + _fifths(b[:, 2:6]) - 16)),          # Q5_0
+  2:  Packed(32, 18, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 2:]) - 8)),  # Q4_0
+  3:  Packed(32, 20, dtypes.float32, lambda b: _half(b, 0) * _nibbles(b[:, 4:]) + _half(b, 2)),  # Q4_1
+  6:  Packed(32, 22, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 6:]) + _fifths(b[:, 2:6]) - 16)),  # Q5_0
   7:  Packed(32, 24, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 8:]) + _fifths(b[:, 4:8])) + _half(b, 2)), # Q5_1
-  8:  Packed(32, 34, dtypes.float32, lambda b: _half(b, 0) * b[:, 2:].view(np.int8)),                                  # Q8_0
+  8:  Packed(32, 34, dtypes.float32, lambda b: _half(b, 0) * b[:, 2:].view(np.int8)),  # Q8_0
   24: _plain(dtypes.int8),
   25: _plain(dtypes.int16),
   26: _plain(dtypes.int32),

@@ -128,8 +128,8 @@ def trunc_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-  """A matrix, of all axes but the first as one, whose rows, or columns where these are fewer, are orthonormal, times gain.
-  https://arxiv.org/abs/1312.6120"""
+  """A matrix, of all axes but the first as one, whose rows, or columns where these are fewer, are orthonormal, times
+  gain. https://arxiv.org/abs/1312.6120"""
   if tensor.ndim < 2:
     fail(ShapeError, "orthogonal_: x has fewer than two axes", x=tensor)
   rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
@@ -152,8 +152,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-  """A weight of convolutions [out, in, ..] that keeps its input: 1 in the middle of the window from channel i to channel i
-  of each group."""
+  """A weight of convolutions [out, in, ..] that keeps its input: 1 in the middle of the window from channel i to
+  channel i of each group."""
   if not 3 <= tensor.ndim <= 5 or groups < 1 or tensor.shape[0] % groups:
     fail(ShapeError, f"dirac_: x is no weight of convolutions of {groups} groups", x=tensor)
   values, each = np.zeros(tensor.shape), tensor.shape[0] // groups

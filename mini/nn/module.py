@@ -185,14 +185,15 @@ class Module:
       p.grad = None
 
   def to(self, *args: Any, **kwargs: Any) -> Module:
-    """Put its tensors, and their gradients, on a device: `model.layers[6:].to("CL")`; and give those of float types another
-    type: `model.to(dtypes.float16)`, or both. They stay the same tensors, so an optimizer that has them goes on with them.
+    """Put its tensors, and their gradients, on a device: `model.layers[6:].to("CL")`; and give those of float types
+    another type: `model.to(dtypes.float16)`, or both. They stay the same tensors, so an optimizer that has them goes on
+    with them.
 
     A module whose own tensors (attributes, not those of modules in it) are on one device copies the tensors that it is
-    called with there, if they are on another; what it returns is there, too. So a model that lies on several devices needs no
-    other change: a forward pass has a copy where it crosses from one to another, and a backward pass one for each of those.
-    A tensor that several modules share is on one device. On several devices, `model.to(("CUDA", "CUDA:1"))`, each has all of
-    them, for batches that are there in parts: see Tensor.shard.
+    called with there, if they are on another; what it returns is there, too. So a model that lies on several devices
+    needs no other change: a forward pass has a copy where it crosses from one to another, and a backward pass one for
+    each of those. A tensor that several modules share is on one device. On several devices, `model.to(("CUDA",
+    "CUDA:1"))`, each has all of them, for batches that are there in parts: see Tensor.shard.
 
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> model[1:].to("CPU:1")(Tensor.ones(3, 8)).device

@@ -1,4 +1,5 @@
-"""Normalization as modules: PyTorch's names, arguments and state, but for batch normalization (mini/nn/convolution.py)."""
+"""Normalization as modules: PyTorch's names, arguments and state,
+but for batch normalization (mini/nn/convolution.py)."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 
 def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> None:
-  """Give the tensors in obj the values in `state`, cast to their types and copied to their devices; nothing, if something does not fit.
+  """Give the tensors in obj the values in `state`, cast to their types and copied to their devices;
+  nothing, if something does not fit.
 
   state: tensors or arrays by name, as `get_state_dict` gives them. StateError on names that only one side has
   (unless strict is False), ShapeError on another shape.

@@ -8,7 +8,8 @@
   --report FILE    writes the tables as Markdown: a section for each device, in place of the one that FILE has
 
 Each line says what failed in a row: how many cases, and of the first its type, its layout, and what came out. The last
-is `N passed, N failed`; the exit status is 1 if anything failed or a device cannot be had, and 2 if the command is wrong.
+is `N passed, N failed`; the exit status is 1 if anything failed or a device cannot be had, and 2 if the command is
+wrong.
 """
 
 from __future__ import annotations

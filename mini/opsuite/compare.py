@@ -22,8 +22,8 @@ from mini.opsuite.data import limits, rounded, values
 from mini.types import DType, dtypes
 
 # Units in the last place of float32 that a language's specification allows (the docstrings of mini/render say where it
-# stands); where C or another language prints a body of composites.py, that body's. What is not here is exact. A language
-# that is not here may be as far off as any.
+# stands); where C or another language prints a body of composites.py, that body's. What is not here is exact. A
+# language that is not here may be as far off as any.
 LANGUAGES = ("C", "CUDA", "OpenCL", "Metal")
 # fmt: off
 ACCURACY: dict[str, tuple[float, ...]] = {

@@ -1,7 +1,7 @@
 """The op suite in processes of its own: a kernel that crashes or hangs is one failed case, and two cores work at once.
 
-A worker gets the numbers of cases, and answers with verdicts as it goes. Where one dies, or is silent for too long, a new
-one goes on with what is left, more carefully: program by program, then case by case.
+A worker gets the numbers of cases, and answers with verdicts as it goes. Where one dies, or is silent for too long, a
+new one goes on with what is left, more carefully: program by program, then case by case.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ NAMES = {"CPU": "c", "CL": "opencl", "CUDA": "cuda", "METAL": "metal"}  # of lan
 
 
 def language_for(dev: str, kernel: UOp, width: int) -> Any:
-  """The Language of a kernel on a device; on the CPU it has vectors of `width` elements, or as many as the recipe has."""
+  """The Language of a kernel on a device; on the CPU it has vectors of `width` elements,
+  or as many as the recipe has."""
   if dev == "CPU":
     from mini.render.c import fitting
 

@@ -3,8 +3,8 @@
   void NAME(void **args, long lo, long hi)      runs the kernel's parallel range from lo to hi
 
 A vector has `width` elements of any type; a mask (bool) is a vector of int, 0 or -1. float16 and bfloat16 are float in
-registers, and are rounded where they are stored or cast. What has no spelling for vectors is a loop over their lanes, in
-an inline function.
+registers, and are rounded where they are stored or cast. What has no spelling for vectors is a loop over their lanes,
+in an inline function.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from mini.render.spelling import BASE, HELPERS, Language, Row, Spelling, held
 from mini.types import DType, dtypes
 
 # fmt: off
-REGISTER = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long",
-            dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short", dtypes.uint32: "unsigned", dtypes.uint64: "unsigned long",
-            dtypes.float16: "float", dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double",
-            dtypes.index: "long"}
+REGISTER = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short", dtypes.int32: "int",
+            dtypes.int64: "long", dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short",
+            dtypes.uint32: "unsigned", dtypes.uint64: "unsigned long", dtypes.float16: "float",
+            dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double", dtypes.index: "long"}
 STORAGE = {dtypes.bool: "unsigned char", dtypes.float16: "_Float16", dtypes.bfloat16: "unsigned short"}
 
 TAKES = {"f32": "f32", "u64": "u64", "any": "float"}
 BY_BODY: tuple[Row, ...] = tuple((op, TAKES[ROWS[op].types], body) for op, body in BODIES.items())
 
 SCALARS: tuple[Row, ...] = (
-  ("max",      "float",       "{T} r = a > b ? a : b; return a != a ? a : r;"),  # one instruction, and a jump that never is taken
+  ("max",      "float",       "{T} r = a > b ? a : b; return a != a ? a : r;"),  # one, and a jump never taken
   ("min",      "float",       "{T} r = a < b ? a : b; return a != a ? a : r;"),
   ("inf",      "float",       "__builtin_inf{f}()"),
   ("nan",      "float",       '__builtin_nan{f}("")'),
@@ -124,7 +124,8 @@ WIDE_LOADS = {
 # gcc 12 converts one number at a time
 HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
 WIDE_ROUND = HALF + """
-  {H} h; {T} r; __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(a)); __asm__("vcvtph2ps %1, %0" : "=v"(r) : "v"(h)); return r;
+  {H} h; {T} r; __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(a));
+  __asm__("vcvtph2ps %1, %0" : "=v"(r) : "v"(h)); return r;
 #else
   {T} r; for (int i = 0; i < {width}; i++) r[i] = round_f16(a[i]); return r;
 #endif
@@ -291,7 +292,8 @@ class Vectors(Spelling):
     words = held(d).itemsize * width // 8
     some = f"long long w[{words}]; __builtin_memcpy(w, &far, sizeof w);"
     any_ = " | ".join(f"w[{n}]" for n in range(words))
-    return f"{t} r = {name}(a); {far} {some} if (__builtin_expect(({any_}) != 0, 0)) for (int i = 0; i < {width}; i++) if (far[i]) r[i] = {one}; return r;"
+    mend = f"for (int i = 0; i < {width}; i++) if (far[i]) r[i] = {one};"
+    return f"{t} r = {name}(a); {far} {some} if (__builtin_expect(({any_}) != 0, 0)) {mend} return r;"
 
   def transpose(self, d: DType) -> str:
     """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
@@ -344,8 +346,8 @@ def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:
 
 
 def fitting(kernel: UOp, width: int) -> Language:
-  """C for vectors of `width` elements; of half as many where they have 8 bytes, which registers hold, and of fewer where the
-  kernel's recipe was written for fewer."""
+  """C for vectors of `width` elements; of half as many where they have 8 bytes, which registers hold, and of fewer
+  where the kernel's recipe was written for fewer."""
   vec = [rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec"]
   values = (u for u in toposort(kernel) if not is_inline(u) and u.op not in ("kernel", "store"))
   long = any(u.dtype.itemsize == 8 and any(rkind(r) == "vec" for r in u.free) for u in values)

@@ -321,7 +321,8 @@ class Renderer:
     others: int = 0,
     past: bool = False,
   ) -> None:
-    """others: the bits of the thread's number that are set in threads which leave this to another. past: not to the caches."""
+    """others: the bits of the thread's number that are set in threads which leave this to another. past:
+    not to the caches."""
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
     d, w = self.element(target), self.lang.width
@@ -780,8 +781,8 @@ def past_caches(kernel: UOp) -> frozenset[UOp]:
 
 
 def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
-  """{load: elements}: by how much what will be wanted lies ahead of what is read, where vectors run through memory that no
-  near cache holds, once; about AHEAD_BYTES come in between. Not in a contraction, which reads again.
+  """{load: elements}: by how much what will be wanted lies ahead of what is read, where vectors run through memory that
+  no near cache holds, once; about AHEAD_BYTES come in between. Not in a contraction, which reads again.
 
   A processor finds streams by itself, but within a page, and not as far ahead: with this, the product of a vector and a
   matrix of bfloat16 read 57 GB/s instead of 44 (Zen 5, two cores; examples/bench/generation.py)."""

@@ -5,8 +5,8 @@
 A kernel that has local ranges wants blocks of just as many threads; any number of blocks runs the whole.
 
 float16 and bfloat16 are stored as their bits and computed as float. Accuracy is that of the CUDA C++ Programming Guide,
-"Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf, cosf,
-atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
+"Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf,
+cosf, atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mini.types import DType, dtypes
 BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 # fmt: off
-TYPES = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short", dtypes.int32: "int", dtypes.int64: "long long",
-         dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short", dtypes.uint32: "unsigned", dtypes.uint64: "unsigned long long",
+TYPES = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short", dtypes.int32: "int",
+         dtypes.int64: "long long", dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short",
+         dtypes.uint32: "unsigned", dtypes.uint64: "unsigned long long",
          dtypes.float16: "float", dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double",
          dtypes.index: "long long"}  # a long has 32 bits on Windows
 STORAGE = {dtypes.bool: "unsigned char", dtypes.float16: "unsigned short", dtypes.bfloat16: "unsigned short"}

@@ -4,9 +4,9 @@
 
 A kernel that has local ranges wants threadgroups of just as many threads; any number of them runs the whole.
 
-To be compiled with fast math off (`fastMathEnabled = NO`, -fno-fast-math): with it a compiler may assume that there is no
-NaN. Accuracy is then that of the specification's section 8, table "single precision": exp, exp2, log, log2, sin, cos 4
-ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
+To be compiled with fast math off (`fastMathEnabled = NO`, -fno-fast-math): with it a compiler may assume that there is
+no NaN. Accuracy is then that of the specification's section 8, table "single precision": exp, exp2, log, log2, sin, cos
+4 ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
 bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (section 8.1).
 """
 

@@ -2,13 +2,13 @@
 
   __kernel void NAME(__global T *a0_, long a0_at, ...)      any global size runs the whole kernel; a size of 1 serially
 
-Memory is a buffer and an offset in bytes, for which a sub-buffer would need more alignment. A kernel that has local ranges
-wants groups of just as many work-items; any number of groups runs the whole. Values are exchanged through local memory:
-subgroups are no part of 1.2.
+Memory is a buffer and an offset in bytes, for which a sub-buffer would need more alignment. A kernel that has local
+ranges wants groups of just as many work-items; any number of groups runs the whole. Values are exchanged through local
+memory: subgroups are no part of 1.2.
 
 Needs no extension: float16 is stored as half and computed as float; float64 asks a device that has it. Accuracy is that
-of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan 5,
-rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they are printed as bodies.
+of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan
+5, rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they are printed as bodies.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What languages of C's family share: what a `Language` says of itself, the table of spellings that its own rows stand in
-front of, and `Spelling`, which looks operations up and writes out the helper functions that they call.
+"""What languages of C's family share: what a `Language` says of itself, the table of spellings that its own rows stand
+in front of, and `Spelling`, which looks operations up and writes out the helper functions that they call.
 
 A row is (operations, types, spelling); the first that matches counts.
 
@@ -157,7 +157,8 @@ class Wide(NamedTuple):
 
 @dataclass(frozen=True)
 class Threads:
-  """How a language spells groups of threads, for kernels that have local ranges. `t` is the thread's number in its group."""
+  """How a language spells groups of threads, for kernels that have local ranges.
+  `t` is the thread's number in its group."""
 
   head: str  # how such a kernel opens: {name}, {params}, {threads}
   number: str  # the statement that defines t, where the head does not
@@ -251,7 +252,8 @@ def kinds(words: str) -> frozenset[DType]:
 
 
 class Spelling:
-  """One kernel's operations in a language; `helpers` are the functions that they call, each after those that it calls."""
+  """One kernel's operations in a language; `helpers` are the functions that they call,
+  each after those that it calls."""
 
   def __init__(self, lang: Language):
     self.lang = lang

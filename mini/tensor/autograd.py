@@ -63,7 +63,8 @@ class enable_grad(_Recording):
 
 
 def tags_of(u: UOp, given: bool = False) -> list[UOp]:
-  """The tags that a gradient passes to from u, in the order in which they are met. given: also those with a rule of their own."""
+  """The tags that a gradient passes to from u, in the order in which they are met. given:
+  also those with a rule of their own."""
   found: list[UOp] = []
   seen, stack = {u}, [u]
   while stack:
@@ -98,9 +99,9 @@ class Autograd(Losses):
   ) -> None:
     """Add the gradient of this tensor to `.grad` of every leaf that requires one.
 
-    gradient: what is passed back, in this shape; without it this must have one element. Once the tensor has been computed
-    after backward(), its graph is dropped, unless retain_graph is set. create_graph: the gradients can be differentiated.
-    ShapeError on more than one element; MiniError if nothing requires a gradient.
+    gradient: what is passed back, in this shape; without it this must have one element. Once the tensor has been
+    computed after backward(), its graph is dropped, unless retain_graph is set. create_graph: the gradients can be
+    differentiated. ShapeError on more than one element; MiniError if nothing requires a gradient.
 
     >>> w = Tensor([2.0, 3.0], requires_grad=True)
     >>> (w * w).sum().backward()
@@ -117,7 +118,8 @@ class Autograd(Losses):
     if gradient is None and self.numel() != 1:
       fail(
         ShapeError,
-        f"x.backward(): x has {self.numel()} elements; a loss has one: x.sum() or x.mean() would fit, or give gradient=",
+        f"x.backward(): x has {self.numel()} elements; a loss has one: "
+        "x.sum() or x.mean() would fit, or give gradient=",
         x=self,
       )
     if gradient is not None and gradient.shape != self.shape:
@@ -149,7 +151,8 @@ class Autograd(Losses):
     leaf.grad = fresh
 
   def gradient(self, *wrt: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
-    """The gradients of this tensor with respect to others, which require one; `.grad` stays as it is. They can be differentiated.
+    """The gradients of this tensor with respect to others, which require one; `.grad` stays as it is.
+    They can be differentiated.
 
     >>> x = Tensor([3.0], requires_grad=True)
     >>> (x * x).sum().gradient(x)
@@ -158,8 +161,8 @@ class Autograd(Losses):
     return pulled_back("x.gradient(w)", {self: gradient}, wrt)
 
   def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
-    """Call `hook` with the gradient of this tensor whenever one is computed; what it returns, unless that is None, takes the
-    gradient's place. `.remove()` of what this returns ends it. (PyTorch's.)
+    """Call `hook` with the gradient of this tensor whenever one is computed; what it returns, unless that is None,
+    takes the gradient's place. `.remove()` of what this returns ends it. (PyTorch's.)
 
     Of a tensor that was computed, it sees the gradient of what is computed from it from now on.
 
@@ -176,8 +179,8 @@ class Autograd(Losses):
     return Hook(hooks, hook)
 
   def retain_grad(self) -> None:
-    """Have backward() leave a gradient in `.grad` of this tensor, too, though it is no leaf: that of what is computed from it
-    from now on.
+    """Have backward() leave a gradient in `.grad` of this tensor, too, though it is no leaf: that of what is computed
+    from it from now on.
 
     >>> w = Tensor([2.0], requires_grad=True)
     >>> y = w * w; y.retain_grad()
@@ -322,8 +325,8 @@ def value_and_grad(
 ) -> Callable[..., Any]:
   """A function that returns f's value and its gradient with respect to the arguments `argnums`.
 
-  f returns a tensor of one element (has_aux: and something else, handed on). An argument may be nested lists, tuples and
-  dicts of tensors: the gradient has the same form. Only the arguments count, not what f gets at otherwise.
+  f returns a tensor of one element (has_aux: and something else, handed on). An argument may be nested lists, tuples
+  and dicts of tensors: the gradient has the same form. Only the arguments count, not what f gets at otherwise.
 
   >>> value_and_grad(lambda x: (x * x).sum())(Tensor([1.0, 2.0]))
   (Tensor(5.), Tensor([2., 4.]))
@@ -354,9 +357,9 @@ def value_and_grad(
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
   """fn(*args), of which the gradient keeps no value but the results: it computes the others again when it needs them.
 
-  Less memory for more work: of n equal layers, each in a checkpoint, only what passes from one to the next is kept, and the
-  values within one layer. fn runs once; random numbers in it, such as dropout's, are the same again. Gradients are bitwise
-  those without a checkpoint. Checkpoints nest. With a function alone, a function that does this on each call.
+  Less memory for more work: of n equal layers, each in a checkpoint, only what passes from one to the next is kept, and
+  the values within one layer. fn runs once; random numbers in it, such as dropout's, are the same again. Gradients are
+  bitwise those without a checkpoint. Checkpoints nest. With a function alone, a function that does this on each call.
   (PyTorch's torch.utils.checkpoint.checkpoint.)
 
   >>> w = Tensor([2.0, 3.0], requires_grad=True)
@@ -403,10 +406,11 @@ def grad(
 def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
   """A decorator: f with this gradient, and not that of its operations.
 
-  backward(g, out, *args, **kwargs) gets the gradient of what f returned, what f returned, and f's arguments; it returns a
-  gradient for each tensor among the arguments, in their order, or None for one that gets none. Where f returns several
-  tensors, g and out have its form. backward is linear in g; made of tensor operations it can be differentiated and
-  vectorized. To tensors that f reaches otherwise, no gradient passes. ShapeError where a gradient is not like its argument.
+  backward(g, out, *args, **kwargs) gets the gradient of what f returned, what f returned, and f's arguments; it returns
+  a gradient for each tensor among the arguments, in their order, or None for one that gets none. Where f returns
+  several tensors, g and out have its form. backward is linear in g; made of tensor operations it can be differentiated
+  and vectorized. To tensors that f reaches otherwise, no gradient passes. ShapeError where a gradient is not like its
+  argument.
 
   >>> @mini.custom_gradient(lambda g, out, x: g)  # as if it were the identity
   ... def rounded(x):

@@ -1,8 +1,8 @@
 """einsum: sums of products over axes that have names.
 
-Each operand's axes are named; the letters of an ellipsis are numbers, -1 for its last axis. Operands are multiplied two at a
-time, those first whose product has the fewest elements to multiply, and what no other operand and no result needs is summed
-at once. A product of two is one multiplication under a sum, as a matrix product is (multiply.py).
+Each operand's axes are named; the letters of an ellipsis are numbers, -1 for its last axis. Operands are multiplied two
+at a time, those first whose product has the fewest elements to multiply, and what no other operand and no result needs
+is summed at once. A product of two is one multiplication under a sum, as a matrix product is (multiply.py).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
-before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing < Sorting < Multiply
-< Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd < Tensor.
+before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing <
+Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd < Tensor.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "
 
 
 def mixed(e: Mixed) -> NoReturn:
-  """Raise the DeviceError of tensors on several devices that met in one operation: what was called, with which tensors."""
+  """Raise the DeviceError of tensors on several devices that met in one operation:
+  what was called, with which tensors."""
   frame: FrameType | None = sys._getframe(1)
   found: tuple[str, dict[str, Handle]] = ("an operation", {})  # the outermost call that was given two of them
   while frame is not None and frame.f_code.co_filename.startswith(_HERE):
@@ -148,7 +149,8 @@ def _outranked(strong: DType | None, weak: DType | None) -> DType | None:
 
 
 def result_type(*operands: Any) -> DType:
-  """The type that operands promote to, as PyTorch's `result_type`: tensors with axes, then 0-d tensors, then numbers."""
+  """The type that operands promote to, as PyTorch's `result_type`:
+  tensors with axes, then 0-d tensors, then numbers."""
   full: DType | None = None
   scalar: DType | None = None
   number: DType | None = None
@@ -261,8 +263,8 @@ def default_device() -> str:
 
 
 def device_named(name: Any) -> Any:
-  """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of several
-  names: each of them, and of one in a list itself."""
+  """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of
+  several names: each of them, and of one in a list itself."""
   if isinstance(name, (tuple, list)):
     names = tuple(map(device_named, name))
     if not names or len(set(names)) < len(names):

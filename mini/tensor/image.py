@@ -36,14 +36,15 @@ class Image(Pooling):
 
   # ---------------------------------------------------------------- other sizes
 
-  def interpolate(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-                  recompute_scale_factor: bool | None = None, antialias: bool = False) -> Tensor:  # fmt: skip
+  def interpolate(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                  align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                  antialias: bool = False) -> Tensor:  # fmt: skip
     """The last axes in another size, as PyTorch's `F.interpolate`.   T[N, C, L..] -> T[N, C, L'..]
 
     size: the new sizes, or scale_factor: by how much they grow; a number, or one for each axis. mode: "nearest",
     "nearest-exact", "area" for 1 to 3 axes, "linear" for 1, "bilinear" and "bicubic" for 2, "trilinear" for 3.
-    align_corners: the outermost elements stay in their places. recompute_scale_factor: what the sizes say is the scale, not
-    scale_factor. antialias: when the image shrinks, all elements count ("bilinear", "bicubic").
+    align_corners: the outermost elements stay in their places. recompute_scale_factor: what the sizes say is the scale,
+    not scale_factor. antialias: when the image shrinks, all elements count ("bilinear", "bicubic").
 
     >>> Tensor([[[1.0, 3.0]]]).interpolate(scale_factor=2, mode="linear")
     Tensor([[[1. , 1.5, 2.5, 3. ]]])
@@ -93,9 +94,9 @@ class Image(Pooling):
 
     self: T[N, C, H, W]   grid: T[N, H', W', 2]   ->   T[N, C, H', W'];   or with three axes and 3 coordinates
 
-    A place is (x, y) - the last axis first - in -1..1: from edge to edge of the image, or with align_corners from the middle
-    of the outermost elements to the other. mode: "bilinear", "nearest" or "bicubic" (two axes). padding_mode: what is
-    outside is "zeros", the "border", or its "reflection".
+    A place is (x, y) - the last axis first - in -1..1: from edge to edge of the image, or with align_corners from the
+    middle of the outermost elements to the other. mode: "bilinear", "nearest" or "bicubic" (two axes). padding_mode:
+    what is outside is "zeros", the "border", or its "reflection".
 
     >>> Tensor([[[[1.0, 3.0]]]]).grid_sample(Tensor([[[[0.0, 0.0]]]]))
     Tensor([[[[2.]]]])
@@ -180,7 +181,8 @@ class Image(Pooling):
   # ---------------------------------------------------------------- patches
 
   def im2col(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Each window as a column, as PyTorch's `F.unfold` and `nn.Unfold` (`Tensor.unfold` is along one axis, here as there).
+    """Each window as a column, as PyTorch's `F.unfold` and `nn.Unfold` (`Tensor.unfold` is along one axis,
+    here as there).
 
     self: T[N, C, H, W], or without N   ->   T[N, C * h * w, windows]
 
@@ -233,7 +235,8 @@ class Image(Pooling):
       out = overlapped(out, axis, n, step, gap)
     return self._new(graph.shrink(out, tuple((p, n - p) for p, n in zip((0, 0, *before), whole))))
 
-  def _patches(self, what: str, size: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Form, Ints]:  # fmt: skip
+  def _patches(self, what: str, size: Sequence[int], kernel_size: Any, dilation: Any, padding: Any,
+               stride: Any) -> tuple[Form, Ints]:  # fmt: skip
     """The windows of an image, and how many zeros stand before and behind it."""
     kernel, gaps, before, steps = (numbers(v, 2) for v in (kernel_size, dilation, padding, stride))
     if (
@@ -299,7 +302,8 @@ class Image(Pooling):
   def local_response_norm(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha * the mean of x**2 over `size` channels around each)**beta.   T[N, C, ..] -> T[N, C, ..]
 
-    ImageNet classification with deep convolutional neural networks (2012), section 3.3. Zeros stand around the channels.
+    ImageNet classification with deep convolutional neural networks (2012), section 3.3.
+    Zeros stand around the channels.
     """
     if self.ndim < 3 or size < 1:
       fail(ShapeError, f"local_response_norm: x has at least 3 axes, and size is >= 1, not {size}", x=self)
@@ -311,7 +315,8 @@ class Image(Pooling):
 
 
 def folded_back(c: Tensor, size: int, padding_mode: str, corners: bool) -> Tensor:
-  """Coordinates, those outside brought to the border or reflected at it: at the outermost elements, or at their edges."""
+  """Coordinates, those outside brought to the border or reflected at it:
+  at the outermost elements, or at their edges."""
   if padding_mode == "reflection":
     low, span = (0.0, size - 1) if corners else (-0.5, size)
     c = (span - ((c - low).abs() % (2 * span) - span).abs()) + low if span else c * 0

@@ -1,8 +1,9 @@
 """Linear algebra of small dense matrices: `mini.linalg`, with the names of torch.linalg, and methods.
 
-Decompositions, inverses and solutions are computed by NumPy's LAPACK on the host, in float32 or float64, at once: the graph of
-what they are of ends there, so under `jit` they are an error. All take stacks of matrices, T[.., n, m], and all have gradients
-of any order, made of tensor operations, so `vmap`, `jvp` and `jacobian` work. What is made of products alone is lazy.
+Decompositions, inverses and solutions are computed by NumPy's LAPACK on the host, in float32 or float64, at once: the
+graph of what they are of ends there, so under `jit` they are an error. All take stacks of matrices, T[.., n, m], and
+all have gradients of any order, made of tensor operations, so `vmap`, `jvp` and `jacobian` work. What is made of
+products alone is lazy.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ _solve = custom_gradient(_of_solve)(lambda a, b: host("solve", np.linalg.solve, 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
   """X of A @ X = B; left=False: of X @ A = B. LinAlgError if A is singular.
 
-  A: T[.., n, n]   B: T[.., n, k], or T[n] or T[.., n] for stacks of vectors, as torch.linalg.solve   ->   of B's shape, repeated
+  A: T[.., n, n]   B: T[.., n, k], or T[n] or T[.., n] for stacks of vectors, as torch.linalg.solve   ->   B's shape
 
   >>> mini.linalg.solve(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 2.0])).tolist()
   [1.0, 0.5]
@@ -161,7 +162,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 def solve_triangular(
   A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-  """`solve` where A is triangular: the other elements do not matter, nor, with unitriangular, those of the diagonal, which are 1.
+  """`solve` where A is triangular: the other elements do not matter, nor, with unitriangular,
+  those of the diagonal, which are 1.
 
   >>> mini.linalg.solve_triangular(Tensor([[2.0, 9.0], [2.0, 1.0]]), Tensor([[2.0], [3.0]]), upper=False).tolist()
   [[1.0], [1.0]]
@@ -210,7 +212,9 @@ class LeastSquares(NamedTuple):
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> LeastSquares:
-  """X for which |A @ X - B| is least, and of these the least one.   A: T[.., n, m]   B: T[.., n, k]   ->   solution: T[.., m, k]
+  """X for which |A @ X - B| is least, and of these the least one.
+
+  A: T[.., n, m]   B: T[.., n, k]   ->   solution: T[.., m, k]
 
   >>> mini.linalg.lstsq(Tensor([[2.0], [0.0]]), Tensor([[4.0], [3.0]])).solution
   Tensor([[2.]])
@@ -273,7 +277,9 @@ def _slogdet(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def slogdet(A: Tensor) -> SignAndLog:
-  """The sign of the determinant and the logarithm of its magnitude: 0 and -inf where it is 0.   T[.., n, n] -> T[..], T[..]
+  """The sign of the determinant and the logarithm of its magnitude: 0 and -inf where it is 0.
+
+  T[.., n, n] -> T[..], T[..]
 
   >>> mini.linalg.slogdet(Tensor([[-1.0, 0.0], [0.0, 1.0]])).sign
   Tensor(-1.)
@@ -321,8 +327,8 @@ class QR(NamedTuple):
 
 
 def _of_qr(g: tuple[Tensor, Tensor], out: tuple[Tensor, Tensor], a: Tensor) -> Tensor:
-  """Of what has more columns than rows: the first ones, which make Q, and the others. (Walter, Lehmann, Lamour: On evaluating
-  higher-order derivatives of the QR decomposition, 2012.)"""
+  """Of what has more columns than rows: the first ones, which make Q, and the others. (Walter, Lehmann, Lamour: On
+  evaluating higher-order derivatives of the QR decomposition, 2012.)"""
   (gq, gr), (q, r), n = g, out, out[0].shape[-1]
   rest = a[..., n:]
   gq, gu, u = gq + rest @ gr[..., n:].mT, gr[..., :n], r[..., :n]
@@ -336,7 +342,9 @@ _qr = custom_gradient(_of_qr)(lambda a: tuple(host("qr", lambda x: tuple(np.lina
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-  """Q with orthonormal columns and R, upper triangular, of A = Q @ R.   T[.., n, m] -> T[.., n, k], T[.., k, m], k = min(n, m)
+  """Q with orthonormal columns and R, upper triangular, of A = Q @ R.
+
+  T[.., n, m] -> T[.., n, k], T[.., k, m], k = min(n, m)
 
   mode: "complete": k = n, without a gradient where n > m; "r": Q is empty.
 
@@ -384,7 +392,9 @@ _eigh = custom_gradient(_of_eigh)(
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
-  """The eigenvalues, ascending, and eigenvectors (columns) of a symmetric matrix.   T[.., n, n] -> T[.., n], T[.., n, n]
+  """The eigenvalues, ascending, and eigenvectors (columns) of a symmetric matrix.
+
+  T[.., n, n] -> T[.., n], T[.., n, n]
 
   UPLO: which triangle counts, "L" or "U". The gradient of eigenvectors is infinite where eigenvalues are equal.
 
@@ -431,10 +441,12 @@ _svd = custom_gradient(_of_svd)(
 
 
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
-  """A = U @ diag(S) @ Vh, the singular values descending.   T[.., n, m] -> T[.., n, n], T[.., k], T[.., m, m], k = min(n, m)
+  """A = U @ diag(S) @ Vh, the singular values descending.
 
-  full_matrices=False: U: T[.., n, k], Vh: T[.., k, m]. No gradient passes to what else is in the full ones. That of U and Vh
-  is infinite where singular values are equal.
+  T[.., n, m] -> T[.., n, n], T[.., k], T[.., m, m], k = min(n, m)
+
+  full_matrices=False: U: T[.., n, k], Vh: T[.., k, m]. No gradient passes to what else is in the full ones. That of U
+  and Vh is infinite where singular values are equal.
 
   >>> mini.linalg.svd(Tensor([[0.0, 2.0], [1.0, 0.0]])).S.tolist()
   [2.0, 1.0]
@@ -474,7 +486,8 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False)
 def matrix_norm(
   A: Tensor, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False
 ) -> Tensor:
-  """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1 (sums of magnitudes of rows or columns), 2 or -2 (singular values).
+  """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1 (sums of magnitudes of rows or columns),
+  2 or -2 (singular values).
 
   >>> mini.linalg.matrix_norm(Tensor([[3.0, -4.0], [0.0, 1.0]]), 1).item()
   5.0
@@ -544,7 +557,9 @@ TAYLOR = [1 / math.factorial(k) for k in range(17)]  # of exp: within an ulp of 
 
 
 def matrix_exp(A: Tensor) -> Tensor:
-  """The exponential series of matrices: of A / 2**s, whose norm is at most 1/2, squared s times.   T[.., n, n] -> T[.., n, n]
+  """The exponential series of matrices: of A / 2**s, whose norm is at most 1/2, squared s times.
+
+  T[.., n, n] -> T[.., n, n]
 
   >>> mini.linalg.matrix_exp(Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
   [[1.0, 1.0], [0.0, 1.0]]
@@ -581,7 +596,8 @@ def newton_schulz(
   """About the nearest matrix with orthonormal rows or columns: A over its norm, put `steps` times into the polynomial
   params[0] X + params[1] (X X^T) X + params[2] (X X^T)^2 X + ...   T[.., n, m] -> T[.., n, m]
 
-  With (2, -1.5, 0.5) it converges slowly and exactly, with the default, Muon's, fast and roughly (https://kellerjordan.github.io/posts/muon).
+  With (2, -1.5, 0.5) it converges slowly and exactly, with the default, Muon's, fast and roughly
+  (https://kellerjordan.github.io/posts/muon).
 
   >>> x = mini.linalg.newton_schulz(Tensor([[3.0, 0.0], [0.0, 1.0]]), 12, (2, -1.5, 0.5))
   >>> x.isclose(Tensor([[1.0, 0.0], [0.0, 1.0]]), atol=1e-5).all().item()
@@ -676,8 +692,8 @@ class LinearAlgebra(Autograd):
     return qr(self, "reduced" if some else "complete")
 
   def svd(self, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of U @ diag(S) @ V.mT: as PyTorch's method, V and not its transpose, and not the full ones unless some=False.
-    `mini.linalg.svd` has Vh. compute_uv=False: zeros for U and V.
+    """U, S and V of U @ diag(S) @ V.mT: as PyTorch's method, V and not its transpose, and not the full ones unless
+    some=False. `mini.linalg.svd` has Vh. compute_uv=False: zeros for U and V.
 
     >>> [x.shape for x in Tensor([[1.0, 2.0, 3.0]]).svd()]
     [(1, 1), (1,), (3, 1)]
@@ -745,7 +761,7 @@ class LinearAlgebra(Autograd):
 
 
 __all__ = [
-  "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "logdet", "lstsq", "matrix_exp",
-  "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz", "norm", "pinv", "qr", "slogdet", "solve",
-  "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
+  "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "logdet", "lstsq",
+  "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz", "norm", "pinv",
+  "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip

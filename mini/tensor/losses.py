@@ -30,9 +30,10 @@ class Losses(Normalize):
       fail(ValueError, f'reduction is "mean", "sum" or "none", not {reduction!r}', x=self)
     return self._new(self.uop) if reduction == "none" else self.sum() if reduction == "sum" else self.mean()
 
-  def cross_entropy(self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
-                    label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
-    """-log softmax(x)[target], for logits whose classes are axis 1 (axis 0 of a vector), as PyTorch's `F.cross_entropy`.
+  def cross_entropy(self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
+                    reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+    """-log softmax(x)[target], for logits whose classes are axis 1 (axis 0 of a vector),
+    as PyTorch's `F.cross_entropy`.
 
     self: T[N, C, ..]   target: int[N, ..], or T[N, C, ..] of probabilities   ->   a number, or T[N, ..] for "none"
 

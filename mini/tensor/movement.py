@@ -571,8 +571,9 @@ class Movement(Activations):
     return self._new(self.uop)
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
-    """On another device, of another type, or both: `x.to("CPU:1")`, `x.to(dtypes.float16)`, `x.to("CPU", dtypes.float16)`;
-    `x.to(y)` is y's device and type. A gradient goes back the same way. DeviceError where there is no such device.
+    """On another device, of another type, or both: `x.to("CPU:1")`, `x.to(dtypes.float16)`, `x.to("CPU",
+    dtypes.float16)`; `x.to(y)` is y's device and type. A gradient goes back the same way. DeviceError where there is no
+    such device.
 
     >>> Tensor([1.0, 2.0]).to("cpu:1", dtypes.float64).device
     'CPU:1'
@@ -586,11 +587,11 @@ class Movement(Activations):
     """On several devices: a part along axis on each, or, without axis, all of it on each.
 
     What is computed of it is computed there, and is on these devices again; shapes and values are those of the whole.
-    Sizes need not divide: the first parts are larger by 1. Training on several devices is a batch in parts and parameters
-    that are whole on each: each device computes its share of the gradients, which are added up once for all parameters of
-    an optimizer (n * (n - 1) copies between n devices), and steps for itself. A sum over `axis` copies its result; what
-    needs several parts at once (`flip`, `cumsum` or `cat` along axis, a shape in which the parts do not lie one behind
-    another) copies all of them to every device first.
+    Sizes need not divide: the first parts are larger by 1. Training on several devices is a batch in parts and
+    parameters that are whole on each: each device computes its share of the gradients, which are added up once for all
+    parameters of an optimizer (n * (n - 1) copies between n devices), and steps for itself. A sum over `axis` copies
+    its result; what needs several parts at once (`flip`, `cumsum` or `cat` along axis, a shape in which the parts do
+    not lie one behind another) copies all of them to every device first.
 
     ShapeError if there are more devices than elements along axis.
 
@@ -683,7 +684,9 @@ def _tiled(u: UOp, axis: int, times: int) -> UOp:
 
 
 def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> UOp:
-  """Windows of an axis: axis becomes two, (offset within the window, which window).   [.., n, ..] -> [.., size, count, ..]
+  """Windows of an axis: axis becomes two, (offset within the window, which window).
+
+  [.., n, ..] -> [.., size, count, ..]
 
   By views alone: the axis repeated with a period of n + dilation, so that every repetition starts one element later.
   """

@@ -30,8 +30,8 @@ class Multiply(Sorting):
 
     self: T[..., n, k]   other: T[..., k, m]   ->   T[..., n, m]
 
-    A vector on the left is a row, on the right a column, and that axis is gone afterwards. Leading axes broadcast, as in
-    the Python array API standard 2024.12, `matmul`. ShapeError if the two k differ.
+    A vector on the left is a row, on the right a column, and that axis is gone afterwards. Leading axes broadcast, as
+    in the Python array API standard 2024.12, `matmul`. ShapeError if the two k differ.
 
     >>> (Tensor.ones(2, 3) @ Tensor.ones(3, 4)).shape
     (2, 4)
@@ -147,9 +147,10 @@ class Multiply(Sorting):
   def einsum(formula: Any, *operands: Any) -> Tensor:
     """Sums of products over axes that are named by letters, as PyTorch's `einsum`.
 
-    "ij,jk->ik": a name that is not in the result is summed over; one that an operand has twice takes its diagonal. "..." are
-    axes that broadcast. Without "->", the result has the names that are there once, in order. Lists of numbers may stand
-    behind each operand instead of the formula. ShapeError where a name has two sizes, unless one of them is 1.
+    "ij,jk->ik": a name that is not in the result is summed over; one that an operand has twice takes its diagonal.
+    "..." are axes that broadcast. Without "->", the result has the names that are there once, in order. Lists of
+    numbers may stand behind each operand instead of the formula. ShapeError where a name has two sizes, unless one of
+    them is 1.
 
     >>> Tensor.einsum("ij,kj->ik", Tensor([[1, 2], [3, 4]]), Tensor([[1, 10]]))
     Tensor([[21],
@@ -160,7 +161,8 @@ class Multiply(Sorting):
     return einsum(formula, *operands)  # type: ignore[return-value]
 
   def tensordot(self, other: Tensor, dims: Any = 2) -> Tensor:
-    """The sums of products over the last `dims` axes of this and the first ones of the other; or over the axes of two lists.
+    """The sums of products over the last `dims` axes of this and the first ones of the other;
+    or over the axes of two lists.
 
     >>> Tensor.ones(2, 3, 4).tensordot(Tensor.ones(4, 3, 5), ([1, 2], [1, 0])).shape
     (2, 5)
@@ -210,8 +212,8 @@ class Multiply(Sorting):
 
   @staticmethod
   def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of several matrices, in the order that takes the fewest multiplications; the first may be a row, the last a
-    column.
+    """The product of several matrices, in the order that takes the fewest multiplications; the first may be a row, the
+    last a column.
 
     >>> Tensor.multi_dot([Tensor.ones(2, 9), Tensor.ones(9, 3), Tensor.ones(3)]).tolist()
     [27.0, 27.0]
@@ -243,7 +245,9 @@ class Multiply(Sorting):
     return matrices[0] if len(matrices) == 1 else Multiply.multi_dot(matrices)
 
   def bilinear(self, other: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ weight[o] @ y for each o, as PyTorch's `F.bilinear`.   x: T[.., n]   y: T[.., m]   weight: T[o, n, m]   ->   T[.., o]
+    """x @ weight[o] @ y for each o, as PyTorch's `F.bilinear`.
+
+    x: T[.., n]   y: T[.., m]   weight: T[o, n, m]   ->   T[.., o]
 
     >>> Tensor.ones(5, 2).bilinear(Tensor.ones(5, 3), Tensor.ones(4, 2, 3)).shape
     (5, 4)
@@ -291,8 +295,9 @@ class Multiply(Sorting):
 
   # ---------------------------------------------------------------- attention
 
-  def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-                                   is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:  # fmt: skip
+  def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                   dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                   enable_gqa: bool = False) -> Tensor:  # fmt: skip
     """softmax(q @ k.T * scale + mask) @ v, as PyTorch's function of that name. https://arxiv.org/abs/1706.03762
 
     self: T[.., H, L, E]   key: T[.., H, S, E]   value: T[.., H, S, V]   ->   T[.., H, L, V]

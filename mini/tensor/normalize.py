@@ -25,7 +25,8 @@ class Normalize(Distance):
   def layer_norm(
     self, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
   ) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last axes, those of normalized_shape. https://arxiv.org/abs/1607.06450
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last axes, those of normalized_shape.
+    https://arxiv.org/abs/1607.06450
 
     >>> Tensor([[1.0, 3.0]]).layer_norm(2, eps=0.0)
     Tensor([[-1.,  1.]])
@@ -38,7 +39,8 @@ class Normalize(Distance):
     return out if bias is None else out + bias
 
   def rms_norm(self, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x / sqrt(mean(x**2) + eps) * weight over the last axes, those of normalized_shape. https://arxiv.org/abs/1910.07467
+    """x / sqrt(mean(x**2) + eps) * weight over the last axes, those of normalized_shape.
+    https://arxiv.org/abs/1910.07467
 
     eps is the distance from 1 to the next float32 if None, as in PyTorch.
     """
@@ -48,9 +50,11 @@ class Normalize(Distance):
     out = (x * (x.square().mean(axes, True) + tiny).rsqrt()).to(self.dtype)
     return out if weight is None else out * weight
 
-  def batch_norm(self, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
-                 training: bool = False, momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, axis 1, as PyTorch's `F.batch_norm`. https://arxiv.org/abs/1502.03167
+  def batch_norm(self, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+                 bias: Tensor | None = None, training: bool = False, momentum: float | Tensor = 0.1,
+                 eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, axis 1, as PyTorch's `F.batch_norm`.
+    https://arxiv.org/abs/1502.03167
 
     training: mean and variance are those of the batch, and running_mean and running_var, where given, are moved towards
     them by a share `momentum`; otherwise the running ones are used. The running variance is without bias (over n - 1).
@@ -97,8 +101,8 @@ class Normalize(Distance):
   def group_norm(
     self, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
   ) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias; mean and variance of each group of channels (axis 1) of each item of
-    the batch (axis 0), weight and bias of each channel. https://arxiv.org/abs/1803.08494
+    """(x - mean) / sqrt(var + eps) * weight + bias; mean and variance of each group of channels (axis 1) of each item
+    of the batch (axis 0), weight and bias of each channel. https://arxiv.org/abs/1803.08494
 
     >>> Tensor([[1.0, 3.0, 5.0, 9.0]]).group_norm(2, eps=0.0)
     Tensor([[-1.,  1., -1.,  1.]])
@@ -113,9 +117,11 @@ class Normalize(Distance):
     out = out if weight is None else out * self._channels(weight)
     return out if bias is None else out + self._channels(bias)
 
-  def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
-                    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """`batch_norm` of each item of the batch by itself, as PyTorch's `F.instance_norm`. https://arxiv.org/abs/1607.08022
+  def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                    momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """`batch_norm` of each item of the batch by itself, as PyTorch's `F.instance_norm`.
+    https://arxiv.org/abs/1607.08022
 
     use_input_stats: mean and variance are those of each item and channel, and the running ones, where given, are moved
     towards their averages; otherwise the running ones are used.

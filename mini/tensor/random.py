@@ -50,7 +50,8 @@ class Generator:
     self.set_state((seed & (2**64 - 1), 0))
 
   def blocks(self, shape: tuple[int, ...], device: str | None = None) -> UOp:
-    """A uint64 with 64 random bits for each element, made on the device from a copy of the state; advances the count."""
+    """A uint64 with 64 random bits for each element, made on the device from a copy of the state;
+    advances the count."""
     if local.samples is not None:
       return local.samples.draw(lambda s: self.blocks(s, device), shape)
     if not self.seeded:  # not when mini is imported: that would open the device
@@ -308,7 +309,9 @@ class Random(Creation):
     return (Random.rand(*self.shape, device=self.device) < self).to(self.dtype)
 
   def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
-    """Places drawn with probabilities proportional to the last axis's elements, as int64.   T[.., n] -> int64[.., num_samples]
+    """Places drawn with probabilities proportional to the last axis's elements, as int64.
+
+    T[.., n] -> int64[.., num_samples]
 
     Without replacement by the largest of log(weight) + Gumbel noise, one after another.
     """

@@ -1,8 +1,8 @@
 """Axes of other sizes: the sparse linear maps behind `interpolate` and adaptive pooling.
 
-An element of the result is a weighted sum of a few elements. Their places and weights are tables, made here with NumPy; a
-mode is a row of `MODES`. The gradient is the same map with its tables transposed. Axes are mapped one after another: with k
-elements along each of d axes, a result costs k * d and not k ** d.
+An element of the result is a weighted sum of a few elements. Their places and weights are tables, made here with NumPy;
+a mode is a row of `MODES`. The gradient is the same map with its tables transposed. Axes are mapped one after another:
+with k elements along each of d axes, a result costs k * d and not k ** d.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from mini.tensor.movement import strided
 
 
 class Sparse(NamedTuple):
-  """out[i] = sum over k of weights[i, k] * x[places[i, k]], for x of `size` elements.   places: int[m, K]   weights: f64[m, K]"""
+  """out[i] = sum over k of weights[i, k] * x[places[i, k]], for x of `size` elements.
+
+  places: int[m, K]   weights: f64[m, K]
+  """
 
   size: int
   places: np.ndarray
@@ -157,7 +160,8 @@ def keys(d: np.ndarray, a: float) -> np.ndarray:
 def smoothed(
   n: int, m: int, scale: float, reach: float, weight: Callable[[np.ndarray], np.ndarray]
 ) -> Sparse:
-  """The kernel stretched so that, where the image shrinks, every element counts; weights add up to 1 at the edges, too."""
+  """The kernel stretched so that, where the image shrinks, every element counts;
+  weights add up to 1 at the edges, too."""
   stretch = max(scale, 1.0)
   center = (np.arange(m) + 0.5) * scale
   first = np.maximum((center - reach * stretch + 0.5).astype(np.int64), 0)
@@ -174,7 +178,8 @@ def averages(n: int, m: int) -> Sparse:
 
 
 def covering(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-  """m windows that cover n elements: the elements of each, and which of these are in it; shorter ones end with their last
+  """m windows that cover n elements: the elements of each, and which of these are in it;
+  shorter ones end with their last
   element again.   -> int[m, K], bool[m, K]"""
   i = np.arange(m)
   first, last = i * n // m, -(-(i + 1) * n // m) - 1

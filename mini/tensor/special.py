@@ -1,7 +1,8 @@
-"""Special functions, element by element, and those of two tensors that have names of their own. Halves are computed in float32.
+"""Special functions, element by element, and those of two tensors that have names of their own.
+Halves are computed in float32.
 
-What is made here is made of other methods, so that gradients of any order follow; where a branch is not taken, its input is a
-harmless number, or the gradient would be NaN.
+What is made here is made of other methods, so that gradients of any order follow; where a branch is not taken, its
+input is a harmless number, or the gradient would be NaN.
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ from mini.types import DType, DTypeError, dtypes
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
-# (1 + 2z) exp(z^2) erfc(z) as a polynomial of (z - 2.5) / (z + 2.5), z >= 0: the Chebyshev series at 80 nodes, of 40 digits,
-# cut where it is below 1e-17
+# (1 + 2z) exp(z^2) erfc(z) as a polynomial of (z - 2.5) / (z + 2.5), z >= 0: the Chebyshev series at 80 nodes, of 40
+# digits, cut where it is below 1e-17
 # fmt: off
 ERFC = (
   1.2648381843668615, -0.12235676308240419, -0.09902453957360054, 0.15762991902320475, -0.10296705603863399,
   0.03276089326912973, 0.0009318928184352962, -0.004382078347539035, 0.0004918658041021489, 0.0006321243999471835,
-  -8.847920687669829e-05, -0.00011352263330159166, 6.266010784972976e-06, 2.2700321802206237e-05, 2.6086713496937893e-06,
-  -4.218714353172795e-06, -1.5844422539027936e-06, 5.270042406441144e-07, 5.323857055177547e-07, 3.4821591847815385e-08,
-  -1.250612981958526e-07, -4.304925430265938e-08, 1.928916211860086e-08, 1.1903099290545922e-08, -1.4759816086462547e-09,
-  -1.3684070995217539e-09,
+  -8.847920687669829e-05, -0.00011352263330159166, 6.266010784972976e-06, 2.2700321802206237e-05,
+  2.6086713496937893e-06, -4.218714353172795e-06, -1.5844422539027936e-06, 5.270042406441144e-07,
+  5.323857055177547e-07, 3.4821591847815385e-08, -1.250612981958526e-07, -4.304925430265938e-08,
+  1.928916211860086e-08, 1.1903099290545922e-08, -1.4759816086462547e-09, -1.3684070995217539e-09,
 )
 # (zeta(k) - 1) (-1)^k / k, k = 2, 3, ...: lgamma(2 + z) = (1 - Euler's constant) z + their sum times z^k
 LGAMMA = (
   0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986, 0.0028905103307415234,
-  -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939, 9.945751278180853e-05, -4.492623673813314e-05,
-  2.050721277567069e-05, -9.439488275268397e-06, 4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07,
-  -4.492469198764566e-07, 2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
-  1.0838659214896955e-08, -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09, 5.731367241678862e-10,
+  -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939, 9.945751278180853e-05,
+  -4.492623673813314e-05, 2.050721277567069e-05, -9.439488275268397e-06, 4.374866789907488e-06,
+  -2.039215753801366e-06, 9.55141213040742e-07, -4.492469198764566e-07, 2.1207184805554665e-07,
+  -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08, 1.0838659214896955e-08,
+  -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09, 5.731367241678862e-10,
   -2.7595228851242334e-10,
 )
 BERNOULLI = 1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510  # B2, B4, ...
@@ -250,8 +252,8 @@ class Special(Mathematics):
   def lgamma(self) -> Tensor:
     """The logarithm of the gamma function's magnitude: infinite at 0, -1, -2, ...
 
-    Its Taylor series around 2, Stirling's series (NIST Digital Library of Mathematical Functions, 5.7.3 and 5.11.1) from 8.5
-    on, in between and below the recurrence and the reflection.
+    Its Taylor series around 2, Stirling's series (NIST Digital Library of Mathematical Functions, 5.7.3 and 5.11.1)
+    from 8.5 on, in between and below the recurrence and the reflection.
 
     >>> Tensor([1.0, 5.0]).lgamma().exp().round(decimals=4)
     Tensor([ 1., 24.])

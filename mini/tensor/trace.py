@@ -1,4 +1,5 @@
-"""Thread-local state of the front end: who traces, whether gradients are recorded, and of how many samples a function is.
+"""Thread-local state of the front end: who traces, whether gradients are recorded,
+and of how many samples a function is.
 
 While `jit` traces a function it sets `local.current`; every handle then reports what happens to it.
 """

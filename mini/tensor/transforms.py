@@ -1,8 +1,9 @@
 """Functions of functions: vjp, jvp, jacobian, hessian, vmap; and gradients of tensors that touch nothing.
 
 All are graphs made of graphs, so they nest in any order, with each other, with `grad`, `checkpoint` and under `jit`.
-Forward mode is reverse mode twice: a gradient is linear in what is passed back, so its gradient with respect to that is the
-derivative in a direction; what is computed is the forward pass alone, and a rule of an operation stands in one place.
+Forward mode is reverse mode twice: a gradient is linear in what is passed back, so its gradient with respect to that is
+the derivative in a direction; what is computed is the forward pass alone, and a rule of an operation stands in one
+place.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def gradient(ys: Any, xs: Any, grad_outputs: Any = None) -> Any:
 
 
 def chain_rule(cotangents: Mapping[Tensor, Tensor], inputs: Any) -> Any:
-  """What the chain rule makes of gradients of some tensors: gradients of what they were computed from. Nothing is touched.
+  """What the chain rule makes of gradients of some tensors: gradients of what they were computed from.
+  Nothing is touched.
 
   cotangents: {a tensor: its gradient, in its shape}   inputs: as `gradient`'s xs, whose form the result has
 
@@ -106,8 +108,8 @@ def _like(what: str, name: str, given: Any, us: Sequence[UOp]) -> list[UOp]:
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-  """f(*primals), and a function that takes what is passed back to it (in the form of f's result) to a tuple of gradients, one
-  for each primal; has_aux: and what else f returned. (PyTorch's torch.func.vjp.)
+  """f(*primals), and a function that takes what is passed back to it (in the form of f's result) to a tuple of
+  gradients, one for each primal; has_aux: and what else f returned. (PyTorch's torch.func.vjp.)
 
   >>> y, back = mini.vjp(lambda x: x * x, Tensor([1.0, 2.0]))
   >>> back(Tensor([1.0, 10.0]))[0].tolist()
@@ -138,8 +140,8 @@ def _pushed(outs: Sequence[UOp], tags: Sequence[UOp], tangents: Sequence[UOp]) -
 def jvp(
   f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-  """f(*primals), and how it changes as the primals move by tangents, which have their form; has_aux: and what else f returned.
-  (PyTorch's torch.func.jvp.) What is computed is a forward pass, and no backward one.
+  """f(*primals), and how it changes as the primals move by tangents, which have their form; has_aux: and what else f
+  returned. (PyTorch's torch.func.jvp.) What is computed is a forward pass, and no backward one.
 
   >>> y, dy = mini.jvp(lambda x: x * x, (Tensor([1.0, 2.0]),), (Tensor([1.0, 10.0]),))
   >>> dy.tolist()
@@ -164,7 +166,10 @@ def _basis(u: UOp) -> UOp:
 
 
 def _jacobian(out: UOp, tag: UOp, forward: bool) -> UOp:
-  """out: T[s]   tag: T[r]   ->   T[*s, *r]: a forward pass for each element of the tag, or a backward one for each of out."""
+  """A forward pass for each element of the tag, or a backward one for each of out.
+
+  out: T[s]   tag: T[r]   ->   T[*s, *r]
+  """
   along = tag if forward else out
   samples = Samples(prod(shape(along)), "different")
   with samples:
@@ -180,9 +185,9 @@ def _jacobian(out: UOp, tag: UOp, forward: bool) -> UOp:
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
   """A function that returns the derivatives of all that f returns by all elements of the arguments `argnums`.
 
-  f(x) of shape s, x of shape r   ->   T[*s, *r]; for several, or nested ones: in the form of f's result, each entry in that
-  of the arguments, as PyTorch's torch.func.jacrev. A forward pass for each element of the arguments, or a backward pass for
-  each of the result, whichever are fewer.
+  f(x) of shape s, x of shape r   ->   T[*s, *r]; for several, or nested ones: in the form of f's result, each entry in
+  that of the arguments, as PyTorch's torch.func.jacrev. A forward pass for each element of the arguments, or a backward
+  pass for each of the result, whichever are fewer.
 
   >>> mini.jacobian(lambda x: x * x)(Tensor([1.0, 2.0])).tolist()
   [[2.0, 0.0], [0.0, 4.0]]
@@ -232,7 +237,8 @@ def _axes_of(what: str, axes: Any, tree: Any) -> list[int | None]:
     return [a for each, part in zip(axes, tree) for a in _axes_of(what, each, part)]
   fail(
     ShapeError,
-    f"{what} = {axes!r} does not have the form of what it is of, a {type(tree).__name__} of {len(tensors_of(tree))} tensors",
+    f"{what} = {axes!r} does not have the form of what it is of, "
+    f"a {type(tree).__name__} of {len(tensors_of(tree))} tensors",
   )
 
 
@@ -252,10 +258,11 @@ def vmap(
 ) -> Function:
   """A function that does for each of many samples what f does for one, all at once: what it computes is one graph.
 
-  in_axes: the axis of each argument along which its samples lie, or None for what all samples share; one for all arguments,
-  or in their form (an argument may be nested lists, tuples and dicts). out_axes: where the axis of samples goes in each result.
-  randomness: "different" random numbers for each sample, the "same" for all, or an "error". Keyword arguments are shared, and
-  so is whatever is no tensor. (PyTorch's torch.func.vmap; `in_dims` and `out_dims` are the same.)
+  in_axes: the axis of each argument along which its samples lie, or None for what all samples share; one for all
+  arguments, or in their form (an argument may be nested lists, tuples and dicts). out_axes: where the axis of samples
+  goes in each result.
+  randomness: "different" random numbers for each sample, the "same" for all, or an "error". Keyword arguments are
+  shared, and so is whatever is no tensor. (PyTorch's torch.func.vmap; `in_dims` and `out_dims` are the same.)
 
   >>> mini.vmap(lambda a, b: a @ b, in_axes=(0, None))(Tensor([[1, 2], [3, 4]]), Tensor([1, 10])).tolist()
   [21, 43]

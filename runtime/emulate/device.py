@@ -41,16 +41,17 @@ MATRICES = {
 }
 
 
-def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None, counters: dict[str, int] | None = None,
-         check: bool = False, seed: int = 0, delay: float = 0) -> Emulation:  # fmt: skip
+def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None,
+         counters: dict[str, int] | None = None, check: bool = False, seed: int = 0,
+         delay: float = 0) -> Emulation:  # fmt: skip
   """An emulated device.
 
-  language: "CUDA", "METAL" or "CL". index: there are four of each. cc: the C++ compiler's command; "" for the first of c++,
-  g++, clang++ and the ziglang wheel. cache: keeps compiled code between processes. counters: a dict to count up, with the
-  keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, races between its threads,
-  and calls of different queues that touch the same memory in no order; it is some 15 times slower. seed: of the order of
-  threads, groups and queues. delay: seconds that a call may wait at most, for queues that are threads; 0: one thread does
-  all, in an order that is drawn by chance.
+  language: "CUDA", "METAL" or "CL". index: there are four of each. cc: the C++ compiler's command; "" for the first of
+  c++, g++, clang++ and the ziglang wheel. cache: keeps compiled code between processes. counters: a dict to count up,
+  with the keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, races between
+  its threads, and calls of different queues that touch the same memory in no order; it is some 15 times slower. seed:
+  of the order of threads, groups and queues. delay: seconds that a call may wait at most, for queues that are threads;
+  0: one thread does all, in an order that is drawn by chance.
   """
   if language not in sources.HEADERS:
     raise DeviceError(f"no emulation of {language}: there is one of {', '.join(sources.HEADERS)}")
@@ -64,8 +65,8 @@ def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None
 class Emulation:
   """An open emulated device. `info` says what it is."""
 
-  def __init__(self, language: str, cc: str, cache: Cache | None, counters: dict[str, int] | None, check: bool, seed: int,
-               delay: float):  # fmt: skip
+  def __init__(self, language: str, cc: str, cache: Cache | None, counters: dict[str, int] | None, check: bool,
+               seed: int, delay: float):  # fmt: skip
     self.language, self.cache, self.check, self.seed, self.delay = language, cache, check, seed, delay
     self.compiler = sources.compiler(cc, cache)
     self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters

@@ -1,10 +1,10 @@
 """Sequences of calls on an emulated device.
 
-Everything has run when `run` returns. Only what is promised of the order of calls holds: those of one queue run one after
-another, and a call runs after those that it waits for. Which of the calls that may run comes next is drawn by chance; with
-`delay`, every queue is a thread, which sleeps for a random while before each call. So a missing edge gives wrong results
-soon. With `check` it is found whatever the order was: what each call read and wrote is kept, and two calls that nothing
-orders may not touch the same bytes if one of them writes.
+Everything has run when `run` returns. Only what is promised of the order of calls holds: those of one queue run one
+after another, and a call runs after those that it waits for. Which of the calls that may run comes next is drawn by
+chance; with `delay`, every queue is a thread, which sleeps for a random while before each call. So a missing edge gives
+wrong results soon. With `check` it is found whatever the order was: what each call read and wrote is kept, and two
+calls that nothing orders may not touch the same bytes if one of them writes.
 
 What a launch reports (core.h, check.h) is a DeviceError; the text names the kernel.
 """
@@ -132,7 +132,8 @@ class Sequence:
     return self.error(), seconds
 
   def _order(self) -> Iterator[int]:
-    """The numbers of the calls: each after those before it in its queue and those that it waits for, otherwise by chance."""
+    """The numbers of the calls: each after those before it in its queue and those that it waits for,
+    otherwise by chance."""
     left = {queue: deque(numbers) for queue, numbers in self.queues.items()}
     ended: set[int] = set()
     while left:

@@ -1,6 +1,7 @@
 """What the fake drivers run to compile kernels: `python compile.py LANGUAGE KEPT SOURCE OUTPUT`.
 
-SOURCE, a file, becomes the shared library OUTPUT of the emulation. Libraries are kept in the folder KEPT for the next time.
+SOURCE, a file, becomes the shared library OUTPUT of the emulation.
+Libraries are kept in the folder KEPT for the next time.
 """
 
 import hashlib
