@@ -2,10 +2,10 @@
 
     python test/fuzz_index.py [SEEDS] [FIRST]      runs seeds FIRST, FIRST+1, ... and prints those that fail
 
-An index is any mix of ints, slices with any step, None, ..., masks and integer arrays that broadcast, each as a list,
-an array or a tensor. Ints are taken first, as in PyTorch: x[0, :, k] has the axes of x[0][:, k]. What was taken before
-a set keeps its values. Getting and setting move numbers: their gradients are counted by doing the same to the numbers'
-names.
+An index is any mix of ints, slices with any step, None, ..., masks and integer arrays that broadcast, each as a list, an
+array or a tensor. Ints, and arrays without axes, are taken first, as in PyTorch: x[0, :, k] has the axes of x[0][:, k].
+What was taken before a set keeps its values. Getting and setting move numbers: their gradients are counted by doing the
+same to the numbers' names.
 """
 
 from __future__ import annotations
@@ -21,31 +21,41 @@ from mini import Tensor, jit
 AUGMENTED = {"+": operator.iadd, "-": operator.isub, "*": operator.imul}
 
 
-def divided(index, ndim):
-  """An index in two: what is basic, and the integer arrays of what that leaves."""
-  covered = sum(getattr(i, "dtype", None) == bool and i.ndim or i is not None for i in index if i is not ...)
+def is_mask(i):
+  return isinstance(i, np.ndarray) and i.dtype == bool
+
+
+def divided(index, shape):
+  """An index in two: what is basic, and the integer arrays of what that leaves. IndexError if a mask does not fit."""
+  covered = sum(i.ndim if is_mask(i) else i is not None for i in index if i is not ...)
   at = next((n for n, i in enumerate(index) if i is ...), len(index))
-  index = [*index[:at], *[slice(None)] * (ndim - covered), *index[at + 1 :]]
+  index = [*index[:at], *[slice(None)] * (len(shape) - covered), *index[at + 1 :]]
   basic, arrays = [], []
   for i in index:
-    if isinstance(i, np.ndarray):
-      parts = list(np.nonzero(i)) if i.dtype == bool else [i]
-      basic += [slice(None)] * len(parts)
-      arrays += parts
+    if is_mask(i):
+      axis = len(basic) - basic.count(None)
+      if i.shape != shape[axis : axis + i.ndim]:
+        raise IndexError("NumPy takes an empty mask of an axis of size 1")
+      # of a mask without axes: a new axis, taken once or not at all
+      basic += [slice(None)] * i.ndim or [None]
+      arrays += np.nonzero(np.atleast_1d(i))
+    elif isinstance(i, np.ndarray) and i.ndim:
+      basic.append(slice(None))
+      arrays.append(i)
     else:
-      basic.append(i)
-      arrays += [] if isinstance(i, int) else [slice(None)]
+      basic.append(i if i is None or isinstance(i, slice) else int(i))
+      arrays += [] if isinstance(basic[-1], int) else [slice(None)]
   return tuple(basic), tuple(arrays)
 
 
 def get(a, index):
-  basic, arrays = divided(index, a.ndim)
+  basic, arrays = divided(index, a.shape)
   return np.array(a[basic][arrays])
 
 
 def put(a, index, value):
   """Changes a."""
-  basic, arrays = divided(index, a.ndim)
+  basic, arrays = divided(index, a.shape)
   a[(*basic, ...)][arrays] = value
 
 
@@ -94,8 +104,8 @@ class Fuzzer:
         ]
         items.append(np.asarray(self.r.integers(-n, n, own)))
       elif kind < 0.45 and not any(isinstance(i, np.ndarray) for i in items):
-        covers = int(self.r.integers(1, min(2, len(s) - a) + 1))
-        items.append(self.r.random(s[a : a + covers]) < 0.5)
+        covers = int(self.r.integers(0, min(2, len(s) - a) + 1))
+        items.append(np.asarray(self.r.random(s[a : a + covers]) < 0.5))
         common = (int(items[-1].sum()),)
         a += covers - 1
       else:

@@ -282,7 +282,7 @@ def test_indices_out_of_bounds():
     lambda: x[..., ...],
     lambda: x[1.5],
     lambda: x[Tensor([0.5])],
-    lambda: x[True],
+    lambda: x[[True, False]],
   ):
     with pytest.raises(IndexError):
       wrong()

@@ -1,8 +1,9 @@
 """Indexing: t[...] to get and to set, gather and scatter.
 
 Ints, slices with any step, None, Ellipsis, boolean masks and integer tensors, as NumPy and PyTorch have them. What is
-basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter. A mask asks how many are true, so it is
-computed at once - but for `t[mask] = number`, which is a select. Setting rebinds the handle: nothing else changes.
+basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter; one without axes stands for an int. A mask
+asks how many are true, so it is computed at once - but for `t[mask] = number`, which is a select. Setting rebinds the
+handle: nothing else changes.
 """
 
 from __future__ import annotations
@@ -43,6 +44,36 @@ class Plan(NamedTuple):
   indices: tuple[Handle, ...]
   host: tuple[np.ndarray | None, ...]  # of each index its values, where they came as Python or NumPy data
 
+  def gathered(self) -> tuple[tuple[int, ...], int]:
+    """The order of the axes in which those that are indexed stand together, and where: they stay, or go to the front if
+    there are others between them. An index without axes, like an int, does not count for that."""
+    rest = [a for a in range(len(self.shape)) if a not in self.axes]
+    inner = [a for a, i in zip(self.axes, self.indices) if i.ndim] or self.axes
+    apart = any(inner[0] < a < inner[-1] for a in rest)
+    at = 0 if apart else sum(a < inner[0] for a in rest)
+    return (*rest[:at], *self.axes, *rest[at:]), at
+
+  def split(self) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+    """The sizes before the indexed axes, the number of elements along those, and the sizes behind."""
+    order, at = self.gathered()
+    moved = tuple(self.shape[a] for a in order)
+    return moved[:at], prod(moved[at : at + len(self.axes)]), moved[at + len(self.axes) :]
+
+  def taken(self) -> tuple[int, ...]:
+    """The shape of what the index takes."""
+    if not self.axes:
+      return self.shape
+    before, _, after = self.split()
+    common = broadcast_shape(*(i.shape for i in self.indices))
+    assert common is not None
+    return (*before, *common, *after)
+
+
+class Flag(NamedTuple):
+  """A boolean without axes in an index: a new axis, taken once or not at all."""
+
+  places: np.ndarray
+
 
 def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
   """The elements that the cuts take."""
@@ -76,7 +107,7 @@ class Indexing(Random):
   def __getitem__(self, index: Any) -> Tensor:
     plan = self._plan(index)
     u = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
-    return self._new(_take(u, plan.axes, self._flat_index(plan)) if plan.axes else u)
+    return self._new(_take(u, plan, self._flat_index(plan)) if plan.axes else u)
 
   def __setitem__(self, index: Any, value: Any) -> None:
     if self._is_own_tag() and local.gradients:
@@ -109,15 +140,14 @@ class Indexing(Random):
     )
     return graph.alu("where", wide_mask, number, self.uop)
 
-  def _replaced(self, plan: Plan, value: Any) -> UOp:
-    """self's node with value where the plan points."""
+  def _replaced(self, plan: Plan, value: Any, kind: str = "set") -> UOp:
+    """self's node with value where the plan points; kind "add": added to what is there."""
     taken = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
-    flat = self._flat_index(plan) if plan.axes else None
-    room = _taken_shape(graph.shape(taken), plan.axes, plan.indices) if plan.axes else graph.shape(taken)
-    new = self._fitted(value, room)
+    new = self._fitted(value, plan.taken())
     if plan.axes:
-      assert flat is not None
-      new = _put(taken, plan.axes, flat, new, "set")
+      new = _put(taken, plan, self._flat_index(plan), new, kind)
+    elif kind == "add":
+      new = graph.alu("add", taken, new)
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
     if all(c.taken == c.size and not c.flipped for c in plan.cuts):
       return new
@@ -148,18 +178,20 @@ class Indexing(Random):
       if item is None:
         shape.append(1)
         continue
-      n = self.shape[len(cuts)]
+      n = 1 if isinstance(item, Flag) else self.shape[len(cuts)]
       if isinstance(item, slice):
         cuts.append(self._slice(item, n))
         shape.append(cuts[-1].taken)
       elif isinstance(item, int):
         cuts.append(self._int(item, n, len(cuts)))
       else:
-        cuts.append(Cut(n, 0, 1, n, False))
         axes.append(len(shape))
         shape.append(n)
-        values = item if isinstance(item, np.ndarray) else None
-        host.append(None if values is None else self._bounded(values, n, len(cuts) - 1))
+        if isinstance(item, Flag):
+          item = item.places
+        else:
+          cuts.append(Cut(n, 0, 1, n, False))
+        host.append(self._bounded(item, n, len(cuts) - 1) if isinstance(item, np.ndarray) else None)
         indices.append(item if isinstance(item, Handle) else Handle._final(host[-1], device=self.device))
     if len(indices) > 1 and broadcast_shape(*(i.shape for i in indices)) is None:
       fail(
@@ -170,13 +202,11 @@ class Indexing(Random):
     return Plan(tuple(cuts), tuple(shape), tuple(axes), tuple(indices), tuple(host))
 
   def _items(self, index: Any) -> list[Any]:
-    """The index as one entry per axis of self and per new axis: None, int, slice, integer tensor or integer array."""
+    """The index as one entry per axis of self and per new axis: None, int, slice, integer tensor or array, or Flag."""
     given = list(index) if isinstance(index, tuple) else [index]
     items: list[Any] = []
     for x in given:
       items.extend(self._item(x))
-    if any(isinstance(x, _Flag) or _is_mask(x) and not x.ndim for x in items):
-      fail(IndexError, "x[True]: a boolean without axes is no index here; x[None] adds an axis", x=self)
     used = sum(x.ndim if _is_mask(x) else 1 for x in items if x is not None and x is not Ellipsis)
     if used > self.ndim:
       fail(IndexError, f"x[...]: {used} indices for the {self.ndim} axes of x", x=self)
@@ -191,7 +221,7 @@ class Indexing(Random):
     if x is None or x is Ellipsis or isinstance(x, slice):
       return [x]
     if isinstance(x, (bool, np.bool_)):
-      return [_Flag()]
+      return [np.asarray(x)]
     if isinstance(x, (int, np.integer)):
       return [int(x)]
     if isinstance(x, (list, tuple, range)):
@@ -220,7 +250,11 @@ class Indexing(Random):
       if not _is_mask(x):
         out.append(x)
         continue
-      axis = sum(1 for y in out if y is not None)
+      values = x.numpy() if isinstance(x, Handle) else x
+      if not x.ndim:
+        out.append(Flag(np.flatnonzero(values)))
+        continue
+      axis = sum(1 for y in out if y is not None and not isinstance(y, Flag))
       if x.shape != self.shape[axis : axis + x.ndim]:
         fail(
           IndexError,
@@ -228,7 +262,7 @@ class Indexing(Random):
           x=self,
           mask=x,
         )
-      out.extend(places.astype(np.int64) for places in np.nonzero(x.numpy() if isinstance(x, Handle) else x))
+      out.extend(places.astype(np.int64) for places in np.nonzero(values))
     return out
 
   def _slice(self, s: slice, n: int) -> Cut:
@@ -458,10 +492,7 @@ class Indexing(Random):
       out = self.clone()
       out[tuple(indices)] = values
       return out
-    plan = self._plan(tuple(indices))
-    base = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
-    value = self._fitted(values, _taken_shape(plan.shape, plan.axes, plan.indices))
-    return self._new(graph.reshape(_put(base, plan.axes, self._flat_index(plan), value, "add"), self.shape))
+    return self._new(self._replaced(self._plan(tuple(indices)), values, "add"))
 
   # ---------------------------------------------------------------- masks
 
@@ -488,10 +519,6 @@ class Indexing(Random):
     if s is None:
       fail(ShapeError, "masked_select: the shapes do not repeat to a common one", x=self, mask=mask)
     return self.expand(s)[mask.expand(s)]
-
-
-class _Flag:
-  """A Python boolean that stands in an index."""
 
 
 def _is_mask(x: Any) -> bool:
@@ -521,46 +548,24 @@ def _from_front(u: UOp, n: int) -> UOp:
   return graph.alu("where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, const(n, u.dtype)), u)
 
 
-def _gathered(s: Sequence[int], axes: Sequence[int]) -> tuple[tuple[int, ...], int]:
-  """The order of the axes in which those that are indexed stand together, and where: they stay, or go to the front."""
-  if axes == tuple(range(axes[0], axes[0] + len(axes))):
-    return tuple(range(len(s))), axes[0]
-  return (*axes, *(a for a in range(len(s)) if a not in axes)), 0
-
-
-def _taken_shape(s: Sequence[int], axes: Sequence[int], indices: Sequence[Handle]) -> tuple[int, ...]:
-  before, _, after = _split(s, tuple(axes))
-  common = broadcast_shape(*(i.shape for i in indices))
-  assert common is not None
-  return (*before, *common, *after)
-
-
-def _split(s: Sequence[int], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
-  """The sizes before the indexed axes, the number of elements along those, and the sizes behind."""
-  order, at = _gathered(s, axes)
-  moved = tuple(s[a] for a in order)
-  return moved[:at], prod(moved[at : at + len(axes)]), moved[at + len(axes) :]
-
-
-def _rows(u: UOp, axes: tuple[int, ...], flat: UOp) -> tuple[UOp, UOp, int]:
+def _rows(u: UOp, plan: Plan, flat: UOp) -> tuple[UOp, UOp, int]:
   """u with the indexed axes as one, the index in the shape of what it takes, and which axis it is."""
-  before, n, after = _split(graph.shape(u), axes)
+  before, n, after = plan.split()
   m = graph.numel(flat)
   index = graph.reshape(flat, (*(1,) * len(before), m, *(1,) * len(after)))
-  rows = graph.reshape(graph.permute(u, _gathered(graph.shape(u), axes)[0]), (*before, n, *after))
+  rows = graph.reshape(graph.permute(u, plan.gathered()[0]), (*before, n, *after))
   return rows, graph.expand(index, (*before, m, *after)), len(before)
 
 
-def _take(u: UOp, axes: tuple[int, ...], flat: UOp) -> UOp:
+def _take(u: UOp, plan: Plan, flat: UOp) -> UOp:
   """u at integer tensors along axes: those axes as one, then a gather along it."""
-  before, _, after = _split(graph.shape(u), axes)
-  return graph.reshape(graph.gather(*_rows(u, axes, flat)), (*before, *graph.shape(flat), *after))
+  return graph.reshape(graph.gather(*_rows(u, plan, flat)), plan.taken())
 
 
-def _put(u: UOp, axes: tuple[int, ...], flat: UOp, value: UOp, kind: str) -> UOp:
+def _put(u: UOp, plan: Plan, flat: UOp, value: UOp, kind: str) -> UOp:
   """u with value at integer tensors along axes: the inverse of `_take`."""
-  order, _ = _gathered(graph.shape(u), axes)
-  rows, index, axis = _rows(u, axes, flat)
+  order, _ = plan.gathered()
+  rows, index, axis = _rows(u, plan, flat)
   new = graph.scatter(rows, index, graph.reshape(value, graph.shape(index)), kind, axis)
-  moved = graph.reshape(new, tuple(graph.shape(u)[a] for a in order))
+  moved = graph.reshape(new, tuple(plan.shape[a] for a in order))
   return graph.permute(moved, tuple(order.index(a) for a in range(len(order))))
