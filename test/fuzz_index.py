@@ -2,10 +2,10 @@
 
     python test/fuzz_index.py [SEEDS] [FIRST]      runs seeds FIRST, FIRST+1, ... and prints those that fail
 
-An index is any mix of ints, slices with any step, None, ..., masks and integer arrays that broadcast, each as a list, an
-array or a tensor. Ints, and arrays without axes, are taken first, as in PyTorch: x[0, :, k] has the axes of x[0][:, k].
-What was taken before a set keeps its values. Getting and setting move numbers: their gradients are counted by doing the
-same to the numbers' names.
+An index is any mix of ints, slices with any step, None, ..., masks and integer arrays that broadcast, each as a list,
+an array or a tensor. Ints, and arrays without axes, are taken first, as in PyTorch: x[0, :, k] has the axes of
+x[0][:, k]. What was taken before a set keeps its values. Getting and setting move numbers: their gradients are counted
+by doing the same to the numbers' names.
 """
 
 from __future__ import annotations

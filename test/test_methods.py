@@ -358,7 +358,7 @@ def public():
 NO_METHOD = {
   "generator": "test_tensor_random.py", "training": "test_nn.py", "train": "test_nn.py", "made": "test_errors.py",
   "uop": "test_tensor.py", "cuda": "test_cuda.py", "backward": "test_grad.py, and every gradient here",
-  "register_hook": "test_grad.py", "retain_grad": "test_grad.py", "retains_grad": "test_grad.py",
+  "imag": "an error: methods/inplace.py", "register_hook": "test_grad.py", "retain_grad": "test_grad.py", "retains_grad": "test_grad.py",
 }  # fmt: skip
 
 # What has no row yet. It shrinks.

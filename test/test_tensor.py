@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mini
-from mini import DTypeError, MiniError, ShapeError, Tensor, dtypes, no_grad, value_and_grad
+from mini import DTypeError, MiniError, ShapeError, Tensor, dtypes, jit, no_grad, value_and_grad
 from mini.ir.graph import shape
 from mini.ir.uop import toposort
 
@@ -448,7 +448,31 @@ def test_a_leaf_is_not_changed_in_place_unless_gradients_are_off():
   with no_grad():
     w += 1
     w[0] = w[0] * 2
-  assert w.item() == 8 and w.requires_grad and w.is_leaf
+    w.mul_(2).unsqueeze_(0)
+  assert w.tolist() == [[16]] and w.requires_grad and w.is_leaf
+
+
+def test_a_method_in_place_binds_its_handle_alone():
+  x = Tensor([1.0, 2.0])
+  view, copy = x[:1], x.clone()
+  assert x.mul_(3).add_(1) is x
+  assert x.tolist() == [4, 7] and view.tolist() == [1] and copy.tolist() == [1, 2]
+  a = Tensor([1.0, 2.0], requires_grad=True)
+  y = x.copy_(a * a)
+  y.sum().backward()
+  assert a.grad.tolist() == [2, 4] and not y.detach_().requires_grad and not a.detach_().requires_grad
+
+
+def test_a_method_in_place_under_jit():
+  total = Tensor([0.0])
+
+  @jit
+  def step(x):
+    return total.add_(x.square_()) * 1
+
+  for n in range(4):
+    step(Tensor([float(n)]).realize())
+  assert total.item() == 14
 
 
 def test_gradients_of_functions():

@@ -1,6 +1,6 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
 each other: handle, elementwise, mathematics, special, activations, movement, reduce, creation, random, indexing,
-multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg.
+multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg, inplace.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from mini.ir import graph
 from mini.tensor.handle import Handle
-from mini.tensor.linalg import LinearAlgebra
+from mini.tensor.inplace import InPlace
 from mini.tensor.random import Generator, Random
 from mini.types import as_dtype, dtypes
 
@@ -27,7 +27,7 @@ class _Training:
     Tensor.training = self.before
 
 
-class Tensor(LinearAlgebra):
+class Tensor(InPlace):
   """Numbers of one type in an array of any number of axes; lazy, differentiable.
 
   data: a number, (nested) lists, a NumPy array, bytes, or a tensor. dtype: bool, int64 or float32 by what the numbers

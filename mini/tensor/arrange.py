@@ -19,7 +19,12 @@ Groups = list[
 
 
 class Arrange(Movement):
-  """rot90, pad_to, shrink_to, rearrange."""
+  """names, rot90, pad_to, shrink_to, rearrange."""
+
+  @property
+  def names(self) -> tuple[None, ...]:
+    """The names of the axes, as PyTorch's: axes have none. (`rearrange` gives them names in its formula.)"""
+    return (None,) * self.ndim
 
   def rot90(self, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes to the second.

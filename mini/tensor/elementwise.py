@@ -253,27 +253,6 @@ class Elementwise(Handle):
   def __abs__(self) -> Tensor:
     return self.abs()
 
-  def __iadd__(self, other: Operand) -> Tensor:
-    return self._update(self + other, "a += b")
-
-  def __isub__(self, other: Operand) -> Tensor:
-    return self._update(self - other, "a -= b")
-
-  def __imul__(self, other: Operand) -> Tensor:
-    return self._update(self * other, "a *= b")
-
-  def __itruediv__(self, other: Operand) -> Tensor:
-    return self._update(self / other, "a /= b")
-
-  def __ifloordiv__(self, other: Operand) -> Tensor:
-    return self._update(self // other, "a //= b")
-
-  def __imod__(self, other: Operand) -> Tensor:
-    return self._update(self % other, "a %= b")
-
-  def __ipow__(self, other: Operand) -> Tensor:
-    return self._update(self**other, "a **= b")
-
   # ---------------------------------------------------------------- comparisons
 
   def lt(self, other: Operand) -> Tensor:
@@ -442,21 +421,6 @@ class Elementwise(Handle):
 
   def __rrshift__(self, other: Operand) -> Tensor:
     return self._bits("a >> b", _shift_right, other, True)
-
-  def __iand__(self, other: Operand) -> Tensor:
-    return self._update(self & other, "a &= b")
-
-  def __ior__(self, other: Operand) -> Tensor:
-    return self._update(self | other, "a |= b")
-
-  def __ixor__(self, other: Operand) -> Tensor:
-    return self._update(self ^ other, "a ^= b")
-
-  def __ilshift__(self, other: Operand) -> Tensor:
-    return self._update(self << other, "a <<= b")
-
-  def __irshift__(self, other: Operand) -> Tensor:
-    return self._update(self >> other, "a >>= b")
 
   # ---------------------------------------------------------------- choosing
 

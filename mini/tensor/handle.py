@@ -4,7 +4,8 @@ A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes 
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing <
-Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd < Tensor.
+Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
+LinearAlgebra < InPlace < Tensor.
 """
 
 from __future__ import annotations
@@ -633,7 +634,10 @@ class Handle:
     value = x if isinstance(x, Handle) else Handle._final(x, dtype=self.dtype, device=self.device)
     if value.shape != self.shape:
       fail(ShapeError, f"a.assign(b): a has shape {self.shape}, b has {value.shape}", a=self, b=value)
-    node = on_device(graph.cast(value.uop, self.dtype), self.device)
+    return self._bind(on_device(graph.cast(value.uop, self.dtype), self.device))
+
+  def _bind(self, node: UOp) -> Tensor:
+    """Give this handle a node; a leaf that requires a gradient stays one."""
     if self._is_own_tag():
       self._tag(graph.detach(node) if needs(node) else node)
     else:
@@ -645,17 +649,18 @@ class Handle:
     self.uop = x.uop
     return self  # type: ignore[return-value]
 
-  def _update(self, value: Any, what: str) -> Tensor:
-    """The in-place operators: the handle is bound to the new value, of the same shape and type."""
-    if value is NotImplemented:
-      return value
+  def _not_a_leaf(self, what: str) -> None:
     if self._is_own_tag() and local.gradients:
       fail(
         MiniError,
         f"{what}: a is a leaf that requires a gradient; do it under no_grad(), or with a.assign(...)",
         a=self,
       )
-    if value.shape != self.shape:
+
+  def _update(self, value: Handle, what: str, shaped: bool = True) -> Tensor:
+    """What is done in place: the handle is bound to the new value, of the same type and, if shaped, shape."""
+    self._not_a_leaf(what)
+    if shaped and value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
     if _CATEGORY[value.dtype.kind] > _CATEGORY[self.dtype.kind]:
       fail(
@@ -663,11 +668,7 @@ class Handle:
         f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}",
         a=self,
       )
-    return (
-      self.assign(value)
-      if self._is_own_tag()
-      else self.replace(Handle._new(graph.cast(value.uop, self.dtype)))
-    )
+    return self._bind(graph.cast(value.uop, self.dtype))
 
   # ---------------------------------------------------------------- gradients: what a handle knows of them
 

@@ -18,8 +18,7 @@ from mini.ir.uop import UOp, const
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, named, wide
 from mini.tensor.movement import around, span, spread, strided
 from mini.tensor.random import Random
-from mini.tensor.trace import local
-from mini.types import DTypeError, MiniError, ShapeError, dtypes, prod
+from mini.types import DTypeError, ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -110,17 +109,13 @@ class Indexing(Random):
     return self._new(_take(u, plan, self._flat_index(plan)) if plan.axes else u)
 
   def __setitem__(self, index: Any, value: Any) -> None:
-    if self._is_own_tag() and local.gradients:
-      fail(MiniError, "x[i] = v: x is a leaf that requires a gradient; do it under no_grad()", x=self)
+    self._not_a_leaf("a[i] = b")
     value = value if isinstance(value, (Handle, *Number)) else Handle._final(value, device=self.device)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
       node = self._masked(index, value)
     else:
       node = self._replaced(self._plan(index), value)
-    if self._is_own_tag():
-      self.assign(self._new(node))
-    else:
-      self.uop = node
+    self._bind(node)
 
   def _masked(self, mask: Handle, value: Any) -> UOp:
     if mask.shape != self.shape[: mask.ndim]:
@@ -519,6 +514,24 @@ class Indexing(Random):
     if s is None:
       fail(ShapeError, "masked_select: the shapes do not repeat to a common one", x=self, mask=mask)
     return self.expand(s)[mask.expand(s)]
+
+  def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+    """self with the elements of source, one after another, where mask is true.
+
+    IndexError, when it is computed, if source has too few of them.
+
+    >>> Tensor([1, 2, 3]).masked_scatter(Tensor([True, False, True]), Tensor([7, 8, 9]))
+    Tensor([7, 2, 8])
+    """
+    shape = broadcast_shape(self.shape, mask.shape)
+    if shape is None or mask.dtype is not dtypes.bool:
+      fail(ShapeError, "masked_scatter: the mask is boolean, and repeats to x's shape", x=self, mask=mask)
+    if source.dtype is not self.dtype:
+      fail(DTypeError, "masked_scatter: x and source are of different types", x=self, source=source)
+    mask = mask.expand(shape)
+    number = mask.reshape(-1).cumsum(0).reshape(shape)  # of the true ones, from 1 on
+    taken = source.reshape(-1).pad((1, 0))[mask.where(number, 0)]
+    return mask.where(taken, self)
 
 
 def _is_mask(x: Any) -> bool:

@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING
 
 from mini.tensor.elementwise import Elementwise
+from mini.tensor.handle import fail
+from mini.types import DTypeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -16,6 +18,16 @@ if TYPE_CHECKING:
 
 class Mathematics(Elementwise):
   """Powers, exponentials, logarithms, trigonometry, rounding."""
+
+  @property
+  def real(self) -> Tensor:
+    """The real part: the tensor itself, for there are no complex types."""
+    return self  # type: ignore[return-value]
+
+  @property
+  def imag(self) -> Tensor:
+    """DTypeError: numbers that are not complex have no imaginary part."""
+    fail(DTypeError, f"imag: {self.dtype.name} is not complex; x.zeros_like() would fit", x=self)
 
   def sqrt(self) -> Tensor:
     """The square root; NaN of negative numbers.

@@ -85,9 +85,6 @@ class Multiply(Sorting):
     other = self._coerced(other)
     return other.matmul(self) if isinstance(other, Handle) else NotImplemented  # type: ignore[attr-defined]
 
-  def __imatmul__(self, other: Any) -> Tensor:
-    return self._update(self @ other, "a @= b")
-
   def dot(self, other: Tensor) -> Tensor:
     """`matmul`: of two vectors the inner product.
 

@@ -1,0 +1,103 @@
+"""In place: `a += b`, and PyTorch's methods that end in an underscore.
+
+Each is a method of the same name, or an operator, and binds the handle to its result: nothing else changes, for tensors
+never alias. Shape and type stay - the result is cast to a float type from a wider one, but no float is kept in an integer
+tensor. Gradients pass, as through the method. A leaf that requires a gradient is changed under no_grad() alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mini.tensor.handle import SIGNS, Number
+from mini.tensor.linalg import LinearAlgebra
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+
+# Methods with a form that ends in an underscore.
+METHODS = """
+abs acos acosh add addbmm addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or bitwise_xor
+ceil clamp clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 floor floor_divide fmod
+frac ge gt heaviside hypot index_add index_copy index_put le lerp lgamma log log10 log1p log2 logical_and logical_not
+logical_or logical_xor lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder
+round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc
+"""
+RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
+
+
+class InPlace(LinearAlgebra):
+  """What is done to the handle."""
+
+  def copy_(self, src: Tensor) -> Tensor:
+    """The elements of src, which repeat to this shape, cast to this type. A gradient passes to src.
+
+    >>> Tensor([1, 2]).copy_(Tensor(3.5))
+    Tensor([3, 3])
+    """
+    return self._update(src.to(self.device).expand(self.shape).cast(self.dtype), "a.copy_(b)")
+
+  def fill_(self, value: Any) -> Tensor:
+    """One value everywhere: a number, or a tensor without axes, to which a gradient passes.
+
+    >>> Tensor([1, 2]).fill_(7)
+    Tensor([7, 7])
+    """
+    return (
+      self._update(self.full_like(value), "a.fill_(b)") if isinstance(value, Number) else self.copy_(value)
+    )
+
+  def zero_(self) -> Tensor:
+    """Zeros."""
+    return self.fill_(0)
+
+  def detach_(self) -> Tensor:
+    """The same values, to which no gradient is passed; a leaf requires none any longer."""
+    return self.replace(self.detach())
+
+  def uniform_(self, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Numbers that are uniform in [low, high)."""
+    return self._update(self.uniform(*self.shape, low=low, high=high, **self._like()), "a.uniform_(...)")
+
+  def normal_(self, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Numbers from the normal distribution."""
+    return self._update(self.normal(*self.shape, mean=mean, std=std, **self._like()), "a.normal_(...)")
+
+  def exponential_(self, lambd: float = 1.0) -> Tensor:
+    """Numbers from the exponential distribution, whose mean is 1 / lambd."""
+    return self._update(self.exponential(*self.shape, rate=lambd, **self._like()), "a.exponential_(...)")
+
+  def bernoulli_(self, p: Any = 0.5) -> Tensor:
+    """1 with probability p, a number or a tensor, else 0."""
+    return self._update(self.rand(*self.shape, device=self.device) < p, "a.bernoulli_(...)")
+
+  def _like(self) -> dict[str, Any]:
+    return {"dtype": self.dtype, "device": self.device}
+
+
+def _operator(name: str) -> Callable[..., Tensor]:
+  apply = getattr(operator, f"__{name}__")
+  what = f"a {SIGNS[name]}= b"
+  return lambda self, other: self._update(apply(self, other), what)
+
+
+def _method(name: str) -> Callable[..., Tensor]:
+  method = getattr(LinearAlgebra, name)
+  what, shaped = f"a.{name}_(...)", name not in RESHAPING.split()
+
+  def in_place(self: InPlace, *args: Any, **kwargs: Any) -> Tensor:
+    return self._update(method(self, *args, **kwargs), what, shaped)
+
+  in_place.__doc__ = f"`{name}`, whose result this tensor is bound to."
+  return functools.update_wrapper(in_place, method, assigned=(), updated=())
+
+
+for name in OPERATORS.split():
+  setattr(InPlace, f"__i{name}__", _operator(name))
+for name in (METHODS + RESHAPING).split():
+  setattr(InPlace, f"{name}_", _method(name))
