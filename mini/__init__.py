@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 __version__ = "0.1.0"
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), 
+          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None),
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
@@ -26,11 +27,15 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
 def __getattr__(name: str) -> Any:
   """What is imported when it is first asked for."""
   if name not in _LATER:
-    raise AttributeError(f"mini has no {name!r}")
+    raise AttributeError(f"mini has no {name!r}", name=name, obj=sys.modules[__name__])
   module, attribute = _LATER[name]
   found = import_module(module)
   globals()[name] = found if attribute is None else getattr(found, attribute)
   return globals()[name]
+
+
+def __dir__() -> list[str]:
+  return [*globals(), *_LATER]
 
 
 __all__ = [

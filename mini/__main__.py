@@ -330,6 +330,8 @@ def main(argv: list[str]) -> int:
   if args.help or args.what is None:
     print((__doc__ or "").strip())
     return 0 if args.help else 2
+  if args.rest and (args.what, *args.rest) != ("cache", "clear") and args.what != "new-device":
+    raise BadCommand(f"{args.what} takes nothing more, such as {args.rest[0]!r}")
   if args.what in tables:
     print(tables[args.what]())
     return 0

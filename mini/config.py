@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -37,12 +37,18 @@ class Setting:
 
 
 DEVICES = ["CPU", "CL", "CUDA", "METAL", "INTERP"]  # kinds; `Device.register` adds to them
+ELSEWHERE = {
+  "GPU": "CUDA, METAL or CL",
+  "MPS": "METAL",
+  "OPENCL": "CL",
+  "NUMPY": "INTERP",
+}  # other libraries' names
 
 
 def device(text: str) -> str:
   kind, colon, index = text.upper().partition(":")
   if text and kind not in DEVICES:
-    raise ValueError(_nearest(kind, DEVICES))
+    raise ValueError(suggestion(kind, DEVICES))
   if colon and not index.isdigit():
     raise ValueError(f"{kind}, or {kind}:1, {kind}:2, ... for more of them")
   return f"{kind}:{int(index)}" if index and int(index) else kind
@@ -53,7 +59,7 @@ def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
     parts = [p.strip().lower() for p in text.split(",") if p.strip()]
     for p in parts:
       if p not in names:
-        raise ValueError(_nearest(p, names))
+        raise ValueError(suggestion(p, names))
     return tuple(n for n in names if n in parts)
 
   return parse
@@ -91,7 +97,7 @@ def quantities(*names: str) -> Callable[[str], tuple[tuple[str, int], ...]]:
       name, _, value = (w.strip() for w in part.partition("="))
       digits, unit = (value[:-1], value[-1]) if value[-1:] in UNITS else (value, "")
       if name not in names:
-        raise ValueError(_nearest(name, names))
+        raise ValueError(suggestion(name, names))
       if not (digits.isascii() and digits.isdigit() and 0 < int(digits) < 1 << 20):
         raise ValueError(f"{name} is a number above 0, such as 8, 512K or 1M")
       found[name] = int(digits) << UNITS.get(unit, 0)
@@ -109,11 +115,16 @@ def folder(value: str) -> str:
   raise ValueError("0, 1 or the path of a folder (with a / in it)")
 
 
-def _nearest(given: str, names: tuple[str, ...] | list[str]) -> str:
+def nearest(given: str, names: Iterable[str]) -> str:
+  """The name that is most like what was given; "" if none is."""
   from difflib import get_close_matches  # only an error needs it
 
-  close = get_close_matches(given, names, 1, 0.5)
-  return f"one of {', '.join(names)}" + (f"; did you mean {close[0]}?" if close else "")
+  return ELSEWHERE.get(given) or next(iter(get_close_matches(given, list(names), 1, 0.5)), "")
+
+
+def suggestion(given: str, names: Sequence[str]) -> str:
+  close = nearest(given, names)
+  return f"one of {', '.join(names)}" + (f"; did you mean {close}?" if close else "")
 
 
 # fmt: off
@@ -143,7 +154,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
   """The value of every setting, and the name of the variable that it came from ("" for the default)."""
   for name in environ:
     if name.startswith(PREFIX) and name[len(PREFIX) :] not in TABLE:
-      raise ConfigError(f"there is no setting {name}: {_nearest(name, [PREFIX + n for n in TABLE])}")
+      raise ConfigError(f"there is no setting {name}: {suggestion(name, [PREFIX + n for n in TABLE])}")
   values, origins = {}, {}
   for row in TABLE.values():
     values[row.name], origins[row.name] = row.parse(row.default), ""
@@ -157,7 +168,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
         complaint = f"{name}={environ[name]} does not fit: {e}"
         if name != row.name:
           raise ConfigError(complaint) from None
-        warnings.warn(f"{complaint}. It is ignored, and {row.name} is {row.default or 'empty'}", stacklevel=2)
+        warnings.warn(f"{complaint} (ignored: {row.name} is {row.default or 'empty'})", stacklevel=2)
   return values, origins
 
 
@@ -185,7 +196,7 @@ class Config:
     try:
       return self._values[name]
     except KeyError:
-      raise AttributeError(f"there is no setting {name}: {_nearest(name, list(TABLE))}") from None
+      raise AttributeError(f"there is no setting {name}: {suggestion(name, list(TABLE))}") from None
 
   @property
   def code(self) -> tuple[Any, ...]:
@@ -222,7 +233,7 @@ class Context:
     self.tokens: list[Any] = []
     for name, value in settings.items():
       if name not in TABLE:
-        raise ConfigError(f"there is no setting {name}: {_nearest(name, list(TABLE))}")
+        raise ConfigError(f"there is no setting {name}: {suggestion(name, list(TABLE))}")
       try:
         self.values[name] = TABLE[name].parse(spelled(value))
       except ValueError as e:

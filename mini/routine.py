@@ -167,7 +167,9 @@ class Trace:
   def stand_in(self, t: Tensor, is_number: bool) -> Tensor:
     """What the function gets in the place of an argument."""
     b = StandIn("", t.dtype, 1) if is_number else StandIn.like(memory_of(t, True))
-    s = Tensor(buffer(b, t.shape, t.dtype), requires_grad=t.requires_grad)
+    s = Tensor._at(buffer(b, t.shape, t.dtype), t._where)
+    if t.requires_grad:
+      s.requires_grad_()
     s._grad = t._grad
     self.enter(s)
     return s

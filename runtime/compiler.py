@@ -24,6 +24,7 @@ CLANG_FLAGS = ["-fno-unroll-loops"]  # unrolling a matmul's K loop spills accumu
 CLANG_HALF = ["-D_Float16=__fp16"]  # of clang before 15, which does not know the other on x86-64
 NATIVE = "-mcpu=native" if os.uname().machine in ("arm64", "aarch64") else "-march=native"
 
+NAMES = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
 NOT_FOUND = {
   "c": "the CPU device needs a C compiler: none of $CC, cc, gcc, clang was found "
   "(apt install gcc, or pip install ziglang, or run with DEV=INTERP: slow, needs nothing)",
@@ -90,20 +91,24 @@ def find(cc: str = "", cache: Cache | None = None, language: str = "c") -> Compi
   language: "c" or "c++", for which c++, g++ and clang++ are tried. A C compiler's command may do for both.
   """
   if cc:
-    found = _ask(shlex.split(cc), cache, language)
+    try:
+      found = _ask(shlex.split(cc), cache, language)
+    except DeviceError as e:
+      raise DeviceError(f"CC={cc} does not compile for this machine\n  {e}") from None
     if not found:
-      raise DeviceError(
-        f"CC={cc}: there is no such {language.upper()} compiler, or it cannot compile for this machine"
-      )
+      names = ", ".join(NAMES[language])
+      raise DeviceError(f"CC={cc}: there is no such command; without CC the first of {names} is taken")
     return found
-  for command in ["cc", "gcc", "clang"] if language == "c" else ["c++", "g++", "clang++"]:
-    found = _ask([command], cache, language)
-    if found:
-      return found
-  found = _ask(_ziglang(), cache, language)
-  if found:
-    return found
-  raise DeviceError(NOT_FOUND[language])
+  failed: DeviceError | None = None
+  for command in [*([name] for name in NAMES[language]), _ziglang()]:
+    try:
+      found = _ask(command, cache, language)
+    except DeviceError as e:
+      failed = failed or e
+    else:
+      if found:
+        return found
+  raise failed or DeviceError(NOT_FOUND[language])
 
 
 def _ziglang() -> list[str]:
@@ -122,8 +127,8 @@ def which(program: str) -> str:
 
 
 def _ask(command: list[str], cache: Cache | None, language: str) -> Compiler | None:
-  """The compiler, if there is one. Its answer is kept:
-  a home folder may be shared by machines, so per processor too."""
+  """The compiler, if there is one; DeviceError if it does not work.
+  Its answer is kept: a home folder may be shared by machines, so per processor too."""
   path = which(command[0]) if command else ""
   if not path:
     return None
@@ -134,10 +139,7 @@ def _ask(command: list[str], cache: Cache | None, language: str) -> Compiler | N
   kept = cache.get(key) if cache else None
   text = host.read(kept) if kept else ""
   if not text:
-    try:
-      data = Build([*command, NATIVE, "-dM", "-E", "-x", language, "-"], "").finish()
-    except DeviceError:
-      return None
+    data = Build([*command, NATIVE, "-dM", "-E", "-x", language, "-"], "").finish()
     text = data.decode(errors="replace")
     if cache:
       cache.put(key, data)

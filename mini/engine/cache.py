@@ -25,6 +25,7 @@ RESULT_BYTES = 16 << 20  # of all recipes that were found
 STALE_SECONDS = 3600  # after which a temporary file is what a killed process left
 ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _counter = itertools.count()
+_refused: set[tuple[str, str]] = set()  # what the log has said of folders that are not used
 
 
 def default_folder() -> str:
@@ -58,14 +59,16 @@ def result_cache(make: bool = False) -> DiskCache | None:
 def open_cache(setting: str, limit_bytes: int = LIMIT_BYTES) -> DiskCache | None:
   """The cache for a value of the setting CACHE: "0" for none, "1" for the default folder, or a folder.
 
-  None, and one line of warning in the log, for a folder that cannot be trusted or written.
+  None, and once a line of warning in the log, for a folder that cannot be trusted or written.
   """
   if setting == "0":
     return None
   folder = default_folder() if setting == "1" else os.path.abspath(os.path.expanduser(setting))
   reason = secure(folder)
   if reason:
-    log.warning("nothing is cached on disk: %s %s (CACHE=0 or CACHE=FOLDER avoids this)", folder, reason)
+    if (folder, reason) not in _refused:
+      _refused.add((folder, reason))
+      log.warning("nothing is cached on disk: %s %s (CACHE=0 or CACHE=FOLDER avoids this)", folder, reason)
     return None
   return DiskCache(folder, limit_bytes)
 

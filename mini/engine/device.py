@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from mini.config import DEVICES, config
+from mini.config import DEVICES, config, nearest
 from mini.ir.uop import UOp, toposort
 from mini.stats import stats
 from mini.types import dtypes
@@ -211,10 +211,8 @@ def canonical(name: str) -> str:
   """A device's one name: "cuda:0" -> "CUDA". DeviceError for what names none."""
   kind, colon, index = name.upper().partition(":")
   if kind not in KINDS or (colon and not index.isdigit()):
-    from difflib import get_close_matches  # only an error needs it
-
-    close = get_close_matches(kind, list(KINDS), 1, 0.5)
-    hint = f"\n  did you mean {close[0]}{colon + index if index.isdigit() else ''}?" if close else ""
+    close = nearest(kind, KINDS)
+    hint = f"\n  did you mean {close}{colon + index if index.isdigit() else ''}?" if close else ""
     raise DeviceError(
       f"no device {name!r}; there are {', '.join(KINDS)}, with :1, :2, ... for more of a kind{hint}"
     )

@@ -195,7 +195,7 @@ class _BatchNorm(Module):
 
   def forward(self, x: Tensor) -> Tensor:
     if x.ndim not in self.ndims:
-      fail(ShapeError, f"{type(self).__name__}: x has {' or '.join(map(str, self.ndims))} axes", x=x)
+      fail(ShapeError, f"{type(self).__name__}: x must have {' or '.join(map(str, self.ndims))} axes", x=x)
     count, momentum = self.num_batches_tracked, self.momentum
     if count is None or not self.training:
       return x.batch_norm(

@@ -142,7 +142,9 @@ class _InstanceNorm(_Affine):
 
   def forward(self, x: Tensor) -> Tensor:
     if x.ndim not in (self.ndim - 1, self.ndim):
-      fail(ShapeError, f"{type(self).__name__}: x has {self.ndim} axes, or without a batch one less", x=x)
+      fail(
+        ShapeError, f"{type(self).__name__}: x must have {self.ndim} axes, or without a batch one less", x=x
+      )
     if x.ndim < self.ndim:
       return self.forward(x.unsqueeze(0)).squeeze(0)
     own = self.training or self.running_mean is None

@@ -9,6 +9,7 @@ value compiles nothing, and `jit` takes it as an input.
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -686,7 +687,7 @@ def __getattr__(name: str) -> Any:
   from mini.nn import optimizers
 
   if name not in optimizers.__all__:
-    raise AttributeError(f"nn.optim has no {name!r}")
+    raise AttributeError(f"nn.optim has no {name!r}", name=name, obj=sys.modules[__name__])
   return getattr(optimizers, name)
 
 

@@ -11,6 +11,7 @@ import json
 import mmap
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from math import prod
@@ -233,6 +234,8 @@ def safe_save(
   text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
   text += b" " * (-len(text) % 8)
   path = Path(path)
+  if not path.parent.is_dir():
+    raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
   part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
   try:
     with open(part, "xb") as f:
@@ -389,7 +392,7 @@ OTHERS = ("gguf_load", "npz_load", "npz_save", "torch_load")
 def __getattr__(name: str) -> Any:
   """The formats of mini/nn/formats.py, which is imported when they are asked for."""
   if name not in OTHERS:
-    raise AttributeError(f"nn.state has no {name!r}")
+    raise AttributeError(f"nn.state has no {name!r}", name=name, obj=sys.modules[__name__])
   from mini.nn import formats
 
   return getattr(formats, name)

@@ -301,7 +301,7 @@ class Convolution(Multiply):
   def _fits(self, what: str, n: int, weight: Tensor, groups: int, axis: int) -> None:
     """Are there as many axes as windows of n need, and do the groups divide what they are groups of?"""
     if self.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
-      message = f"{what}: x has {n + 2} axes, or {n + 1} without a batch, and the weight {n + 2}"
+      message = f"{what}: x must have {n + 2} axes, or {n + 1} without a batch, and the weight {n + 2}"
       fail(ShapeError, message, x=self, weight=weight)
     if groups < 1 or weight.shape[0] % groups:
       message = f"{what}: {weight.shape[0]} {('outputs', 'channels')[axis]} do not fall into {groups} groups"

@@ -527,8 +527,12 @@ class Handle:
     >>> Tensor([1, 2]).numpy()
     array([1, 2])
     """
+    return self._values("x.numpy()")
+
+  def _values(self, what: str) -> np.ndarray:
+    """numpy(), in the name of what was called."""
     if local.current is not None:
-      local.current.value(self, "numpy()")
+      local.current.value(self, what)
     self.realize()
     leaf = self._leaf()
     if leaf is None:
@@ -541,9 +545,7 @@ class Handle:
     >>> Tensor([[3.5]]).item()
     3.5
     """
-    if self.numel() != 1:
-      fail(ShapeError, f"x.item(): x has {self.numel()} elements, not one", x=self)
-    return self.numpy().item()
+    return self._number("x.item()", "x.tolist() gives all of them")
 
   def tolist(self) -> Any:
     """The values as nested lists; a number where there are no axes.
@@ -551,14 +553,14 @@ class Handle:
     >>> Tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return self.numpy().tolist()
+    return self._values("x.tolist()").tolist()
 
   def data(self) -> memoryview:
     """The values as a memoryview of a copy."""
-    return np.ascontiguousarray(self.numpy()).data
+    return np.ascontiguousarray(self._values("x.data()")).data
 
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    array = self.numpy()
+    array = self._values("np.asarray(x)")
     return array if dtype is None else array.astype(dtype)
 
   def __reduce__(self) -> tuple:  # of pickle and copy: the values
@@ -590,17 +592,13 @@ class Handle:
   def __format__(self, spec: str) -> str:
     return format(self.item(), spec) if spec else repr(self)
 
-  def _number(self, what: str) -> Any:
+  def _number(self, what: str, hint: str = "x.sum() or x.mean() makes one of them") -> Any:
     if self.numel() != 1:
-      fail(
-        ShapeError, f"{what}: x has {self.numel()} elements, not one; any() or all() make one of them", x=self
-      )
-    if local.current is not None:
-      local.current.value(self, what)
-    return self.item()
+      fail(ShapeError, f"{what}: x has {self.numel()} elements, not one", hint, x=self)
+    return self._values(what).item()
 
   def __bool__(self) -> bool:
-    return bool(self._number("bool(x)"))
+    return bool(self._number("bool(x)", "x.any() or x.all() makes one of them"))
 
   def __int__(self) -> int:
     return int(self._number("int(x)"))

@@ -53,7 +53,9 @@ class Image(Pooling):
     if n not in (MODES[mode][0] if mode in MODES else ()):
       fits = ", ".join(m for m, (axes, _) in MODES.items() if n in axes)
       what = f"interpolate: for the {n} axes behind N and C mode is one of {fits}, not {mode!r}"
-      fail(ValueError, what if fits else "interpolate: x has 3 to 5 axes, the first being N and C", x=self)
+      fail(
+        ValueError, what if fits else "interpolate: x must have 3 to 5 axes, the first being N and C", x=self
+      )
     if align_corners is not None and mode not in LINEAR:
       fail(ValueError, f"interpolate: align_corners goes with {', '.join(LINEAR)}, not with {mode!r}", x=self)
     if antialias and mode not in ("bilinear", "bicubic"):
@@ -193,7 +195,7 @@ class Image(Pooling):
     if self.ndim == 3:
       return self.unsqueeze(0).im2col(kernel_size, dilation, padding, stride).squeeze(0)
     if self.ndim != 4:
-      fail(ShapeError, "im2col: x has 4 axes, or 3 without a batch", x=self)
+      fail(ShapeError, "im2col: x must have 4 axes, or 3 without a batch", x=self)
     form, before = self._patches("im2col", self.shape[2:], kernel_size, dilation, padding, stride)
     x = graph.pad(self.uop, ((0, 0), (0, 0), *((p, p) for p in before)))
     columns = (self.shape[0], self.shape[1] * prod(form.kernel), prod(form.count))
@@ -215,7 +217,7 @@ class Image(Pooling):
     if self.ndim != 3 or len(size) != 2:
       fail(
         ShapeError,
-        f"fold: x has 3 axes, or 2 without a batch, and output_size two numbers, not {output_size}",
+        f"fold: x must have 3 axes, or 2 without a batch, and output_size two numbers, not {output_size}",
         x=self,
       )
     form, before = self._patches("fold", size, kernel_size, dilation, padding, stride)
@@ -306,7 +308,9 @@ class Image(Pooling):
     Zeros stand around the channels.
     """
     if self.ndim < 3 or size < 1:
-      fail(ShapeError, f"local_response_norm: x has at least 3 axes, and size is >= 1, not {size}", x=self)
+      fail(
+        ShapeError, f"local_response_norm: x must have at least 3 axes, and size be >= 1, not {size}", x=self
+      )
     squares = self.square().pad(((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (self.ndim - 2)))
     return self / (squares.unfold(1, size, 1).mean(-1) * alpha + k) ** beta
 

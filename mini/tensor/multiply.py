@@ -254,6 +254,9 @@ class Multiply(Sorting):
 
   def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias, as PyTorch's `F.linear`.   x: T[.., k]   weight: T[m, k]   bias: T[m]   ->   T[.., m]"""
+    if self.ndim and weight.ndim == 2 and self.shape[-1] != weight.shape[1]:
+      message = f"linear: the last axis of x is {self.shape[-1]}, and the weight takes {weight.shape[1]}"
+      fail(ShapeError, message, x=self, weight=weight)
     out = self.matmul(weight.T)
     return out if bias is None else out + bias
 

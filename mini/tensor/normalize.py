@@ -132,7 +132,7 @@ class Normalize(Distance):
       "instance_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     if self.ndim < 3:
-      fail(ShapeError, "instance_norm: x has the axes batch, channel, and at least one more", x=self)
+      fail(ShapeError, "instance_norm: x must have the axes batch, channel, and at least one more", x=self)
     x, axes = self._wide(), tuple(range(2, self.ndim))
     n = prod(self.shape[2:])
     if n < 2:

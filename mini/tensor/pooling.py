@@ -242,7 +242,10 @@ class Pooling(Convolution):
       fail(ValueError, f"{what}: kernel_size and stride are numbers >= 1, one or {n} of them", x=self)
     if self.ndim < n or indices.shape != self.shape or indices.dtype.kind not in "iu":
       fail(
-        ShapeError, f"{what}: x has {n} axes or more, and an integer for each value", x=self, indices=indices
+        ShapeError,
+        f"{what}: x must have {n} axes or more, and an integer for each value",
+        x=self,
+        indices=indices,
       )
     lead, count = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
     usual = tuple((m - 1) * s + k - 2 * p for m, s, k, p in zip(count, steps, kernel, before))
@@ -265,7 +268,7 @@ class Pooling(Convolution):
     ):
       fail(
         ShapeError,
-        f"{what}: x has {n} axes or more, and output_size is >= 1 for each, not {output_size}",
+        f"{what}: x must have {n} axes or more, and output_size be >= 1 for each, not {output_size}",
         x=self,
       )
     return tuple(old if m is None else m for old, m in zip(self.shape[-n:], sizes))
