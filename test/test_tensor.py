@@ -399,6 +399,14 @@ def test_equal_leaves_have_gradients_of_their_own():
   assert a.is_leaf and a.requires_grad and not a.grad.requires_grad
 
 
+def test_backward_to_some_leaves():
+  """`inputs` alone get a gradient."""
+  a, b, c = (Tensor([x], requires_grad=True) for x in (2.0, 3.0, 5.0))
+  (a * b * c).sum().backward(inputs=[a, c])
+  (a * b).sum().backward(inputs=a)
+  assert (a.grad.item(), b.grad, c.grad.item()) == (18, None, 6)
+
+
 def test_gradients_add_up_and_survive_realize():
   w = Tensor([1.0, 2.0], requires_grad=True)
   for n in range(1, 3):

@@ -95,9 +95,13 @@ class Autograd(Losses):
   """Backward."""
 
   def backward(
-    self, gradient: Tensor | None = None, retain_graph: bool = False, create_graph: bool = False
+    self,
+    gradient: Tensor | None = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    inputs: Tensor | Iterable[Tensor] | None = None,
   ) -> None:
-    """Add the gradient of this tensor to `.grad` of every leaf that requires one.
+    """Add the gradient of this tensor to `.grad` of every leaf that requires one, or of those of `inputs` alone.
 
     gradient: what is passed back, in this shape; without it this must have one element. Once the tensor has been
     computed after backward(), its graph is dropped, unless retain_graph is set. create_graph: the gradients can be
@@ -128,6 +132,9 @@ class Autograd(Losses):
       )
     seed = self._seed(gradient)
     found = leaves(self.uop)
+    if inputs is not None:
+      wanted = {inputs} if isinstance(inputs, type(self)) else set(inputs)
+      found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
         self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g))

@@ -471,8 +471,8 @@ class Movement(Activations):
       graph.reshape(span(graph.reshape(flat, (*s, size, size + 1)), len(s) + 1, 0, 1), (*s, size))
     )
 
-  def diag_embed(self, offset: int = 0) -> Tensor:
-    """Matrices, as the last two axes, with the last axis on a diagonal and zeros elsewhere."""
+  def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, as the axes dim1 and dim2, with the last axis on a diagonal and zeros elsewhere."""
     *s, n = self.shape
     size = n + abs(offset)
     x = graph.reshape(self.uop, (*s, n, 1) if offset >= 0 else (*s, 1, n))
@@ -480,12 +480,13 @@ class Movement(Activations):
     x = graph.pad(x, around(graph.shape(x), side, 0, abs(offset)))
     row, column = _grid(size, size)
     on = equals_offset(row, column, offset)
-    return self._alu(
+    out = self._alu(
       "where",
       graph.expand_to(on, (*s, size, size)),
       graph.expand_to(x, (*s, size, size)),
       const(0, self.dtype),
     )
+    return out.movedim((-2, -1), (dim1, dim2))
 
   # ---------------------------------------------------------------- joining
 

@@ -93,21 +93,21 @@ class Multiply(Sorting):
     """
     return self.matmul(other)
 
-  def mm(self, other: Tensor) -> Tensor:
+  def mm(self, mat2: Tensor) -> Tensor:
     """`matmul` of two matrices."""
-    self._expect("mm", 2, a=self, b=other)
-    return self.matmul(other)
+    self._expect("mm", 2, a=self, b=mat2)
+    return self.matmul(mat2)
 
-  def bmm(self, other: Tensor) -> Tensor:
+  def bmm(self, mat2: Tensor) -> Tensor:
     """`matmul` of two stacks of equally many matrices."""
-    self._expect("bmm", 3, a=self, b=other)
-    return self.matmul(other)
+    self._expect("bmm", 3, a=self, b=mat2)
+    return self.matmul(mat2)
 
-  def mv(self, other: Tensor) -> Tensor:
+  def mv(self, vec: Tensor) -> Tensor:
     """`matmul` of a matrix and a vector."""
     self._expect("mv", 2, a=self)
-    self._expect("mv", 1, b=other)
-    return self.matmul(other)
+    self._expect("mv", 1, b=vec)
+    return self.matmul(vec)
 
   @staticmethod
   def _expect(what: str, ndim: int, **tensors: Any) -> None:
@@ -115,15 +115,15 @@ class Multiply(Sorting):
       if t.ndim != ndim:
         fail(ShapeError, f"{what}: {name} has {t.ndim} axes, not {ndim}", **tensors)
 
-  def outer(self, other: Tensor) -> Tensor:
+  def outer(self, vec2: Tensor) -> Tensor:
     """Every element of one vector times every element of another.   T[n], T[m] -> T[n, m]
 
     >>> Tensor([1, 2]).outer(Tensor([3, 4]))
     Tensor([[3, 4],
             [6, 8]])
     """
-    self._expect("outer", 1, a=self, b=other)
-    return self.reshape(-1, 1) * other.reshape(1, -1)
+    self._expect("outer", 1, a=self, b=vec2)
+    return self.reshape(-1, 1) * vec2.reshape(1, -1)
 
   def inner(self, other: Tensor) -> Tensor:
     """The sums of products over the last axes of both.   T[.., k], T[..', k] -> T[.., ..']
@@ -260,30 +260,30 @@ class Multiply(Sorting):
     out = self.matmul(weight.T)
     return out if bias is None else out + bias
 
-  def addmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * self + alpha * a @ b; where beta is 0, self does not matter, whatever it holds."""
-    return self._plus("addmm", a.mm(b), beta, alpha)
+  def addmm(self, mat1: Tensor, mat2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * self + alpha * mat1 @ mat2; where beta is 0, self does not matter, whatever it holds."""
+    return self._plus("addmm", mat1.mm(mat2), beta, alpha)
 
-  def addmv(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+  def addmv(self, mat: Tensor, vec: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
     """The same of a matrix and a vector."""
-    return self._plus("addmv", a.mv(b), beta, alpha)
+    return self._plus("addmv", mat.mv(vec), beta, alpha)
 
-  def addr(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+  def addr(self, vec1: Tensor, vec2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
     """The same of the outer product of two vectors."""
-    return self._plus("addr", a.outer(b), beta, alpha)
+    return self._plus("addr", vec1.outer(vec2), beta, alpha)
 
-  def baddbmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+  def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
     """The same of stacks of matrices."""
-    return self._plus("baddbmm", a.bmm(b), beta, alpha)
+    return self._plus("baddbmm", batch1.bmm(batch2), beta, alpha)
 
-  def addbmm(self, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+  def addbmm(self, batch1: Tensor, batch2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
     """The same of the sum of the products of two stacks of matrices.
 
     >>> Tensor([[5.0]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1), beta=0)
     Tensor([[6.]])
     """
-    self._expect("addbmm", 3, a=a, b=b)
-    return self._plus("addbmm", self.einsum("bnk,bkm->nm", a, b), beta, alpha)
+    self._expect("addbmm", 3, a=batch1, b=batch2)
+    return self._plus("addbmm", self.einsum("bnk,bkm->nm", batch1, batch2), beta, alpha)
 
   def _plus(self, what: str, product: Tensor, beta: float, alpha: float) -> Tensor:
     if broadcast_shape(self.shape, product.shape) != product.shape:

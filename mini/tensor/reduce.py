@@ -238,14 +238,16 @@ class Reduce(Arrange):
     axis = axis if dim is None else dim
     return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
 
-  def norm(self, p: Any = 2, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """The p-norm of the elements along axes: (sum |a|**p) ** (1/p); p may be inf, -inf or 0.
+  def norm(
+    self, p: Any = 2, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
+  ) -> Tensor:
+    """The p-norm of the elements along axes: (sum |a|**p) ** (1/p); p may be inf, -inf or 0. dtype: of the computation.
 
     >>> Tensor([3.0, 4.0]).norm()
     Tensor(5.)
     """
     axis = axis if dim is None else dim
-    x = self._new(self._float())
+    x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):
       return x.abs().max(axis, keepdim) if p > 0 else x.abs().min(axis, keepdim)
     if p == 0:
@@ -301,9 +303,9 @@ class Reduce(Arrange):
     x, axis, result = self._shifted(axis if dim is None else dim, dtype)
     return (x - x.exp().sum(axis, True).log()).to(result)
 
-  def softmin(self, axis: int = -1, *, dim: int | None = None) -> Tensor:
+  def softmin(self, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """softmax(-a)."""
-    return self.neg().softmax(axis if dim is None else dim)
+    return self.neg().softmax(axis if dim is None else dim, dtype)
 
   def _shifted(self, axis: Any, dtype: Any) -> tuple[Tensor, Any, DType]:
     """The input minus its maximum, in the type of the computation; the axis; the type of the result."""
