@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from mini import Tensor
 from mini.ir.composites import BODIES, COMPOSITES, NEAR, PRIMITIVES, ROWS, expand, numpy_pow
 from mini.ir.graph import buffer
 from mini.ir.interp import evaluate
@@ -116,6 +117,12 @@ def test_body_of_what_is_near(op, rng):
   got = evaluate([row.body(buffer(0, x.shape, dtypes.float32))], lambda _: x)[0]
   away = ulps(got, exact(op, x))
   assert away.max() <= row.ulp, (x[away.argmax()], away.max())
+
+
+@pytest.mark.parametrize("name, exact", [("expm1", np.expm1), ("sinh", np.sinh)])
+def test_differences_of_exponentials_keep_their_digits(name, exact):
+  x = np.concatenate([np.linspace(-2, 2, 200001), np.geomspace(1e-30, 2, 9999)]).astype(np.float32)
+  assert ulps(getattr(Tensor(x), name)().numpy(), exact(x.astype(np.float64))).max() <= 4
 
 
 def test_pow_body(rng):
