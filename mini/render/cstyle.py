@@ -55,7 +55,8 @@ from mini.types import DType, dtypes
 PAST_BYTES = 32 << 20
 LINE_BYTES = 64
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
-AHEAD_BYTES = 8 << 10  # ... by so many
+AHEAD_BYTES = 8 << 10  # ... by so many; ...
+PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
 
 
@@ -809,7 +810,10 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
     if not step or stream in streams:
       continue  # what comes into a cache for its first reader is there for the others
     *outer, inner = loops
-    steps = -(-AHEAD_BYTES // (prod(map(rsize, lanes(u))) * memory.dtype.itemsize))
+    at_once = prod(map(rsize, lanes(u)))
+    if at_once * memory.dtype.itemsize >= PIECE_BYTES and step != at_once:
+      continue
+    steps = -(-AHEAD_BYTES // (at_once * memory.dtype.itemsize))
     n = rsize(inner)
     while outer and 4 * steps > n and terms.get(outer[-1]) == step * n:
       n *= rsize(outer.pop())  # a short loop that goes on in the next round of the one around it
