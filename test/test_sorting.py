@@ -1,14 +1,10 @@
 """Sorting of every type, in more than one block of counts, and what it costs.
 (Its methods: test/methods/sorting.py.)"""
 
-from math import prod
-
 import numpy as np
 import pytest
 
 from mini import Tensor, dtypes
-from mini.ir.graph import shape
-from mini.ir.uop import toposort
 
 QUICK = (dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float32, dtypes.int64)
 
@@ -44,17 +40,3 @@ def test_nan_is_the_largest_where_it_is_looked_for(right):
   at = Tensor(x).searchsorted(Tensor(x), right=right, sorter=Tensor(x).argsort())
   np.testing.assert_array_equal(at.numpy(), np.searchsorted(np.sort(x), x, "right" if right else "left"))
   assert Tensor([1, 3]).searchsorted(2.5).item() == 1
-
-
-def test_cost():
-  """A sort of twice as many elements has as many nodes, together at most twice as large: it is linear."""
-
-  def work(n):
-    nodes = [
-      u for u in toposort(Tensor.zeros(n).contiguous().sort()[1].uop) if u.op not in ("expand", "const")
-    ]
-    return len(nodes), sum(prod(shape(u)) for u in nodes)
-
-  (few, small), (many, large) = work(1 << 12), work(1 << 13)
-  assert few == many < 700
-  assert large <= 2.01 * small

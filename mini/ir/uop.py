@@ -270,9 +270,10 @@ def structural_key(u: UOp) -> str:
   got = u.memo.get("key")
   if got is None:
     arg = (digest(u.arg[0]), u.arg[1]) if u.op == "at" else u.arg
-    got = u.memo["key"] = (
-      rname(u) if u.op == "range" else f"{u.op} {arg} {' '.join(map(structural_key, u.src))}"
-    )
+    got = rname(u) if u.op == "range" else f"{u.op} {arg} {' '.join(map(structural_key, u.src))}"
+    if len(got) > 1000:  # what is used twice is spelled twice: it could double with each step of a search
+      got = hashlib.blake2b(got.encode(), digest_size=16).hexdigest()
+    u.memo["key"] = got
   return got
 
 
