@@ -4,6 +4,9 @@ import gc
 import sys
 from importlib import import_module
 
+from mini import Device, Tensor, nn
+from mini.config import config
+
 bench = import_module("compile")  # examples/bench/compile.py
 
 
@@ -29,3 +32,16 @@ def test_twice_the_layers_are_twice_the_work():
   few, more, most = map(calls, (2, 4, 8))
   assert most - more < 2.2 * (more - few), (few, more, most)
   assert most - more < 4 * 600_000, most  # 340,000 for each layer when this was written
+
+
+def test_more_steps_of_a_recurrent_layer_are_no_more_kernels():
+  def kernels(steps):
+    cell, x = nn.RNN(3, 5), Tensor.ones(steps, 2, 3)
+    cell(x)[0].square().sum().backward()
+    known = Device["CPU"].compiled.setdefault(config.code, {})
+    before = len(known)
+    Tensor.realize(*(w.grad for w in cell.parameters()))
+    return len(known) - before
+
+  kernels(5)
+  assert kernels(20) <= 12  # those whose loops go over all steps, and those of the first and the last one
