@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from mini import Tensor, nn, stats
+from mini import Tensor, stats
 from mini.types import ShapeError
 
 
@@ -156,45 +156,6 @@ def test_errors():
   ):
     with pytest.raises(error, match=message):
       call()
-
-
-MODULES = [
-  ("Conv1d", (3, 4, 3), {"padding": "same", "padding_mode": "circular"}, (2, 3, 7)),
-  ("Conv2d", (4, 6, (3, 2)), {"stride": 2, "padding": (1, 0), "groups": 2}, (2, 4, 6, 7)),
-  ("Conv2d", (2, 3, 3), {"padding": 2, "padding_mode": "reflect", "bias": False}, (2, 2, 4, 5)),
-  ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "replicate", "dilation": 2}, (2, 2, 5, 5)),
-  ("Conv3d", (2, 3, 2), {}, (1, 2, 3, 3, 3)),
-  ("ConvTranspose1d", (4, 2, 3), {"stride": 2, "output_padding": 1}, (2, 4, 5)),
-  ("ConvTranspose2d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, (2, 4, 5, 4)),
-  ("ConvTranspose3d", (2, 3, 2), {"dilation": 2, "bias": False}, (1, 2, 3, 3, 3)),
-  ("BatchNorm1d", (3,), {}, (5, 3)),
-  ("BatchNorm1d", (3,), {"affine": False}, (4, 3, 5)),
-  ("BatchNorm2d", (3,), {"momentum": None}, (2, 3, 4, 5)),
-  ("BatchNorm2d", (3,), {"track_running_stats": False}, (2, 3, 4, 5)),
-  ("BatchNorm3d", (2,), {"momentum": 0.3, "eps": 1e-3}, (2, 2, 3, 2, 2)),
-  ("AvgPool1d", (2,), {}, (1, 2, 6)),
-  ("MaxPool3d", (2,), {"stride": 1}, (1, 2, 3, 3, 3)),
-  ("AdaptiveAvgPool2d", ((2, 3),), {}, (1, 2, 5, 6)),
-  ("AdaptiveMaxPool1d", (3,), {}, (1, 2, 5)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name, args, kw, size", MODULES)
-def test_module(name, args, kw, size):
-  """State and results, after a step of training and without."""
-  torch = pytest.importorskip("torch")
-  theirs, ours = getattr(torch.nn, name)(*args, **kw), getattr(nn, name)(*args, **kw).to("INTERP")
-  assert {n: t.shape for n, t in ours.state_dict().items()} == {
-    n: tuple(t.shape) for n, t in theirs.state_dict().items()
-  }
-  ours.load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
-  x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
-  for m in (ours, ours.eval()):
-    theirs.train(m.training)
-    got, want = m(Tensor(x, device="INTERP")), theirs(torch.from_numpy(x)).detach()
-    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
-  for n, t in theirs.state_dict().items():
-    np.testing.assert_allclose(ours.state_dict()[n].numpy(), t.numpy(), rtol=1e-5, atol=1e-6, err_msg=n)
 
 
 # ---------------------------------------------------------------- what they are compiled to

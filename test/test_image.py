@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Tensor, nn
+from mini import Tensor
 from mini.types import DTypeError, ShapeError
 
 torch = pytest.importorskip("torch")
@@ -159,51 +159,6 @@ def test_unpool(n):
         want.square().sum().backward()
         got.square().sum().backward()
         close(b.grad, a.grad, options)
-
-
-MODULES = [
-  ("MaxPool2d", (3, 2, 1, 1, False, True), (2, 3, 8, 7)),
-  ("AvgPool3d", (2, 1), (1, 2, 3, 4, 5)),
-  ("LPPool1d", (2, 3), (2, 3, 7)),
-  ("AdaptiveMaxPool2d", ((3, 2),), (2, 3, 7, 5)),
-  ("AdaptiveAvgPool1d", (4,), (2, 3, 7)),
-  *((f"{kind}Pad{n}d", (2,), (2, 3, 4, 5, 6)[: n + 2]) for kind in ("Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)),
-  ("ReflectionPad2d", ((1, 2, 0, 3),), (3, 4, 5)),
-  ("ConstantPad2d", ((1, -1, 0, 2), 3.5), (2, 3, 4, 5)),
-  ("ChannelShuffle", (3,), (2, 6, 4)),
-  ("PixelShuffle", (2,), (2, 8, 3, 2)),
-  ("PixelUnshuffle", (2,), (2, 1, 4, 2)),
-  ("LocalResponseNorm", (3, 0.1), (2, 5, 4)),
-  ("Fold", ((4, 5), 2), (2, 8, 12)),
-  ("Unfold", (2, 1, 1, 2), (2, 3, 4, 5)),
-  ("Upsample", ((5, 9), None, "bilinear", True), (2, 3, 4, 6)),
-  ("UpsamplingNearest2d", (None, 2), (2, 3, 4, 5)),
-  ("UpsamplingBilinear2d", (None, 2), (2, 3, 4, 5)),
-]  # fmt: skip
-
-
-def test_modules():
-  for name, args, size in MODULES:
-    x = normal(*size)
-    want, got = (
-      getattr(torch.nn, name)(*args)(torch.from_numpy(x)),
-      getattr(nn, name)(*args)(Tensor(x, device="INTERP")),
-    )
-    close(got, want, name)
-  x = normal(1, 2, 4, 6)
-  (want, places), (got, ours) = (
-    torch.nn.MaxPool2d(2, return_indices=True)(torch.from_numpy(x)),
-    nn.MaxPool2d(2, return_indices=True)(Tensor(x, device="INTERP")),
-  )
-  close(nn.MaxUnpool2d(2)(got, ours), torch.nn.MaxUnpool2d(2)(want, places), "MaxUnpool2d")
-  a, b = normal(3, 4), normal(3, 4)
-  similar = torch.nn.CosineSimilarity()(torch.from_numpy(a), torch.from_numpy(b))
-  close(
-    nn.CosineSimilarity()(Tensor(a, device="INTERP"), Tensor(b, device="INTERP")), similar, "CosineSimilarity"
-  )
-  assert nn.AvgPool2d(3).kernel_size == 3 and "kernel_size=3" in repr(nn.AvgPool2d(3))
-  with pytest.raises(ValueError, match="a width or 4 of them"):
-    nn.ZeroPad2d((1, 2))
 
 
 EMPTY = [

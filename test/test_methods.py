@@ -1,8 +1,9 @@
-"""Every public method of Tensor against PyTorch, or NumPy where it lacks one: the rows of test/methods/.
+"""Every public method of Tensor and every module against PyTorch, or NumPy where it lacks one: the rows of test/methods/.
 
 Of each row: values, types and shapes, of every type that it takes; the gradient, against PyTorch's, or against
-differences in float64; the same of inputs that are views; on the CPU and in the interpreter; and a row for each method
-on the GPUs that are here or emulated. Many rows are computed together: that is fast.
+differences in float64; the gradient of the gradient, against differences; the same of inputs that are views; on the CPU
+and in the interpreter; and a row for each method on the GPUs that are here or emulated. Many rows are computed
+together: that is fast. Where PyTorch is not installed, what it would be the reference of is compared with the interpreter.
 """
 
 import functools
@@ -15,8 +16,9 @@ import golden_sources as golden
 import methods
 import numpy as np
 import pytest
+from methods import weights
 
-from mini import Context, Device, Tensor, dtypes
+from mini import Context, Device, Tensor, dtypes, nn
 from mini.types import MiniError
 from runtime.base import DeviceError
 
@@ -35,6 +37,8 @@ def needs_reference(row):
 
 def values(result):
   """A reference's result as an array."""
+  if isinstance(result, Tensor):
+    return result.numpy()
   if torch is not None and isinstance(result, torch.Tensor):
     result = result.detach()
     return (result.float() if result.dtype in (torch.bfloat16,) else result).numpy()
@@ -84,6 +88,8 @@ def drawn_from(sample, cdf):
 
 def reference(row, d):
   """(what it gives, whether in the same type): in a wider type where PyTorch lacks this one."""
+  if torch is None and not row.by_numpy:
+    return methods.parts(methods.ours(row, d, device="INTERP")[0]), True
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     try:
@@ -119,15 +125,18 @@ def evaluated(row, d, **how):
 
 
 @functools.cache
-def results(chunk, **how):
-  """{(row, type): results} of a chunk of rows: of their first type, or of every type. thin: of every third row."""
-  every, thin = how.pop("every", False), how.pop("thin", False)
-  of = [ROWS[n] for n in range(chunk * CHUNK, min(len(ROWS), (chunk + 1) * CHUNK)) if n % 3 == 0 or not thin]
+def results(numbers, every=False, **how):
+  """{(row, type): results} of rows: of their first type, or of every type."""
+  of = [ROWS[n] for n in numbers]
   found = {(r, d): evaluated(r, d, **how) for r in of for d in (r.types if every else r.types[:1])}
-  together(
-    [t for parts in found.values() if isinstance(parts, list) for t in parts], f"rows of chunk {chunk}"
-  )
+  together([t for parts in found.values() if isinstance(parts, list) for t in parts], f"rows {numbers}")
   return found
+
+
+def result(n, d, of, **how):
+  """Of row n, computed together with those beside it in `of`."""
+  beside = tuple(of[of.index(n) // CHUNK * CHUNK :][:CHUNK])
+  return results(beside, **how)[ROWS[n], d]
 
 
 def check(row, d, got):
@@ -140,28 +149,42 @@ def check(row, d, got):
 
 
 def each(rows):
+  rows = list(rows)
   return pytest.mark.parametrize("n", rows, ids=[ROWS[getattr(n, "values", [n])[0]].name for n in rows])
 
 
-WITH_INPUTS = [n for n, row in enumerate(ROWS) if row.inputs]
-EVERY_THIRD = [n if n % 3 == 0 else pytest.param(n, marks=pytest.mark.full) for n in WITH_INPUTS]
+def one_for_each_method():
+  """Rows such that every method and every module has one."""
+  found, seen = [], set()
+  for n, row in enumerate(ROWS):
+    if more := (methods.called(row.ours) & {*dir(Tensor), *nn.__all__}) - seen:
+      seen |= more
+      found.append(n)
+  return found
 
 
-@each(range(len(ROWS)))
-def test_values(n):
-  row = ROWS[n]
-  needs_reference(row)
-  check(row, row.types[0], results(n // CHUNK)[row, row.types[0]])
+def quick(rows, chosen):
+  """The rows, of which those that are not chosen are marked full."""
+  return [n if n in chosen else pytest.param(n, marks=pytest.mark.full) for n in rows]
 
 
-@each(EVERY_THIRD)
+ALL = list(range(len(ROWS)))
+WITH_INPUTS = [n for n in ALL if ROWS[n].inputs]
+THIRD = [n for n in WITH_INPUTS if n % 3 == 0]
+COMPILED = sorted({*one_for_each_method(), *ALL[::3]})  # in a quick run; in the interpreter all are
+
+
+@each(quick(ALL, COMPILED))
+def test_values(n, request):
+  d = ROWS[n].types[0]
+  check(ROWS[n], d, result(n, d, ALL if request.config.option.full else COMPILED))
+
+
+@each(quick(WITH_INPUTS, THIRD))
 def test_of_views(n, request):
   """The inputs are turned around and transposed in memory."""
-  row = ROWS[n]
-  needs_reference(row)
-  check(
-    row, row.types[0], results(n // CHUNK, view=True, thin=not request.config.option.full)[row, row.types[0]]
-  )
+  d = ROWS[n].types[0]
+  check(ROWS[n], d, result(n, d, WITH_INPUTS if request.config.option.full else THIRD, view=True))
 
 
 @each(WITH_INPUTS)
@@ -170,7 +193,7 @@ def test_types_in_the_interpreter(n):
   needs_reference(row)
   for d in row.types:
     try:
-      check(row, d, results(n // CHUNK, device="INTERP", every=True)[row, d])
+      check(row, d, result(n, d, WITH_INPUTS, device="INTERP", every=True))
     except Exception as e:
       raise AssertionError(f"{row.ours} of {d}: {e}") from e
 
@@ -179,10 +202,9 @@ def test_types_in_the_interpreter(n):
 @each(WITH_INPUTS)
 def test_types(n):
   row = ROWS[n]
-  needs_reference(row)
   for d in row.types:
     try:
-      check(row, d, results(n // CHUNK, every=True)[row, d])
+      check(row, d, result(n, d, WITH_INPUTS, every=True))
     except Exception as e:
       raise AssertionError(f"{row.ours} of {d}: {e}") from e
 
@@ -190,54 +212,69 @@ def test_types(n):
 # ---------------------------------------------------------------- gradients
 
 
-def weights(shape):
-  return np.cos(np.arange(np.prod(shape, dtype=int), dtype=np.float64).reshape(shape) + 1)
+STEP = 1e-6  # of differences
 
 
 def is_differentiable(row):
   d = row.types[0]
-  floats = any(methods.arrays(row.family)[n].dtype.kind == "f" for n in row.inputs)
+  floats = "nn" in methods.names_in(row.ours) or any(
+    methods.arrays(row.family)[n].dtype.kind == "f" for n in row.inputs
+  )
   return row.differentiable and floats and (d is None or d.kind == "f") and "e" not in row.inputs
 
 
-def gradients(row):
+DIFFERENTIABLE = [n for n in WITH_INPUTS if is_differentiable(ROWS[n])]
+
+
+def total(row, d, **how):
+  """(a weighted sum of the results that depend on float inputs, these inputs)"""
+  result, leaves = methods.ours(row, d, grad=True, **how)
+  outs = [t for t in methods.parts(result) if isinstance(t, Tensor) and t.requires_grad]
+  return sum(
+    (t * Tensor(weights(t.shape), dtype=t.dtype, device=t.device)).sum().double() for t in outs
+  ), leaves
+
+
+def by_differences(row):
+  return row.by_numpy or torch is None
+
+
+def gradients(row, device):
   """Our gradients of a weighted sum of the results, or an error, or None where there is none to take."""
-  d = dtypes.float64 if row.by_numpy else row.types[0]
   try:
-    result, leaves = methods.ours(row, d, grad=True)
-    outs = [t for t in methods.parts(result) if isinstance(t, Tensor) and t.requires_grad]
-    if not outs or not leaves:
-      return None
-    total = sum((t * Tensor(weights(t.shape), dtype=t.dtype)).sum().double() for t in outs)
-    return total.gradient(*leaves)
+    loss, leaves = total(row, dtypes.float64 if by_differences(row) else row.types[0], device=device)
+    return loss.gradient(*leaves) if leaves and isinstance(loss, Tensor) else None
   except Exception as e:  # noqa: BLE001  its own test raises it
     return e
 
 
 @functools.cache
-def all_gradients(chunk):
-  found = {r: gradients(r) for r in ROWS[chunk * CHUNK : (chunk + 1) * CHUNK] if is_differentiable(r)}
-  together([t for g in found.values() if isinstance(g, list) for t in g], f"gradients of chunk {chunk}")
+def all_gradients(chunk, full):
+  """{row: gradients}; in a quick run, two of three by the interpreter."""
+  numbered = DIFFERENTIABLE[chunk * CHUNK : (chunk + 1) * CHUNK]
+  found = {ROWS[n]: gradients(ROWS[n], "CPU" if full or n % 3 == 0 else "INTERP") for n in numbered}
+  for device in ("CPU", "INTERP"):
+    tensors = [t for g in found.values() if isinstance(g, list) for t in g]
+    together([t for t in tensors if t.device == device], f"gradients of chunk {chunk}")
   return found
 
 
-@pytest.mark.filterwarnings("ignore:reduction:UserWarning")
-@each([n for n in WITH_INPUTS if is_differentiable(ROWS[n])])
-def test_gradient(n):
+@pytest.mark.filterwarnings("ignore:reduction:UserWarning", "ignore:enable_nested_tensor:UserWarning")
+@each(DIFFERENTIABLE)
+def test_gradient(n, request):
   row = ROWS[n]
-  needs_reference(row)
-  got = all_gradients(n // CHUNK)[row]
+  got = all_gradients(DIFFERENTIABLE.index(n) // CHUNK, request.config.option.full)[row]
   if got is None:
     return
   if isinstance(got, Exception):
     raise got
-  if row.by_numpy:
-    differences(row, got)
+  if by_differences(row):
+    assert along(got) == pytest.approx(difference(row), rel=1e-4, abs=1e-5)
     return
   result, leaves = methods.theirs(row, row.types[0], grad=True)
   outs = [t for t in methods.parts(result) if isinstance(t, torch.Tensor) and t.requires_grad]
-  total = sum((t * torch.tensor(weights(t.shape)).to(t.dtype)).sum().double() for t in outs)
-  want = torch.autograd.grad(total, leaves, allow_unused=True) if outs else [None] * len(leaves)
+  loss = sum((t * torch.tensor(weights(tuple(t.shape))).to(t.dtype)).sum().double() for t in outs)
+  want = torch.autograd.grad(loss, leaves, allow_unused=True) if outs else [None] * len(leaves)
   assert len(got) == len(want)
   for g, w, leaf in zip(got, want, leaves):
     w = torch.zeros_like(leaf) if w is None else w
@@ -246,34 +283,68 @@ def test_gradient(n):
     np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=tolerance, atol=tolerance)
 
 
-def differences(row, got):
-  """The gradients against central differences of the reference, along one direction, in float64."""
-  known = {k: a for k, a in methods.arrays(row.family).items() if k in methods.names_in(row.ours)}
-  floats = [k for k, a in known.items() if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
-  h, along = 1e-6, {k: weights(known[k].shape) for k in floats}
+def difference(row):
+  """The slope of the reference, or of our own results, along one direction, in float64."""
 
-  def total(sign):
-    moved = {k: known[k].astype(np.float64) + sign * h * along[k] for k in floats}
-    outs = methods.parts(eval(row.theirs, {**methods.COMMON, "np": np, **known, **moved}))
+  def value(sign):
+    if not row.by_numpy:
+      return total(row, dtypes.float64, device="INTERP", moved=sign * STEP)[0].item()
+    names = dict(methods.COMMON, np=np)
+    for name, (array, kind) in methods.inputs_of(row, row.theirs, dtypes.float64).items():
+      free = kind is not None and kind.kind == "f" and name not in methods.fixed(row.family)
+      names[name] = array + sign * STEP * weights(array.shape) if free else array
+    outs = methods.parts(eval(row.theirs, names))
     return sum(np.sum(weights(np.shape(o)) * o) for o in outs if np.asarray(o).dtype.kind == "f")
 
-  want = (total(1) - total(-1)) / (2 * h)
-  assert sum(np.sum(g.numpy() * along[k]) for g, k in zip(got, floats)) == pytest.approx(
-    want, rel=1e-4, abs=1e-5
+  return (value(1) - value(-1)) / (2 * STEP)
+
+
+def slope(row, moved=0.0):
+  """(a weighted sum of the gradients, in float64, what it depends on)"""
+  loss, leaves = total(row, dtypes.float64, device="INTERP", moved=moved)
+  if not isinstance(loss, Tensor) or not leaves:
+    return None, leaves
+  return sum(
+    (g * Tensor(weights(g.shape) ** 2 + 0.2, device="INTERP", dtype=g.dtype)).sum()
+    for g in loss.gradient(*leaves)
+  ), leaves
+
+
+def has_second_order(n):
+  row = ROWS[n]
+  return row.ours not in ONCE and not any(
+    methods.arrays(row.family)[name].dtype == np.float16 for name in row.inputs
   )
 
 
+# rows whose gradient's gradient is not what differences say, and why
+ONCE = {
+  "zeros.cumprod(1)": "by division: right where no element is 0 (mini/grad.py)",
+  "zeros.cumprod(0)": "by division: right where no element is 0 (mini/grad.py)",
+}
+
+
+@pytest.mark.full
+@each(filter(has_second_order, DIFFERENTIABLE))
+def test_second_order(n):
+  """The gradient of the gradient, against differences of the gradient."""
+  row = ROWS[n]
+  at, leaves = slope(row)
+  if at is None:
+    return
+  got = at.gradient(*leaves) if at.requires_grad else []
+  up, down = (slope(row, sign * STEP)[0] for sign in (1, -1))
+  Tensor.realize(*got, up, down)
+  want = (up.item() - down.item()) / (2 * STEP)
+  assert along(got) == pytest.approx(want, rel=1e-4, abs=1e-4, nan_ok=True)
+
+
+def along(slopes):
+  """The slope in the direction in which differences are taken."""
+  return sum(np.sum(g.numpy() * weights(g.shape)) for g in slopes)
+
+
 # ---------------------------------------------------------------- other devices
-
-
-def one_for_each_method():
-  """Rows such that every method has one."""
-  found, seen = [], set()
-  for n, row in enumerate(ROWS):
-    if more := (methods.called(row.ours) & set(dir(Tensor))) - seen:
-      seen |= more
-      found.append(n)
-  return found
 
 
 # rows that Intel's OpenCL for CPUs computes wrongly: its running maximum of ~x of integers is garbage (docs/devices.md)
@@ -299,8 +370,7 @@ def test_gpus(device, chunk):
     together([t for parts in found.values() if isinstance(parts, list) for t in parts], f"rows on {device}")
     for row, got in found.items():
       try:
-        if torch is not None or row.by_numpy:
-          check(row, row.types[0], got)
+        check(row, row.types[0], got)
       except Exception as e:  # noqa: BLE001  all that is wrong is told
         if "float64" not in str(e) or "float64" in info.dtypes:  # Metal has none
           wrong.append(f"{row.name}: {e}")
@@ -365,6 +435,17 @@ NO_METHOD = {
 UNCOVERED: set[str] = set()
 
 
+COVERED = {name for row in ROWS for name in methods.called(row.ours)}
+
+
 def test_every_method_has_a_row():
-  covered = {name for row in ROWS for name in methods.called(row.ours)}
-  assert public() - covered <= UNCOVERED
+  assert public() - COVERED <= UNCOVERED
+
+
+# What holds modules or parameters and computes nothing: test_nn.py and test_layers.py.
+CONTAINERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}
+
+
+def test_every_module_has_a_row():
+  modules = {name for name in nn.__all__ if isinstance(getattr(nn, name), type)}
+  assert modules - COVERED == CONTAINERS

@@ -362,12 +362,12 @@ class Losses(Normalize):
     Tensor(0.2876821)
     """
     if self.ndim == 2:
-      times, size = (Handle._final(n).reshape(1) for n in (input_lengths, target_lengths))
+      times, size = (Handle._final(n, device=self.device).reshape(1) for n in (input_lengths, target_lengths))
       loss = self.unsqueeze(1).ctc_loss(targets.reshape(1, -1), times, size, blank, reduction, zero_infinity)
       return loss.reshape(()) if reduction == "none" else loss
     if self.ndim != 3:
       fail(ShapeError, "ctc_loss: log probabilities have the axes time, batch and class", x=self)
-    times, size = _lengths(input_lengths), _lengths(target_lengths)
+    times, size = (_lengths(n, self.device) for n in (input_lengths, target_lengths))
     if targets.ndim == 1:
       targets = _padded(targets, size.tolist())
     steps, batch, classes = self.shape
@@ -408,8 +408,8 @@ def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
   return loss if weight is None else loss * weight
 
 
-def _lengths(lengths: Any) -> Tensor:
-  return lengths if isinstance(lengths, Handle) else Handle._final(list(lengths))  # type: ignore[return-value]
+def _lengths(lengths: Any, device: Any) -> Tensor:
+  return lengths if isinstance(lengths, Handle) else Handle._final(list(lengths), device=device)  # type: ignore[return-value]
 
 
 def _padded(targets: Tensor, lengths: Sequence[int]) -> Tensor:

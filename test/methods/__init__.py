@@ -1,5 +1,6 @@
-"""Every public method of Tensor, a row each, against an independent reference. The rows stand in the files beside this one,
-a file for each family; test/test_methods.py checks them; what is here says how a row reads and what it is evaluated with.
+"""Every public method of Tensor and every module of mini.nn, a row each, against an independent reference. The rows stand in
+the files beside this one, a file for each family; test/test_methods.py checks them; what is here says how a row reads and what
+it is evaluated with.
 
 A file has up to four things:
 
@@ -16,6 +17,10 @@ An expression is evaluated with our Tensors and with PyTorch's. There is `T` (Te
 (S[1:, None] is an index) and the inputs below. A method that torch.Tensor lacks is looked for in torch.nn.functional, then
 in torch. Where names differ, `ours => theirs`; where theirs mentions `np`, it is NumPy's, on arrays: the reference of
 what PyTorch lacks. Where theirs is a function, it is the cumulative distribution from which ours is a sample.
+
+`nn.Name(...)(...)` is a module of either library: both have the same parameters, their values are of their names and shapes.
+Names of the state and buffers afterwards are compared, too, and gradients of parameters like those of inputs. Where PyTorch
+lacks the module, theirs has the parameters by `param(name, *shape)`, in the order of their names.
 """
 
 from __future__ import annotations
@@ -26,12 +31,13 @@ import importlib
 import math
 import operator
 import pkgutil
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mini import Tensor, dtypes
+from mini import Tensor, dtypes, nn
 from mini.types import DType
 
 try:
@@ -106,7 +112,13 @@ class Row:
 
   @property
   def by_numpy(self) -> bool:
-    return "np" in names_in(self.theirs) or not names_in(self.theirs) & {"T", "F", "torch", *self.inputs}
+    return "np" in names_in(self.theirs) or not names_in(self.theirs) & {
+      "T",
+      "F",
+      "torch",
+      "nn",
+      *self.inputs,
+    }
 
 
 @functools.cache
@@ -218,26 +230,102 @@ COMMON = {
 }
 
 
-def ours(
-  row: Row, d: DType | None, device: str | None = None, view: bool = False, grad: bool = False
-) -> tuple[Any, list[Tensor]]:
-  """What the row gives in mini, and the inputs of float types."""
-  names: dict[str, Any] = {**COMMON, "T": Tensor, **TYPES}
-  leaves = []
-  Tensor.manual_seed(5)
+class Modules:
+  """A library's modules by name. `made` are the outermost ones of an expression, filled and moved; `hold` puts them somewhere."""
+
+  def __init__(self, library: Any, hold: Any, moved: float = 0.0):
+    self.library, self.hold, self.moved, self.made = library, hold, moved, []
+
+  def __getattr__(self, name: str) -> Any:
+    def make(*args: Any, **options: Any) -> Any:
+      module = self.hold(getattr(self.library, name)(*args, **options))
+      inside = {id(m) for m in module.modules()}
+      self.made = [*(m for m in self.made if id(m) not in inside), module]
+      self.fill(module)
+      return module
+
+    return make
+
+  def fill(self, module: Any) -> None:
+    for name, p in module.named_parameters():
+      value = self.value(name, p.shape)
+      if self.library is nn:
+        p.assign(Tensor(value, dtype=p.dtype, device=p.device))
+      else:
+        p.data.copy_(torch.from_numpy(value))
+
+  def value(self, name: str, shape: Any) -> np.ndarray:
+    drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(tuple(shape)) * 0.4
+    return drawn.astype(np.float32) + self.moved * weights(tuple(shape))
+
+  def param(self, name: str, *shape: int) -> Any:
+    """A parameter of a module that PyTorch lacks."""
+    module = torch.nn.Module()
+    module.register_parameter(
+      name.replace(".", "_"), torch.nn.Parameter(torch.from_numpy(self.value(name, shape)).float())
+    )
+    self.made.append(module)
+    return next(module.parameters())
+
+  def parameters(self) -> list[Any]:
+    return [p for m in self.made for _, p in sorted(m.named_parameters()) if p.requires_grad]
+
+  def state(self) -> list[Any]:
+    """The names, then what is no parameter."""
+    states = [(m.state_dict(), dict(m.named_parameters())) for m in self.made]
+    return [
+      sorted(n for state, _ in states for n in state),
+      [s[n] for s, ps in states for n in sorted(s) if n not in ps],
+    ]
+
+
+def weights(shape: tuple[int, ...]) -> np.ndarray:
+  """Of the elements of an array, such that no two count the same."""
+  return np.cos(np.arange(math.prod(shape), dtype=np.float64).reshape(shape) + 1)
+
+
+def inputs_of(row: Row, expression: str, d: DType | None) -> dict[str, tuple[Any, DType | None]]:
+  """{name: (array, its type)} of what an expression reads, floats in type d; functions have None."""
+  found: dict[str, tuple[Any, DType | None]] = {}
   for name, array in arrays(row.family).items():
-    if name not in names_in(row.ours):
+    if name not in names_in(expression):
       continue
     if not isinstance(array, np.ndarray):
-      names[name] = array
+      found[name] = array, None
       continue
-    kind = d if d is not None and array.dtype == np.float32 else dtypes_of(array)
-    array = retyped(array, kind) if array.dtype == np.float32 else array
-    t = reordered(array, device, kind) if view else Tensor(array, dtype=kind, device=device)
-    names[name] = t
-    if kind.kind == "f" and grad and name not in fixed(row.family):
-      leaves.append(t.requires_grad_())
-  return eval(row.ours, names), leaves
+    single = array.dtype == np.float32
+    kind = d if d is not None and single else dtypes_of(array)
+    found[name] = retyped(array, kind) if single else array, kind
+  return found
+
+
+def ours(
+  row: Row,
+  d: DType | None,
+  device: str | None = None,
+  view: bool = False,
+  grad: bool = False,
+  moved: float = 0.0,
+) -> tuple[Any, list[Tensor]]:
+  """What the row gives in mini, and the inputs and parameters of float types. moved: how far along `weights` these are."""
+  there = [x for x in (device, d) if x is not None and x is not dtypes.float32]
+  modules = Modules(nn, lambda m: m.to(*there) if there else m, moved)
+  names: dict[str, Any] = {**COMMON, "T": Tensor, "nn": modules, **TYPES}
+  leaves = []
+  Tensor.manual_seed(5)
+  for name, (array, kind) in inputs_of(row, row.ours, d).items():
+    names[name] = array
+    if kind is None:
+      continue
+    trained = kind.kind == "f" and grad and name not in fixed(row.family)
+    array = array + moved * weights(array.shape) if trained and moved else array
+    names[name] = reordered(array, device, kind) if view else Tensor(array, dtype=kind, device=device)
+    if trained:
+      leaves.append(names[name].requires_grad_())
+  result = eval(row.ours, names)
+  if "nn" in names_in(row.theirs):
+    result = result, modules.state()
+  return result, leaves + modules.parameters() * grad
 
 
 def dtypes_of(array: np.ndarray) -> DType:
@@ -245,33 +333,30 @@ def dtypes_of(array: np.ndarray) -> DType:
 
 
 def theirs(row: Row, d: DType | None, grad: bool = False, wider: bool = False) -> tuple[Any, list[Any]]:
-  """What the reference gives, and its inputs of float types (PyTorch's)."""
-  arithmetic = row.by_numpy
+  """What the reference gives, and its inputs and parameters of float types (PyTorch's)."""
   names: dict[str, Any] = {**COMMON, "np": np, "torch": torch, "T": torch}
-  if torch is not None:
-    names.update({n: getattr(torch, t.name, None) for n, t in TYPES.items()}, F=torch.nn.functional)
+  if row.by_numpy:
+    names.update((name, array) for name, (array, _) in inputs_of(row, row.theirs, d).items())
+    return eval(row.theirs, names), []
+  modules = Modules(torch.nn, lambda m: m)
+  names.update({n: getattr(torch, t.name, None) for n, t in TYPES.items()}, F=torch.nn.functional)
+  names.update(nn=modules, param=modules.param)
   leaves = []
-  for name, array in arrays(row.family).items():
-    if name not in names_in(row.theirs):
+  for name, (array, kind) in inputs_of(row, row.theirs, d).items():
+    names[name] = array
+    if kind is None:
       continue
-    if not isinstance(array, np.ndarray):
-      names[name] = array
-      continue
-    kind = d if d is not None and array.dtype == np.float32 else dtypes_of(array)
-    array = retyped(array, kind) if array.dtype == np.float32 else array
-    if arithmetic:
-      names[name] = array
-      continue
-    held = (
-      {"f": dtypes.float32, "i": dtypes.int64, "u": dtypes.int64, "b": dtypes.bool}[kind.kind]
-      if wider
-      else kind
-    )
-    t = torch.from_numpy(np.array(array, held.np)).to(getattr(torch, held.name))
-    names[name] = t
+    held = WIDER[kind.kind] if wider else kind
+    names[name] = torch.from_numpy(np.array(array, held.np)).to(getattr(torch, held.name))
     if kind.kind == "f" and grad and name not in fixed(row.family):
-      leaves.append(t.requires_grad_())
-  return eval(row.theirs if arithmetic else compiled(row.theirs), names), leaves
+      leaves.append(names[name].requires_grad_())
+  result = eval(compiled(row.theirs), names)
+  if "nn" in names_in(row.theirs):
+    result = result, modules.state()
+  return result, leaves + modules.parameters() * grad
+
+
+WIDER = {"f": dtypes.float32, "i": dtypes.int64, "u": dtypes.int64, "b": dtypes.bool}
 
 
 class _Functions(ast.NodeTransformer):
@@ -281,10 +366,10 @@ class _Functions(ast.NodeTransformer):
     self.generic_visit(node)
     f = node.func
     if not isinstance(f, ast.Attribute) or (
-      isinstance(f.value, ast.Name) and f.value.id in ("T", "F", "torch")
+      isinstance(f.value, ast.Name) and f.value.id in ("T", "F", "torch", "nn")
     ):
       return node
-    if hasattr(torch.Tensor, f.attr):
+    if hasattr(torch.Tensor, f.attr) or hasattr(torch.nn.Module, f.attr):
       return node
     room = "F" if hasattr(torch.nn.functional, f.attr) else "torch"
     func = ast.Attribute(ast.Name(room, ast.Load()), f.attr, ast.Load())
@@ -301,4 +386,4 @@ def parts(result: Any) -> list[Any]:
   """The tensors, arrays and numbers of a result, in order."""
   if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
     return [p for r in result for p in parts(r)]
-  return [result]
+  return [] if result is None else [result]
