@@ -19,7 +19,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
-          "einsum": ("mini.tensor.einsum", "einsum"),
+          "einsum": ("mini.tensor.einsum", "einsum"), "optimize": ("mini.nn.optim", "optimize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -62,6 +62,7 @@ __all__ = [
   "linalg",
   "nn",
   "no_grad",
+  "optimize",
   "rewrite",
   "rule",
   "stats",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mini
 from mini import ShapeError, Tensor, jit, nn
 
 torch = pytest.importorskip("torch")
@@ -51,7 +52,17 @@ CASES = {
   "NAdam": [{"lr": 0.02}, {"momentum_decay": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}],
   "RAdam": [{"lr": 0.02}, {"lr": 0.02, "betas": (0.8, 0.9), "weight_decay": 0.1, "maximize": True}],
   "Adamax": [{"lr": 0.02}, {"betas": (0.7, 0.8), "weight_decay": 0.1, "eps": 1e-3}],
-  "AMSGrad": [{"lr": 0.1, "betas": (0.5, 0.6)}, {"lr": 0.02, "weight_decay": 0.1, "maximize": True}],
+  "Adam": [
+    {"lr": 0.1, "betas": (0.5, 0.6), "amsgrad": True},
+    {"lr": 0.02, "weight_decay": 0.1, "maximize": True, "amsgrad": True},
+  ],
+  "AdamW": [
+    {"lr": 0.1, "betas": (0.5, 0.6), "maximize": True},
+    {"lr": 0.02, "weight_decay": 0.1, "amsgrad": True},
+  ],
+  "SGD": [{"lr": 0.02, "momentum": 0.9, "weight_decay": 0.1, "maximize": True, "nesterov": True}],
+  "ASGD": [{}, {"lr": 0.05, "lambd": 0.1, "alpha": 0.5, "t0": 10, "weight_decay": 0.1}],
+  "Rprop": [{}, {"lr": 0.2, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5), "maximize": True}],
 }
 
 
@@ -61,9 +72,8 @@ def test_trajectory(name, options):
     rest = {"weight_decay": 0.3, "lr": 0.05, "maximize": False}
     return list(ps) if "weight_decay" not in options else [{"params": ps[:2]}, {"params": ps[2:], **rest}]
 
-  theirs = {"AMSGrad": lambda ps, **o: torch.optim.Adam(ps, amsgrad=True, **o)}.get(name, getattr(torch.optim, name, None))  # fmt: skip
   params = [torch.tensor(p, requires_grad=True) for p in BEGIN]
-  optimizer = theirs(groups(params), **options)
+  optimizer = getattr(torch.optim, name)(groups(params), **options)
   found = iter(trained(getattr(nn.optim, name), groups, **options))
   for n in range(STEPS):
     optimizer.zero_grad()
@@ -153,6 +163,46 @@ def test_state_goes_around():
     o.zero_grad(), loss_of(ps, Tensor).backward(), o.step()
   for a, b in zip(params, second.param_groups[0]["params"]):
     assert np.array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Rprop", "LAMB"])
+def test_optimize_is_a_step_that_touches_nothing(name):
+  """Beside step(), to the last bit; jitted or not, its state handed on or the optimizer's own."""
+
+  def made():
+    ps = [Tensor(p, requires_grad=True) for p in BEGIN]
+    decays = [{"params": ps[:2]}, {"params": ps[2:], "weight_decay": 0.1}]
+    return ps, getattr(nn.optim, name)(decays, lr=0.05, **({"momentum": 0.9} if name == "SGD" else {}))
+
+  ps, stepped = made()
+  own, optimizer = made()
+  slopes = mini.grad(lambda tree: loss_of([*tree["a"], tree["b"]], Tensor))
+  step = jit(lambda tree, state: nn.optim.optimize(tree, slopes(tree), optimizer, state))
+  tree, state = {"a": [Tensor(p) for p in BEGIN[:2]], "b": Tensor(BEGIN[2])}, None
+  for n in range(5):
+    gs = slopes({"a": ps[:2], "b": ps[2]})
+    for p, g in zip(ps, [*gs["a"], gs["b"]]):
+      p.grad = Tensor(g.numpy())
+    stepped.step()
+    tree, state = (mini.optimize(tree, slopes(tree), optimizer) if n == 0 else step(tree, state))  # fmt: skip
+    for p, q in zip(ps, [*tree["a"], tree["b"]]):
+      assert np.array_equal(p.numpy(), q.numpy()), n
+  assert [np.array_equal(p.numpy(), b) for p, b in zip(own, BEGIN)] == [True] * 3
+  assert optimizer.state_dict()["state"][0]["step"].item() == 0 and sorted(state) == [f"0.{n}" for n in sorted(("step", *optimizer.slots))]  # fmt: skip
+
+
+def test_optimize_can_be_differentiated():
+  sgd, w, g = (
+    nn.optim.SGD([Tensor([1.0, 2.0], requires_grad=True)], lr=0.5),
+    Tensor([3.0, 4.0]),
+    Tensor([1.0, 1.0]),
+  )
+  through = mini.grad(lambda w, g: mini.optimize([w], [g], sgd)[0][0].square().sum(), argnums=(0, 1))(w, g)
+  assert [t.tolist() for t in through] == [[5.0, 7.0], [-2.5, -3.5]]
+  with pytest.raises(ShapeError, match="as the optimizer's 1 parameters"):
+    mini.optimize([w, w], [g, g], sgd)
+  with pytest.raises(ValueError, match="no 0.step"):
+    mini.optimize([w], [g], sgd, {})
 
 
 def test_errors():

@@ -17,130 +17,17 @@ from typing import Any
 import numpy as np
 
 from mini.engine.place import place, shown
-from mini.engine.shards import zeros
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn import lr_scheduler
-from mini.nn.state import LANES, StateError, get_state_dict, lay, pack, part_of, views
+from mini.nn.bucket import Bucket, Choose, Group, near
+from mini.nn.state import LANES, StateError, get_state_dict, lay, part_of, views
 from mini.tensor import Tensor
-from mini.tensor.autograd import enable_grad, no_grad
-from mini.tensor.handle import Handle, fail, on_device, wide
+from mini.tensor.autograd import enable_grad, no_grad, rebuilt, tensors_of
+from mini.tensor.handle import fail, needs, on_device, wide
 from mini.tensor.trace import local, outside
 from mini.types import MiniError, ShapeError, dtypes
 from runtime.base import DeviceError
-
-Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
-
-
-class Group(dict):
-  """Parameters under "params", and what holds for them: "lr", a 0-d tensor, and numbers, as in PyTorch.
-
-  Setting "lr" to a number gives the tensor another value.
-  """
-
-  def __init__(self, entries: Mapping[str, Any], peers: list[Group]):
-    super().__init__(entries)
-    self.peers = peers
-
-  def __setitem__(self, name: str, value: Any) -> None:
-    if name == "lr" and not isinstance(value, Tensor):
-      rate = self["lr"]
-      if any(other["lr"] is rate for other in self.peers if other is not self):
-        value = Tensor(float(value), dtype=rate.dtype, device=rate.device)
-      else:
-        value = rate.assign(Tensor(float(value), dtype=rate.dtype, device=rate.device))
-    super().__setitem__(name, value)
-
-
-class Bucket:
-  """Parameters of one type that have made the same number of steps: the parts of one flat buffer."""
-
-  def __init__(self, params: Sequence[Tensor], groups: Sequence[Group], t: Tensor, slots: dict[str, Tensor]):
-    self.params, self.groups, self.t, self.slots = list(params), list(groups), t, slots
-    self.shapes = [p.shape for p in params]
-    self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
-    self.flat = pack(self.params, [p.uop for p in params])
-
-  @staticmethod
-  def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str]) -> Bucket:
-    """No steps made, all state 0."""
-    kind, device = params[0].dtype, params[0].device
-    b = Bucket(params, groups, Tensor(0, device=device), {})
-    for name in names:
-      b.slots[name] = Tensor(graph.buffer(zeros(b.size, kind, device), (b.size,), kind))
-    return b
-
-  def gather(self) -> None:
-    """Together again, if someone has bound a parameter to other memory."""
-    if all(p.is_realized for p in self.params) and lay([p.uop for p in self.params]) is not self.flat.uop:
-      self.flat.assign(pack(self.params, [p.uop for p in self.params]))
-
-  def give(self, flat: Tensor) -> None:
-    """The parameters become parts of `flat`."""
-    self.flat.assign(flat)
-    for p, u in zip(self.params, views(flat.uop, self.shapes)):
-      p.assign(Tensor(u))
-
-  def choose(self, value: Callable[[Group], Any]) -> Any:
-    """A group's number or 0-d tensor at each element: selected by position, unless all are the same."""
-    runs: list[tuple[int, Any]] = []  # (where it ends, value)
-    end = 0
-    known: dict[int, Any] = {}
-    for p, group in zip(self.params, self.groups):
-      if id(group) not in known:
-        lr = near(group["lr"], self.t)
-        known[id(group)] = value(group if lr is group["lr"] else Group({**group, "lr": lr}, []))
-      v = known[id(group)]
-      end += p.numel()
-      if runs and _same(runs[-1][1], v):
-        runs.pop()
-      runs.append((end, v))
-    found = runs[-1][1]
-    if len(runs) == 1:
-      return found
-    kind = wide(self.params[0].dtype)
-    position = Tensor(graph.iota(self.size, dtypes.int32 if self.size < 1 << 31 else dtypes.int64))
-    for stop, v in reversed(runs[:-1]):
-      found = (position < stop).where(_number(v, kind), _number(found, kind))
-    return found
-
-  def part(self, keep: Sequence[bool]) -> Bucket:
-    """Some of the parameters, with their state."""
-    chosen = [n for n, k in enumerate(keep) if k]
-    slots = {}
-    for name, flat in self.slots.items():
-      pieces = views(flat.uop, self.shapes)
-      slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
-    params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
-    return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots)
-
-  def by_device(self) -> list[Bucket]:
-    """Itself; or, where parameters were moved to other devices, one for each of these, with their state."""
-    devices = dict.fromkeys(p.device for p in self.params)
-    if list(devices) == [self.t.device]:
-      return [self]
-    found = []
-    for d in devices:
-      b = self.part([p.device == d for p in self.params])
-      b.t = b.t.to(d).realize()
-      b.slots = {name: flat.to(d).realize() for name, flat in b.slots.items()}
-      found.append(b)
-    return found
-
-
-def near(x: Tensor, other: Tensor) -> Tensor:
-  """A number on the device of another tensor."""
-  return x.to(other.device) if x.device != other.device else x
-
-
-def _same(a: Any, b: Any) -> bool:
-  if isinstance(a, Handle) or isinstance(b, Handle):
-    return isinstance(a, Handle) and isinstance(b, Handle) and a.uop is b.uop
-  return a == b
-
-
-def _number(x: Any, kind: Any) -> Tensor:
-  return x.cast(kind) if isinstance(x, Tensor) else Tensor.full((), x, dtype=kind)
 
 
 class Optimizer:
@@ -313,14 +200,21 @@ class Optimizer:
 
   def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
     """(the new parameters, their gradients, the number of steps and the new state), flat."""
-    kind, held = wide(b.params[0].dtype), b.params[0].dtype
     if local.current is None:
       b.gather()
-    p = Tensor(lay([p.uop for p in b.params])).cast(kind)
+    p = Tensor(lay([p.uop for p in b.params]))
     g = Tensor(lay([graph.detach(_gradient(p)) for p in b.params]))
-    t = b.t + 1
-    new, state = self.update(p, g.cast(kind), {n: s.cast(kind) for n, s in b.slots.items()}, t, b.choose)
-    return new.cast(held), g, [t, *(state[name].cast(s.dtype) for name, s in b.slots.items())]
+    new, state = self._stepped(b, p, g, b.t, b.slots)
+    return new, g, state
+
+  def _stepped(
+    self, b: Bucket, p: Tensor, g: Tensor, t: Tensor, slots: Mapping[str, Tensor]
+  ) -> tuple[Tensor, list[Tensor]]:
+    """(the new parameters, the number of steps and the new state) of any that are laid out as those of a bucket."""
+    kind, t = wide(p.dtype), t + 1
+    old = {name: s.cast(kind) for name, s in slots.items()}
+    new, state = self.update(p.cast(kind), g.cast(kind), old, t, b.choose)
+    return new.cast(p.dtype), [t, *(state[name].cast(s.dtype) for name, s in slots.items())]
 
   def zero_grad(self, set_to_none: bool = True) -> None:
     """Forget the gradients."""
@@ -478,133 +372,61 @@ def _others(state: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
   return {f"state.{n}.{k}": v for n, s in state.items() for k, v in s.items() if not isinstance(v, Tensor)}
 
 
-# ---------------------------------------------------------------- the optimizers
+# ---------------------------------------------------------------- functional style
 
 
-class SGD(Optimizer):
-  """Stochastic gradient descent, with momentum if it is not 0. As torch.optim.SGD.
+def optimize(
+  params: Any, grads: Any, optimizer: Optimizer, state: Mapping[str, Tensor] | None = None
+) -> tuple[Any, dict[str, Tensor]]:
+  """(new parameters, the new state): what a step would make of them. Nothing is touched, `optimizer` neither.
 
-  >>> w = Tensor([1.0], requires_grad=True)
-  >>> (w * w).sum().backward()
-  >>> nn.optim.SGD([w], lr=0.25, momentum=0.9, nesterov=True).step()
-  >>> round(w.item(), 4)
-  0.05
+  params, grads: nested lists, tuples and dicts of tensors, of one form; the n-th of them stands for the n-th parameter of
+  the optimizer, which says what is done, with its rates and settings as they are now. The new ones have that form; one
+  that requires no gradient there stays.
+  state: what the call before returned; None: that of the optimizer, fresh if it has made no step. A dict of tensors, which
+  `jit` takes and returns. The same numbers as of `step()`, bit by bit; gradients pass through, to params and grads.
+
+  >>> w = {"w": Tensor([4.0])}
+  >>> sgd = nn.optim.SGD([Tensor([4.0], requires_grad=True)], lr=0.25, momentum=0.5)
+  >>> gradient = mini.grad(lambda w: (w["w"] * w["w"]).sum())
+  >>> w, state = nn.optim.optimize(w, gradient(w), sgd)
+  >>> w, state = nn.optim.optimize(w, gradient(w), sgd, state)
+  >>> w["w"].tolist()
+  [0.0]
   """
-
-  def __init__(
-    self,
-    params: Iterable[Any],
-    lr: Any = 1e-3,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
-  ):
-    given = list(params)
-    momenta = [momentum, *(d.get("momentum", 0) for d in given if isinstance(d, Mapping))]
-    self.slots = ("momentum_buffer",) if any(momenta) else ()
-    if nesterov and (momentum <= 0 or dampening):
-      fail(ValueError, "SGD: nesterov needs momentum, and no dampening")
-    defaults = {
-      "lr": lr,
-      "momentum": momentum,
-      "dampening": dampening,
-      "weight_decay": weight_decay,
-      "nesterov": nesterov,
-    }
-    super().__init__(given, defaults)
-
-  def update(
-    self, p: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor, choose: Choose
-  ) -> tuple[Tensor, dict[str, Tensor]]:
-    decay = choose(lambda group: group["weight_decay"])
-    if not _same(decay, 0):
-      g = g + decay * p
-    if not self.slots:
-      return p - choose(lambda group: group["lr"]) * g, {}
-    momentum = choose(lambda group: group["momentum"])
-    taken = choose(lambda group: 1 - group["dampening"] if group["momentum"] else 1)
-    buffer = momentum * state["momentum_buffer"] + (g if _same(taken, 1) else (t > 1).where(taken * g, g))
-    ahead = choose(lambda group: group["momentum"] if group["nesterov"] else 0)
-    this = choose(lambda group: 1 if group["nesterov"] else 0)
-    if _same(this, 0):
-      way = buffer
-    elif _same(this, 1):
-      way = g + ahead * buffer
-    else:
-      way = (this != 0).where(g + ahead * buffer, buffer)
-    return p - choose(lambda group: group["lr"]) * way, {"momentum_buffer": buffer}
+  if local.current is not None:
+    local.current.relies(optimizer._settings)
+  own, before, slopes = optimizer._all(), tensors_of(params), tensors_of(grads)
+  shapes = [[t.shape for t in ts] for ts in (before, slopes, own)]
+  if not shapes[0] == shapes[1] == shapes[2]:
+    about = (
+      f"optimize: params and grads are as the optimizer's {len(own)} parameters, in their order and shapes"
+    )
+    fail(ShapeError, about, hint="params {}, grads {}, optimizer {}".format(*shapes))
+  number = {p: n for n, p in enumerate(own)}
+  found, after = list(before), dict[str, Tensor]()
+  for at, b in enumerate(optimizer._buckets):
+    names = {name: f"{at}.{name}" for name in ("step", *b.slots)}
+    if state is not None and (missing := [name for name in names.values() if name not in state]):
+      raise StateError(
+        f"optimize: the state has no {', '.join(missing)}: it is of another {type(optimizer).__name__}"
+      )
+    held = [b.t, *b.slots.values()] if state is None else [state[name] for name in names.values()]
+    p, g = (_row([ts[number[p]] for p in b.params], b.params[0].dtype) for ts in (before, slopes))
+    new, made = optimizer._stepped(b, p, g, held[0], dict(zip(b.slots, held[1:])))
+    for q, u in zip(b.params, views(new.uop, b.shapes)):
+      found[number[q]] = Tensor(u)
+    after |= dict(zip(names.values(), made))
+  return rebuilt(params, found), after
 
 
-def _correction(beta: float, t: Tensor, kind: Any) -> Any:
-  """1 - beta ** t, as -expm1(t * log(beta)): exact to the last places where beta ** t is near 1."""
-  return -(t.cast(kind) * math.log(beta)).expm1() if beta else 1.0
-
-
-class Adam(Optimizer):
-  """Adam (https://arxiv.org/abs/1412.6980) as torch.optim.Adam: weight decay is added to the gradient."""
-
-  slots = ("exp_avg", "exp_avg_sq")
-  decoupled = False
-
-  def __init__(
-    self,
-    params: Iterable[Any],
-    lr: Any = 1e-3,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    weight_decay: float = 0.0,
-  ):
-    if not all(0 <= b < 1 for b in betas):
-      fail(ValueError, f"{type(self).__name__}: betas {betas} are not between 0 and 1")
-    super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
-
-  def update(
-    self, p: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor, choose: Choose
-  ) -> tuple[Tensor, dict[str, Tensor]]:
-    decay = choose(lambda group: group["weight_decay"])
-    if not _same(decay, 0):
-      if self.decoupled:
-        p = p * choose(
-          lambda group: 1 - group["lr"] * group["weight_decay"] if group["weight_decay"] else 1.0
-        )
-      else:
-        g = g + decay * p
-    m, v = state["exp_avg"], state["exp_avg_sq"]
-    m = m + choose(lambda group: 1 - group["betas"][0]) * (g - m)
-    v = v * choose(lambda group: group["betas"][1]) + choose(lambda group: 1 - group["betas"][1]) * g * g
-    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
-    scale = choose(lambda group: _root(_correction(group["betas"][1], t, p.dtype)))
-    p = p - rate * m / (v.sqrt() / scale + choose(lambda group: group["eps"]))
-    return p, {"exp_avg": m, "exp_avg_sq": v}
-
-
-def _root(x: Any) -> Any:
-  return x.sqrt() if isinstance(x, Tensor) else math.sqrt(x)
-
-
-class AdamW(Adam):
-  """Adam with weight decay apart from the gradient (https://arxiv.org/abs/1711.05101), as torch.optim.AdamW.
-
-  >>> w = Tensor([1.0, 2.0], requires_grad=True)
-  >>> optimizer = nn.optim.AdamW([w], lr=0.1)
-  >>> (w * w).sum().backward()
-  >>> optimizer.step()
-  >>> w.numpy().round(4)
-  array([0.899, 1.898], dtype=float32)
-  """
-
-  decoupled = True
-
-  def __init__(
-    self,
-    params: Iterable[Any],
-    lr: Any = 1e-3,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
-  ):
-    super().__init__(params, lr, betas, eps, weight_decay)
+def _row(tensors: Sequence[Tensor], kind: Any) -> Tensor:
+  """Tensors in one padded row, through which gradients pass."""
+  us = [graph.cast(t.uop, kind) for t in tensors]
+  if not (local.gradients and any(map(needs, us))):
+    return Tensor(graph.detach(lay(us)))
+  flat = graph.cat(tuple(graph.reshape(u, (graph.numel(u),)) for u in us), 0)
+  return Tensor(graph.pad(flat, ((0, -graph.numel(flat) % LANES),)))
 
 
 # ---------------------------------------------------------------- clipping
@@ -692,9 +514,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-  "SGD",
-  "Adam",
-  "AdamW",
   "Group",
   "Optimizer",
   "clip_grad_norm",
@@ -702,4 +521,5 @@ __all__ = [
   "clip_grad_value",
   "clip_grad_value_",
   "lr_scheduler",
+  "optimize",
 ]

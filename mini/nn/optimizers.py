@@ -1,4 +1,4 @@
-"""More optimizers, a rule of a few lines each; as those of mini/nn/optim.py they step flat buffers. `nn.optim.NAME` finds them.
+"""The optimizers, a rule of a few lines each; as mini/nn/optim.py has it they step flat buffers. `nn.optim.NAME` finds them.
 
 All take `weight_decay` and `maximize` for each group; PyTorch's have its arguments and follow its trajectories.
 """
@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from mini.nn.optim import Bucket, Choose, Optimizer, _correction, _root, _same, near
+from mini.nn.bucket import Bucket, Choose, near, same
+from mini.nn.optim import Optimizer
 from mini.nn.state import lay, views
 from mini.tensor import Tensor
 from mini.tensor.handle import fail
@@ -48,14 +49,14 @@ class Rule(Optimizer):
 
   def update(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     sign = choose(lambda group: -1 if group["maximize"] else 1)
-    g = g if _same(sign, 1) else sign * g
+    g = g if same(sign, 1) else sign * g
     apart = self._apart
     coupled = choose(lambda group: 0 if apart(group) else group["weight_decay"])
     shrunk = choose(
       lambda group: 1 - group["lr"] * group["weight_decay"] if apart(group) and group["weight_decay"] else 1.0
     )
-    g = g if _same(coupled, 0) else g + coupled * p
-    return self.way(p if _same(shrunk, 1.0) else p * shrunk, g, state, t, choose)
+    g = g if same(coupled, 0) else g + coupled * p
+    return self.way(p if same(shrunk, 1.0) else p * shrunk, g, state, t, choose)
 
   def _apart(self, group: Mapping[str, Any]) -> bool:
     return self.decoupled or group.get("decoupled_weight_decay", False)
@@ -69,6 +70,126 @@ def _moments(g: Tensor, state: State, choose: Choose) -> tuple[Tensor, Tensor]:
   """The running averages of gradients and of their squares."""
   rest = [choose(lambda group, n=n: 1 - group["betas"][n]) for n in range(2)]  # type: ignore[misc]
   return _lerp(state["exp_avg"], g, rest[0]), _lerp(state["exp_avg_sq"], g * g, rest[1])
+
+
+def _correction(beta: float, t: Tensor, kind: Any) -> Any:
+  """1 - beta ** t, as -expm1(t * log(beta)): exact to the last places where beta ** t is near 1."""
+  return -(t.cast(kind) * math.log(beta)).expm1() if beta else 1.0
+
+
+def _root(x: Any) -> Any:
+  return x.sqrt() if isinstance(x, Tensor) else math.sqrt(x)
+
+
+def _flagged(choose: Choose, name: str, there: Tensor, elsewhere: Tensor) -> Tensor:
+  """`there` for the groups in which a setting is true."""
+  on = choose(lambda group: float(group[name]))
+  return there if same(on, 1.0) else elsewhere if same(on, 0.0) else (on != 0).where(there, elsewhere)
+
+
+class SGD(Rule):
+  """Stochastic gradient descent, with momentum if it is not 0.
+
+  >>> w = Tensor([1.0], requires_grad=True)
+  >>> (w * w).sum().backward()
+  >>> nn.optim.SGD([w], lr=0.25, momentum=0.9, nesterov=True).step()
+  >>> round(w.item(), 4)
+  0.05
+  """
+
+  options: ClassVar = {"lr": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False}
+
+  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+    if any(group["nesterov"] and (group["momentum"] <= 0 or group["dampening"]) for group in groups):
+      fail(ValueError, "SGD: nesterov needs momentum, and no dampening")
+    return ("momentum_buffer",) if any(group["momentum"] for group in groups) else ()
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    rate = choose(lambda group: group["lr"])
+    if not self.slots:
+      return p - rate * g, {}
+    momentum = choose(lambda group: group["momentum"])
+    taken = choose(lambda group: 1 - group["dampening"] if group["momentum"] else 1)
+    buffer = momentum * state["momentum_buffer"] + (g if same(taken, 1) else (t > 1).where(taken * g, g))
+    return p - rate * _flagged(choose, "nesterov", g + momentum * buffer, buffer), {"momentum_buffer": buffer}
+
+
+ADAM = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
+
+
+class Adam(Rule):
+  """Averaged gradients over the root of their averaged squares; amsgrad: of the largest such average so far.
+  https://arxiv.org/abs/1412.6980, https://openreview.net/forum?id=ryQu7f-RZ"""
+
+  options: ClassVar = {**ADAM, "amsgrad": False}
+
+  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+    return (
+      "exp_avg",
+      "exp_avg_sq",
+      *(["max_exp_avg_sq"] if any(group["amsgrad"] for group in groups) else []),
+    )
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    m = _lerp(state["exp_avg"], g, choose(lambda group: 1 - group["betas"][0]))
+    kept, taken = (choose(lambda group: group["betas"][1]), choose(lambda group: 1 - group["betas"][1]))
+    v = power = state["exp_avg_sq"] * kept + taken * g * g
+    new = {"exp_avg": m, "exp_avg_sq": v}
+    if "max_exp_avg_sq" in state:
+      new["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(v)
+      power = _flagged(choose, "amsgrad", new["max_exp_avg_sq"], v)
+    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
+    scale = choose(lambda group: _root(_correction(group["betas"][1], t, p.dtype)))
+    return p - rate * m / (power.sqrt() / scale + choose(lambda group: group["eps"])), new
+
+
+class AdamW(Adam):
+  """Adam with weight decay apart from the gradient. https://arxiv.org/abs/1711.05101
+
+  >>> w = Tensor([1.0, 2.0], requires_grad=True)
+  >>> optimizer = nn.optim.AdamW([w], lr=0.1)
+  >>> (w * w).sum().backward()
+  >>> optimizer.step()
+  >>> w.numpy().round(4)
+  array([0.899, 1.898], dtype=float32)
+  """
+
+  options: ClassVar = {**Adam.options, "weight_decay": 0.01}
+  decoupled = True
+
+
+class ASGD(Rule):
+  """Gradient descent at a falling rate; "ax", in the state, is the average of the parameters, from step t0 on.
+  https://doi.org/10.1137/0330046"""
+
+  slots = ("ax",)
+  options: ClassVar = {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0.0}
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    done = (t - 1).cast(p.dtype)
+
+    def rate(group: Any) -> Tensor:
+      return group["lr"] / (1 + group["lambd"] * group["lr"] * done) ** group["alpha"]
+
+    p = p * choose(lambda group: 1 - group["lambd"] * rate(group)) - choose(rate) * g
+    late = choose(lambda group: (done - group["t0"]).maximum(1.0))
+    return p, {"ax": (late > 1).where(_lerp(state["ax"], p, 1 / late), p)}
+
+
+class Rprop(Rule):
+  """Signs of gradients; a step grows while its sign stays, and shrinks where it turns. https://doi.org/10.1109/ICNN.1993.298623"""
+
+  slots = ("prev", "step_size")
+  options: ClassVar = {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50.0)}
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    less, more = (choose(lambda group, n=n: group["etas"][n]) for n in range(2))  # type: ignore[misc]
+    least, most = (choose(lambda group, n=n: group["step_sizes"][n]) for n in range(2))  # type: ignore[misc]
+    same = g * state["prev"]
+    size = (t == 1).where(choose(lambda group: group["lr"]), state["step_size"])
+    size = (size * (same > 0).where(more, (same < 0).where(less, 1.0))).maximum(least).minimum(most)
+    g = (same < 0).where(0.0, g)
+    return p - g.sign() * size, {"prev": g, "step_size": size}
 
 
 class Adagrad(Rule):
@@ -93,7 +214,7 @@ class Adagrad(Rule):
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     begin = choose(lambda group: group["initial_accumulator_value"])
     total = state["sum"] + g * g
-    total = total if _same(begin, 0.0) else (t == 1).where(total + begin, total)
+    total = total if same(begin, 0.0) else (t == 1).where(total + begin, total)
     rate = choose(lambda group: group["lr"] / (1 + (t - 1).cast(p.dtype) * group["lr_decay"]))
     return p - rate * g / (total.sqrt() + choose(lambda group: group["eps"])), {"sum": total}
 
@@ -143,27 +264,6 @@ class RMSprop(Rule):
     return p - choose(lambda group: group["lr"]) * way, new
 
 
-class AMSGrad(Rule):
-  """Adam over the largest of the averages of squares so far, torch.optim.Adam(amsgrad=True). https://openreview.net/forum?id=ryQu7f-RZ"""
-
-  slots = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
-  options: ClassVar = {
-    "lr": 1e-3,
-    "betas": (0.9, 0.999),
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "decoupled_weight_decay": False,
-  }
-
-  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
-    m, v = _moments(g, state, choose)
-    most = state["max_exp_avg_sq"].maximum(v)
-    rate = choose(lambda group: group["lr"] / _correction(group["betas"][0], t, p.dtype))
-    scale = choose(lambda group: _root(_correction(group["betas"][1], t, p.dtype)))
-    p = p - rate * m / (most.sqrt() / scale + choose(lambda group: group["eps"]))
-    return p, {"exp_avg": m, "exp_avg_sq": v, "max_exp_avg_sq": most}
-
-
 class Adamax(Rule):
   """Adam over the largest gradient of late. https://arxiv.org/abs/1412.6980, section 7"""
 
@@ -182,8 +282,7 @@ class NAdam(Rule):
   """Adam with Nesterov's momentum. https://openreview.net/forum?id=OM0jvwB8jIp57ZJjtNEZ"""
 
   slots = ("exp_avg", "exp_avg_sq", "mu_product")
-  options: ClassVar = {"lr": 2e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "momentum_decay": 4e-3,
-             "decoupled_weight_decay": False}  # fmt: skip
+  options: ClassVar = {**ADAM, "lr": 2e-3, "momentum_decay": 4e-3, "decoupled_weight_decay": False}
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     m, v = _moments(g, state, choose)
@@ -204,13 +303,7 @@ class RAdam(Rule):
   """Adam that is careful as long as its average of squares is of few. https://arxiv.org/abs/1908.03265"""
 
   slots = ("exp_avg", "exp_avg_sq")
-  options: ClassVar = {
-    "lr": 1e-3,
-    "betas": (0.9, 0.999),
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "decoupled_weight_decay": False,
-  }
+  options: ClassVar = {**ADAM, "decoupled_weight_decay": False}
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     m, v = _moments(g, state, choose)
@@ -255,13 +348,13 @@ class _Whole(Rule):
   def _apart(self, group: Mapping[str, Any]) -> bool:
     return True
 
-  def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
+  def _stepped(self, b: Bucket, *given: Any) -> tuple[Tensor, list[Tensor]]:
     self._bucket = b
-    return super()._step(b)
+    return super()._stepped(b, *given)
 
   def update(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     sign = choose(lambda group: -1 if group["maximize"] else 1)
-    return self.way(p, g if _same(sign, 1) else sign * g, state, t, choose)
+    return self.way(p, g if same(sign, 1) else sign * g, state, t, choose)
 
   def each(self, f: Callable[..., Tensor], *flats: Tensor) -> Tensor:
     """f(group, lr, part of each flat buffer) of every parameter, as one buffer."""
@@ -281,7 +374,7 @@ class LAMB(_Whole):
   """Adam whose step for a parameter is as long as the parameter. https://arxiv.org/abs/1904.00962"""
 
   slots = ("exp_avg", "exp_avg_sq")
-  options: ClassVar = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0}
+  options: ClassVar = {**ADAM, "eps": 1e-6}
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     m, v = _moments(g, state, choose)
@@ -341,7 +434,7 @@ class Muon(_Whole):
     share = choose(lambda group: 1 - group["momentum"])
     buffer = _lerp(state["momentum_buffer"], g, share)
     ahead = choose(lambda group: group["momentum"] if group["nesterov"] else 1.0)
-    way = buffer if _same(ahead, 1.0) else _lerp(g, buffer, ahead)
+    way = buffer if same(ahead, 1.0) else _lerp(g, buffer, ahead)
 
     def stepped(group: Any, lr: Tensor, p: Tensor, way: Tensor) -> Tensor:
       flat = way.reshape(way.shape[0], -1)
@@ -368,16 +461,20 @@ def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int,
 
 
 __all__ = [
+  "ASGD",
   "LAMB",
   "LARS",
-  "AMSGrad",
+  "SGD",
   "Adadelta",
   "Adagrad",
+  "Adam",
+  "AdamW",
   "Adamax",
   "Lion",
   "Muon",
   "NAdam",
   "RAdam",
   "RMSprop",
+  "Rprop",
   "Rule",
 ]
