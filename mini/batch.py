@@ -14,7 +14,8 @@ from math import prod
 from typing import Any
 
 from mini.engine.place import place
-from mini.grad import all_inputs, total, with_gradient
+from mini.given import all_inputs, with_gradient
+from mini.grad import total
 from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.ops import OPS, is_elementwise

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.nn import init
 from mini.nn.module import Module, Parameter

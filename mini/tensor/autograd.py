@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
+from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
-from mini.grad import gradient_inputs, gradients, made_again, plus, with_gradient
+from mini.grad import gradients, plus
 from mini.ir import graph
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.handle import Handle, checked, fail, needs

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.handle import fail, wide

@@ -25,7 +25,7 @@ from mini.engine.device import Device
 from mini.engine.place import Mixed, device_of, place, shown
 from mini.engine.realize import realize
 from mini.engine.shards import memory
-from mini.grad import gradient_inputs
+from mini.given import gradient_inputs
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS

@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mini.engine.shards import sharded
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers

@@ -1,0 +1,153 @@
+"""What a node says of its own gradient: a rule in the place of those of its operations, and values that are made again
+when their gradient is taken, rather than kept until then. mini/grad.py walks along both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mini.engine.place import held, place
+from mini.ir.graph import after, tag
+from mini.ir.uop import UOp, rebuild
+
+Gradients = tuple[UOp | None, ...]
+Rule = Callable[..., Gradients]  # (g, out, *sources) -> a gradient for each source, or None
+
+
+# ---------------------------------------------------------------- values whose gradient is given
+
+
+class Given(NamedTuple):
+  """What the memo of a tag may hold: a rule as the rows of GRADS, and the nodes that it passes gradients to."""
+
+  rule: Rule
+  inputs: tuple[UOp, ...]
+
+
+def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
+  """value, whose gradient with respect to these nodes a rule gives, and not the operations that it was made by: the
+  rule has a better one, or they have none. No gradient passes to any other node.
+
+  >>> from mini.grad import gradient
+  >>> from mini.ir import graph
+  >>> from mini.types import dtypes
+  >>> x = graph.tag(graph.buffer("x", (3,), dtypes.float32))
+  >>> rounded = with_gradient(graph.alu("round", x), lambda g, out, x: (g,), x)
+  >>> one = graph.full((3,), 1, dtypes.float32)
+  >>> gradient(rounded, one, [x])[0] is one
+  True
+  """
+  u = tag(value)
+  u.memo["given"] = Given(rule, inputs)
+  return u
+
+
+def gradient_inputs(u: UOp) -> tuple[UOp, ...]:
+  """The nodes that a gradient of u may pass to."""
+  return u.memo["given"].inputs if "given" in u.memo else u.src
+
+
+def all_inputs(u: UOp) -> tuple[UOp, ...]:
+  """What u is computed from, and what its gradient is."""
+  return (*u.src, *u.memo["given"].inputs) if "given" in u.memo else u.src
+
+
+def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
+  """u of others than `all_inputs(u)`."""
+  if "given" not in u.memo:
+    return rebuild(u, inputs)
+  return u if inputs == all_inputs(u) else with_gradient(inputs[0], u.memo["given"].rule, *inputs[1:])
+
+
+# ---------------------------------------------------------------- values that are made again
+
+
+class Region:
+  """A part of a graph of whose values the gradient keeps none: it makes them again from what the region starts from,
+  once a gradient has arrived. What comes out of it is kept. Nodes know theirs, the innermost; it holds no node."""
+
+  def __init__(self, outputs: Sequence[UOp]):
+    self.outputs = {u.serial for u in outputs}
+    self.outer: Region | None = None
+
+  def __contains__(self, u: UOp) -> bool:
+    r = u.memo.get("region")
+    while r is not None and r is not self:
+      r = r.outer
+    return r is self and u.serial not in self.outputs
+
+
+def made_again(outputs: Sequence[UOp], since: int) -> None:
+  """What was made since that serial, and is beneath these nodes, becomes a region."""
+  region = Region(outputs)
+  stack, seen = list(outputs), set(outputs)
+  while stack:
+    u = stack.pop()
+    if u.serial < since:
+      continue
+    inner = u.memo.setdefault("region", region)
+    while inner.outer is not None:
+      inner = inner.outer
+    if inner is not region:
+      inner.outer = region
+    stack += [s for s in u.src if s not in seen]
+    seen.update(u.src)
+
+
+class Again:
+  """The regions that one gradient passes through, and what it makes again of them."""
+
+  def __init__(self) -> None:
+    self.arrived: dict[Region, UOp] = {}  # the first gradient in a region
+    self.made: dict[tuple[Region, UOp], UOp] = {}
+
+  def replaced(self, new: UOp, region: Region, start: int, g: UOp) -> UOp:
+    """What a rule made of g, with values that were made again in the place of those of the region and of those around
+    it.
+    start: the serial before the rule."""
+    r: Region | None = region
+    while r is not None:
+      self.arrived.setdefault(r, g)
+      r = r.outer
+    table: dict[UOp, UOp] = {g: g}
+    stack = [new]
+    while stack:
+      u = stack[-1]
+      if u in table:
+        stack.pop()
+      elif u.serial < start:
+        table[u] = self.again(region, u) if self.around(region, u) else u
+      elif below := [s for s in all_inputs(u) if s not in table]:
+        stack += below
+      else:
+        table[u] = remade(u, tuple(table[s] for s in all_inputs(u)))
+    return table[new]
+
+  @staticmethod
+  def around(region: Region | None, u: UOp) -> Region | None:
+    """The innermost of this region and those around it in which u is."""
+    while region is not None and u not in region:
+      region = region.outer
+    return region
+
+  def again(self, region: Region, u: UOp) -> UOp:
+    """A value of this region, or of one around it, made again for this one."""
+    stack = [(region, u)]
+    while stack:
+      r, n = key = stack[-1]
+      outer = self.around(r.outer, n)
+      below = [(r, s) for s in all_inputs(n)] if n in r else [(outer, n)] if outer else []
+      below = [k for k in below if k not in self.made]
+      if key in self.made or below:
+        stack += below
+        if not below:
+          stack.pop()
+        continue
+      if n in r:
+        self.made[key] = remade(n, tuple(self.made[r, s] for s in all_inputs(n)))
+      else:
+        base, g = self.made[outer, n] if outer else n, self.arrived[r]
+        first = g if place(g) == place(base) else base
+        self.made[key] = after(base, first) if held(base) else base
+    return self.made[region, u]
