@@ -4,19 +4,19 @@ thread, and what threads must wait for is printed where threads.py says.
 
 Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
-A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs.
+A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs. What stands on the right
+of an assignment is expressions.py's, what closes a reduce folds.py's.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from mini.codegen.linearize import Line, lanes, linearize, local_ranges, places, sort_lanes, values_in
-from mini.codegen.matrix import instruction_of, lower, parts
-from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, shuffled, threads
+from mini.codegen.linearize import Line, lanes, linearize, places, sort_lanes, values_in
+from mini.codegen.matrix import instruction_of, lower
+from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -31,25 +31,22 @@ from mini.ir.kernel import (
 )
 from mini.ir.ops import identity
 from mini.ir.uop import (
-  FALSE,
   TRUE,
   UOp,
-  bounds,
   closed,
   conjuncts,
-  const,
-  index_nodes,
   linear,
   loop_limits,
   rkind,
   rname,
   rsize,
-  substitute,
   toposort,  # fmt: skip
 )
-from mini.render.spelling import Language, RenderError, Wide, held
+from mini.render.expressions import even_step, fits_int, vector
+from mini.render.folds import Folds
+from mini.render.spelling import Language, RenderError, Wide
 from mini.schedule.index import flatten
-from mini.types import DType, dtypes
+from mini.types import dtypes
 
 # A kernel that moves so much, a quarter of it out, leaves its results to memory, not to the caches
 PAST_BYTES = 32 << 20
@@ -57,7 +54,6 @@ LINE_BYTES = 64
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
 PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
-INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
 
 
 def line_lanes(line: Line) -> tuple[UOp, ...]:
@@ -72,10 +68,6 @@ def line_lanes(line: Line) -> tuple[UOp, ...]:
   return lanes(u)
 
 
-def vector(ls: tuple[UOp, ...]) -> UOp | None:
-  return ls[-1] if ls and rkind(ls[-1]) == "vec" else None
-
-
 def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
   return [r for r in ls if rkind(r) == "unroll"]
 
@@ -86,7 +78,7 @@ def between(gate: UOp, v: UOp) -> bool:
   return not any(v in t.free for i in limits for t in linear(i)[0] if t is not v)
 
 
-class Renderer:
+class Renderer(Folds):
   """One kernel's text. `source()` gives it; the helper functions that it calls are left in `helpers`."""
 
   def __init__(self, kernel: UOp, lang: Language, name: str):
@@ -96,12 +88,9 @@ class Renderer:
         raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
     self.params = params_of(kernel)
     kernel = lower(kernel, lang.bits)
-    self.kernel, self.lang, self.name = kernel, lang, name
-    self.out: list[str] = []
+    self.kernel, self.name = kernel, name
+    self.out = []
     self.depth = 1
-    self.spelling = lang.spelling()
-    self.helpers = self.spelling.helpers
-    self.index = lang.small_index if lang.small_index and fits_int(kernel) else lang.types[dtypes.index]
     self.threads = threads(kernel)
     self.lines = linearize(kernel)
     self.warp = 1
@@ -111,13 +100,10 @@ class Renderer:
         raise RenderError(f"{lang.name} has no groups of threads, of which {named} would be a part")
       self.warp = lang.threads.warp
       self.lines = barriers(kernel, self.lines, self.warp)
-    self.top: list[str] = []  # declarations
+    self.top = []  # declarations
     self.shared = 0  # bytes
-    self.number = {line.node: n for n, line in enumerate(self.lines)}
-    self.flat: dict[tuple, tuple[str, UOp]] = {}
-    self.names: dict[tuple[str, bool], str] = {}
-    self.users: dict[UOp, list[UOp]] = {}
-    self.nested: set[UOp] = set()
+    super().__init__(lang, fits_int(kernel), {line.node: n for n, line in enumerate(self.lines)})
+    self.users = {}
     order = toposort(kernel)
     for u in order:
       for s in u.src:
@@ -139,142 +125,6 @@ class Renderer:
       raise RenderError(
         f"{lang.name} passes {lang.most_params} buffers at most; this kernel needs {len(self.params) + self.guarded}"
       )
-
-  def emit(self, s: str) -> None:
-    self.out.append("  " * self.depth + s)
-
-  def chunks(self, v: UOp | None) -> range:
-    return range(rsize(v) // self.lang.width) if v is not None else range(1)
-
-  # ---------------------------------------------------------------- names and addresses
-
-  def ref(self, u: UOp, env: dict[UOp, int], wide: bool = False) -> str:
-    """u for one choice of lanes; as a vector if `wide`."""
-    v = vector(lanes(u))
-    if u.op == "const":
-      s = self.spelling.literal(u.arg, u.dtype)
-    elif is_inline(u):
-      return self.condition(u, env, wide)
-    elif u in self.nested:
-      s = self.arith(u, env)
-    else:
-      s = f"v{self.number[u]}" + self.suffix(lanes(u), env)
-    return self.spelling.splat(s, u.dtype) if wide and v is None and self.lang.width > 1 else s
-
-  def suffix(self, ls: tuple[UOp, ...], env: dict[UOp, int]) -> str:
-    return "".join(f"_{env[r]}" for r in ls)
-
-  def elements(
-    self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType
-  ) -> str:
-    """A vector written out element by element."""
-    return (
-      f"({self.spelling.type(dtype, self.lang.width)}){{"
-      + ", ".join(show(e, env, n) for n in range(self.lang.width))
-      + "}"
-    )
-
-  def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
-    if not wide or self.lang.width == 1:
-      return f"({self.at(cond, env)})"
-    v = vector(lanes(cond))
-    if v is None:
-      return self.spelling.splat(f"({self.at(cond, env)})", dtypes.bool)
-    if all(self.compares(c, v) for c in conjuncts(cond)):
-      return "(" + " & ".join(self.compared(c, v, env) for c in conjuncts(cond)) + ")"
-    return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
-
-  def compares(self, c: UOp, v: UOp) -> bool:
-    """Is this `e < n`, where e moves evenly along lane v and fits an int?"""
-    return c.op == "lt" and self.stride(c.src[0], v) is not None and reach(c.src[0]) + c.src[1].arg < 1 << 31
-
-  def compared(self, c: UOp, v: UOp, env: dict[UOp, int]) -> str:
-    """The condition `e < n` as a mask: the e of the first lane, and what is left of n in each."""
-    step, first = self.stride(c.src[0], v) or 0, self.at(c.src[0], env)
-    left = ", ".join(str(c.src[1].arg - step * n) for n in range(self.lang.width))
-    mask = self.spelling.type(dtypes.bool, self.lang.width)
-    return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < ({mask}){{{left}}})"
-
-  def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
-    """An index expression or condition for one choice of lanes, and one element of the vector."""
-    table = {
-      r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free
-    }
-    if not table:
-      return self.expr(e, env, lane)
-    for u in index_nodes(e):  # values keep their lanes: they are variables
-      if u.op == "cast":
-        table[u] = u
-    return self.expr(substitute(e, table), env, lane)
-
-  def expr(self, u: UOp, env: dict[UOp, int], lane: int, tight: bool = False) -> str:
-    if u.op == "const":
-      return str(u.arg) if not isinstance(u.arg, bool) else str(int(u.arg))
-    if u.op == "range":
-      return self.called(rname(u))
-    if u.op == "cast":
-      s = self.ref(u.src[0], env)
-      element = f"[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else ""
-      return f"({self.index}){s}{element}"
-    if u.op == "min":
-      a, b = (self.expr(s, env, lane) for s in u.src)
-      return f"({a} < {b} ? {a} : {b})"
-    if u.op == "lt":
-      return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
-    if u.op == "and":
-      return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
-    # these languages round towards zero, index expressions do not
-    if u.op in ("div", "mod") and bounds(u.src[0])[0] < 0:
-      a, c = self.expr(u.src[0], env, lane, True), u.src[1].arg
-      rest = f"({a} % {c} + {c}) % {c}"
-      return f"(({a} - {rest}) / {c})" if u.op == "div" else f"({rest})"
-    s = (
-      f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
-    )
-    return f"({s})" if tight else s
-
-  def memory(self, u: UOp, index: tuple[UOp, ...]) -> tuple[str, UOp]:
-    """(pointer, flat index) of a parameter or a stage."""
-    key = (u, index)
-    if key not in self.flat:
-      if u.op == "param":
-        self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
-      else:
-        own = self.own(u)
-        lane = (
-          own[-1:] if vector(own) is not None and self.lang.width > 1 else ()
-        )  # next to each other: a vector
-        first = own[: len(own) - len(lane)]
-        sizes = (*map(rsize, first), *u.arg.shape, *map(rsize, lane))
-        self.flat[key] = f"m{self.number[u]}", flatten(first + index + lane, sizes)
-    return self.flat[key]
-
-  def own(self, stage: UOp) -> tuple[UOp, ...]:
-    """The ranges for each of which a stage has memory of its own, beside loops."""
-    return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
-
-  def called(self, name: str, param: bool = False) -> str:
-    """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
-    got = self.names.get((name, param))
-    if got is None:
-      got = re.sub(r"\W", "_", name)
-      ours = OURS.fullmatch(got) or (not param and NUMBERED.fullmatch(got))
-      got = self.names[name, param] = (
-        got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
-      )
-    return got
-
-  def element(self, memory: UOp) -> DType:
-    """The type as which memory holds its elements."""
-    return self.lang.staged.get(memory.dtype, memory.dtype) if memory.op == "stage" else memory.dtype
-
-  def read_as(self, u: UOp) -> DType:
-    """The type as which a load reads memory: its own where it wants the bits alone."""
-    return u.dtype if u.dtype is not u.src[0].dtype else self.element(u.src[0])
-
-  def stride(self, flat: UOp, v: UOp) -> int | None:
-    """Coefficient of lane v in a flat index; None if it is not affine in v."""
-    return even_step(linear(flat)[0], v)
 
   # ---------------------------------------------------------------- lines
 
@@ -353,139 +203,6 @@ class Renderer:
       i = self.at(flat, env, n)
       self.emit("  " + guard + self.spelling.store(p, i, merged(i, f"x[{n}]{bit}", 1), d))
     self.emit("}")
-
-  def spelled(self, op: str, dtype: DType, width: int, *operands: str) -> str:
-    """An operation that has no node of its own (accumulate, fold): both operands of one type."""
-    return self.spelling.operation(op, (dtype, dtype), dtype, width).format(*operands)
-
-  def width_of(self, u: UOp) -> int:
-    return self.lang.width if vector(lanes(u)) is not None else 1
-
-  def arith(self, u: UOp, env: dict[UOp, int]) -> str:
-    w = self.width_of(u)
-    if u.op == "cast" and u.src[0].dtype is dtypes.index:  # iota
-      t = self.spelling.type(u.dtype)
-      if w == 1:
-        return f"({t})({self.at(u.src[0], env)})"
-      step, (lo, hi) = self.stride(u.src[0], lanes(u)[-1]), bounds(u.src[0])
-      d = dtypes.int32 if u.dtype.kind == "f" and -1 << 31 <= lo <= hi < 1 << 31 else u.dtype
-      if step is not None and d.kind in "iu":  # they wrap, so it is one sum whatever the type
-        first = self.spelling.splat(f"({self.spelling.type(d)})({self.at(u.src[0], env)})", d)
-        numbers = f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), d)})"
-        return numbers if d is u.dtype else self.spelling.operation("cast", (d,), u.dtype, w).format(numbers)
-      return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
-    return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
-
-  def fold(self, u: UOp, env: dict[UOp, int]) -> str:
-    """Combine the lanes of the accumulator that this reduce closes, and those threads that exchange values."""
-    s, steps = self.fold_lanes(u, env), shuffled(self.kernel, u, self.warp)
-    if not steps:
-      return s
-    t, all_of = f"f{self.number[u]}" + self.suffix(lanes(u), env), (1 << min(self.threads, self.warp)) - 1
-    shuffle = self.spelling.operation("shuffle", (u.dtype,), u.dtype)
-    self.emit(f"{self.spelling.type(u.dtype)} {t} = {s};")
-    for bit in steps:
-      other = shuffle.format(t, bit, f"{all_of:#x}")
-      self.emit(f"{t} = {self.spelled(u.arg.what, u.dtype, 1, t, other)};")
-    return t
-
-  def fold_group(self, u: UOp) -> None:
-    """A reduce over threads that share memory alone: each writes what it has, and reads that of all that it adds to.
-
-    The order is that of `fold`: neighbours first, so that a device without shuffles gets the same sum.
-    """
-    assert self.lang.threads is not None
-    kind, d = self.spelling.type(u.dtype), u.dtype
-    rounds = exchanged(self.kernel, u, self.warp)
-    envs = every(lanes(u))
-    values = [self.fold(u, env) for env in envs]
-    names = [f"m{self.number[u]}", f"m{self.number[u]}b"][: len(rounds)]
-    for name in names:
-      self.share(name, kind, held(d).itemsize, self.threads * len(envs))
-    for n, own in enumerate(rounds):
-      m, rest = names[n % 2], self.threads - 1 - sum(own)
-      for k, value in enumerate(values):
-        self.emit(f"{m}[{k * self.threads} + t] = {value};")
-      self.emit(self.lang.threads.barrier)
-      for k, env in enumerate(envs):
-        parts = []
-        for p in range(1 << len(own)):
-          offset = k * self.threads + sum(bit for i, bit in enumerate(own) if p >> i & 1)
-          parts.append(f"{m}[{offset} + (t & {rest})]" if rest else f"{m}[{offset}]")
-        last = n == len(rounds) - 1
-        values[k] = ("v" if last else f"f{n}_") + f"{self.number[u]}" + self.suffix(lanes(u), env)
-        self.emit(f"{kind} {values[k]} = {self.tree(u, parts)};")
-
-  def tree(self, u: UOp, parts: list[str], width: int = 1) -> str:
-    """Neighbours are combined, then what they gave."""
-    while len(parts) > 1:
-      pairs = [
-        self.spelled(u.arg.what, u.dtype, width, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)
-      ]
-      parts = pairs + (parts[-1:] if len(parts) % 2 else [])
-    return parts[0]
-
-  def share(self, name: str, kind: str, itemsize: int, n: int) -> None:
-    """Declares memory of the group."""
-    if "shared" not in self.lang.spaces:
-      raise RenderError(f"{self.lang.name} has no shared memory; it has {', '.join(self.lang.spaces)}")
-    self.top.append(self.lang.spaces["shared"].format(T=kind, name=name, n=n))
-    self.shared += itemsize * n
-
-  def fold_lanes(self, u: UOp, env: dict[UOp, int]) -> str:
-    value = u.src[0]
-    gone = [r for r in lanes(value) if r in closed(u)]
-    v, kept = vector(lanes(value)), vector(lanes(u))
-    looped = any(rkind(r) in ("loop", "par") for r in closed(u))
-    w = self.lang.width if v is not None else 1
-    parts = []
-    for choice in product(*(self.chunks(r) if rkind(r) == "vec" else range(rsize(r)) for r in gone)):
-      e = {**env, **dict(zip(gone, choice))}
-      parts.append(
-        f"acc{self.number[u]}" + self.suffix(lanes(value), e) if looped else self.ref(value, e, w > 1)
-      )
-    if u.arg.what != "max":  # lanes that the value does not depend on: it counts as often
-      parts *= prod(rsize(r) for r in closed(u) if rkind(r) in ("vec", "unroll") and r not in gone)
-    combined = self.tree(u, parts, w)
-    if v is None or kept is not None or self.lang.width == 1:
-      return combined
-    t = f"f{self.number[u]}" + self.suffix(lanes(u), env)  # the last vector, lane by lane, as a tree
-    self.emit(f"{self.spelling.type(u.dtype, self.lang.width)} {t} = {combined};")
-    bit = " & 1" if u.dtype is dtypes.bool else ""
-    half = self.lang.width // 2
-    while half:
-      self.emit(f"{t} = {self.spelled(u.arg.what, u.dtype, w, t, self.spelling.rotated(t, half))};")
-      half //= 2
-    return f"{t}[0]{bit}"
-
-  def multiply(self, u: UOp, line: Line) -> None:
-    """An mma: all registers of its operands, and those that it adds to, for each of its other lanes."""
-    looped = [
-      x for x in self.users[u] if x.op == "reduce" and any(rkind(r) in ("loop", "par") for r in closed(x))
-    ]
-    if line.node is u and looped:
-      return  # it adds to their accumulators, in their loops
-    own, p = lanes(u), parts(u)
-    result = f"v{self.number[u]}" if line.node is u else f"acc{self.number[line.node]}"
-    if line.node is u:
-      for env in every(own):
-        self.emit(
-          f"{self.spelling.type(u.dtype)} {result}{self.suffix(own, env)} = {self.spelling.literal(0, u.dtype)};"
-        )
-    call = self.lang.matrices[u.arg.what]
-    self.spelling.need(call)
-    for env in every([r for r in own if r not in p.registers]):
-      c = [result + self.suffix(own, {**env, **register}) for register in every(p.registers)]
-      a = self.operands(p.a, [{**env, **register} for register in every(p.a_registers)])
-      b = self.operands(p.b, [{**env, **register} for register in every(p.b_registers)])
-      self.emit(call.format(c=", ".join(c), a=", ".join(a), b=", ".join(b)))
-
-  def operands(self, x: UOp, envs: list[dict[UOp, int]]) -> list[str]:
-    values = [self.ref(x, env) for env in envs]
-    if x.dtype is not dtypes.uint16:
-      return values
-    t = self.spelling.type(dtypes.uint32)
-    return [f"({t}){low} | ({t}){high} << 16" for low, high in zip(values[::2], values[1::2])]
 
   def line(self, line: Line, env: dict[UOp, int]) -> None:
     u, op = line.node, line.op
@@ -762,11 +479,6 @@ class Renderer:
     return opened + "".join(f"  {line}\n" for line in top + self.top)
 
 
-def every(rs: Sequence[UOp]) -> list[dict[UOp, int]]:
-  """All values of these lanes, the last the fastest."""
-  return [dict(zip(rs, at)) for at in product(*(range(rsize(r)) for r in rs))]
-
-
 def past_caches(kernel: UOp) -> frozenset[UOp]:
   """The stores of a kernel that moves more than a cache holds, and reads something else: what is not read before it is
   written need not come from memory first. Not those of a contraction, which has time for it."""
@@ -823,11 +535,6 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
   return found
 
 
-def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:
-  """By how much a sum of terms grows with r; None where that differs from place to place."""
-  return None if any(t is not r and r in t.free for t in terms) else terms.get(r, 0)
-
-
 def memory_bytes(memory: UOp) -> int:
   return prod(memory_shape(memory)) * memory.dtype.itemsize
 
@@ -838,44 +545,7 @@ def is_multiple(flat: UOp, v: UOp, n: int) -> bool:
   return k % n == 0 and all(c % n == 0 or (t.op == "range" and t is v) for t, c in terms.items())
 
 
-def fits_int(kernel: UOp) -> bool:
-  """Do 31 bits hold every index of the kernel, and whatever is computed on the way to it? With room for a grid."""
-  for u in toposort(kernel):
-    if u.op in ("load", "store"):
-      memory, index, gate = access(u)
-      shape = memory_shape(memory)
-      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate) if c is not FALSE)]
-    elif u.op == "stage":
-      here = [flatten(stage_index(u), u.arg.shape)]
-    elif u.op == "range":
-      here = list(u.src)
-    else:
-      here = [u.src[0]] if u.op == "cast" and u.src[0].dtype is dtypes.index else []
-    if any(reach(e) >= 1 << 30 for e in here):
-      return False
-  return all(rsize(r) < 1 << 30 for r in all_ranges(kernel))
-
-
-def reach(e: UOp) -> int:
-  """No value on the way to an index expression is larger than this."""
-  if e.op == "const":
-    return abs(int(e.arg))
-  if e.op == "mul":
-    return reach(e.src[0]) * abs(e.src[1].arg)
-  if e.op in ("add", "div", "mod", "min"):
-    return sum(map(reach, e.src))
-  return max(map(abs, bounds(e)))
-
-
 LOOP = "for ({I} {i} = {first}; {i} < {n}; {i}++) {{"
-OURS = re.compile(r"(v|w|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
-NUMBERED = re.compile(r"a\d.*")  # parameters
-WORDS = frozenset(re.findall(r"\w+", """
-  alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype
-  default delete do double else enum explicit export extern false float for friend goto half if inline int long mutable
-  namespace new not nullptr operator or private protected public register restrict return short signed sizeof static
-  struct switch template this thread throw true try typedef typeid typename union unsigned using virtual void volatile
-  while xor global local constant kernel device threadgroup"""))  # fmt: skip
 
 
 def link(kernels: dict[str, tuple[str, dict[str, str]]], prelude: str) -> str:

@@ -1,0 +1,255 @@
+"""Expressions of a C-like language: values by their names, index expressions and conditions, addresses, operations.
+cstyle.py makes lines of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+
+from mini.codegen.linearize import lanes, local_ranges
+from mini.codegen.threads import is_shared
+from mini.ir.kernel import (
+  access,
+  all_ranges,
+  is_inline,
+  memory_shape,
+  stage_index,
+)
+from mini.ir.uop import (
+  FALSE,
+  UOp,
+  bounds,
+  conjuncts,
+  const,
+  index_nodes,
+  linear,
+  rkind,
+  rname,
+  rsize,
+  substitute,
+  toposort,  # fmt: skip
+)
+from mini.render.spelling import Language
+from mini.schedule.index import flatten
+from mini.types import DType, dtypes
+
+INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
+OURS = re.compile(r"(v|w|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
+NUMBERED = re.compile(r"a\d.*")  # parameters
+WORDS = frozenset(re.findall(r"\w+", """
+  alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype
+  default delete do double else enum explicit export extern false float for friend goto half if inline int long mutable
+  namespace new not nullptr operator or private protected public register restrict return short signed sizeof static
+  struct switch template this thread throw true try typedef typeid typename union unsigned using virtual void volatile
+  while xor global local constant kernel device threadgroup"""))  # fmt: skip
+
+
+def vector(ls: tuple[UOp, ...]) -> UOp | None:
+  return ls[-1] if ls and rkind(ls[-1]) == "vec" else None
+
+
+def every(rs: Sequence[UOp]) -> list[dict[UOp, int]]:
+  """All values of these lanes, the last the fastest."""
+  return [dict(zip(rs, at)) for at in product(*(range(rsize(r)) for r in rs))]
+
+
+class Expressions:
+  """What one kernel's text says on the right of an assignment, for one choice of lanes."""
+
+  def __init__(self, lang: Language, small: bool, number: dict[UOp, int]):
+    """small: an int holds every index. number: of each value, for its name."""
+    self.lang, self.number = lang, number
+    self.spelling = lang.spelling()
+    self.helpers = self.spelling.helpers
+    self.index = lang.small_index if lang.small_index and small else lang.types[dtypes.index]
+    self.flat: dict[tuple, tuple[str, UOp]] = {}
+    self.names: dict[tuple[str, bool], str] = {}
+    self.nested: set[UOp] = set()
+
+  # ---------------------------------------------------------------- names and addresses
+
+  def ref(self, u: UOp, env: dict[UOp, int], wide: bool = False) -> str:
+    """u for one choice of lanes; as a vector if `wide`."""
+    v = vector(lanes(u))
+    if u.op == "const":
+      s = self.spelling.literal(u.arg, u.dtype)
+    elif is_inline(u):
+      return self.condition(u, env, wide)
+    elif u in self.nested:
+      s = self.arith(u, env)
+    else:
+      s = f"v{self.number[u]}" + self.suffix(lanes(u), env)
+    return self.spelling.splat(s, u.dtype) if wide and v is None and self.lang.width > 1 else s
+
+  def suffix(self, ls: tuple[UOp, ...], env: dict[UOp, int]) -> str:
+    return "".join(f"_{env[r]}" for r in ls)
+
+  def elements(
+    self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType
+  ) -> str:
+    """A vector written out element by element."""
+    return (
+      f"({self.spelling.type(dtype, self.lang.width)}){{"
+      + ", ".join(show(e, env, n) for n in range(self.lang.width))
+      + "}"
+    )
+
+  def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
+    if not wide or self.lang.width == 1:
+      return f"({self.at(cond, env)})"
+    v = vector(lanes(cond))
+    if v is None:
+      return self.spelling.splat(f"({self.at(cond, env)})", dtypes.bool)
+    if all(self.compares(c, v) for c in conjuncts(cond)):
+      return "(" + " & ".join(self.compared(c, v, env) for c in conjuncts(cond)) + ")"
+    return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
+
+  def compares(self, c: UOp, v: UOp) -> bool:
+    """Is this `e < n`, where e moves evenly along lane v and fits an int?"""
+    return c.op == "lt" and self.stride(c.src[0], v) is not None and reach(c.src[0]) + c.src[1].arg < 1 << 31
+
+  def compared(self, c: UOp, v: UOp, env: dict[UOp, int]) -> str:
+    """The condition `e < n` as a mask: the e of the first lane, and what is left of n in each."""
+    step, first = self.stride(c.src[0], v) or 0, self.at(c.src[0], env)
+    left = ", ".join(str(c.src[1].arg - step * n) for n in range(self.lang.width))
+    mask = self.spelling.type(dtypes.bool, self.lang.width)
+    return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < ({mask}){{{left}}})"
+
+  def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
+    """An index expression or condition for one choice of lanes, and one element of the vector."""
+    table = {
+      r: const(x * self.lang.width + lane if rkind(r) == "vec" else x) for r, x in env.items() if r in e.free
+    }
+    if not table:
+      return self.expr(e, env, lane)
+    for u in index_nodes(e):  # values keep their lanes: they are variables
+      if u.op == "cast":
+        table[u] = u
+    return self.expr(substitute(e, table), env, lane)
+
+  def expr(self, u: UOp, env: dict[UOp, int], lane: int, tight: bool = False) -> str:
+    if u.op == "const":
+      return str(u.arg) if not isinstance(u.arg, bool) else str(int(u.arg))
+    if u.op == "range":
+      return self.called(rname(u))
+    if u.op == "cast":
+      s = self.ref(u.src[0], env)
+      element = f"[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else ""
+      return f"({self.index}){s}{element}"
+    if u.op == "min":
+      a, b = (self.expr(s, env, lane) for s in u.src)
+      return f"({a} < {b} ? {a} : {b})"
+    if u.op == "lt":
+      return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
+    if u.op == "and":
+      return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
+    # these languages round towards zero, index expressions do not
+    if u.op in ("div", "mod") and bounds(u.src[0])[0] < 0:
+      a, c = self.expr(u.src[0], env, lane, True), u.src[1].arg
+      rest = f"({a} % {c} + {c}) % {c}"
+      return f"(({a} - {rest}) / {c})" if u.op == "div" else f"({rest})"
+    s = (
+      f"{self.expr(u.src[0], env, lane, u.op != 'add')} {INFIX[u.op]} {self.expr(u.src[1], env, lane, True)}"
+    )
+    return f"({s})" if tight else s
+
+  def memory(self, u: UOp, index: tuple[UOp, ...]) -> tuple[str, UOp]:
+    """(pointer, flat index) of a parameter or a stage."""
+    key = (u, index)
+    if key not in self.flat:
+      if u.op == "param":
+        self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
+      else:
+        own = self.own(u)
+        lane = (
+          own[-1:] if vector(own) is not None and self.lang.width > 1 else ()
+        )  # next to each other: a vector
+        first = own[: len(own) - len(lane)]
+        sizes = (*map(rsize, first), *u.arg.shape, *map(rsize, lane))
+        self.flat[key] = f"m{self.number[u]}", flatten(first + index + lane, sizes)
+    return self.flat[key]
+
+  def own(self, stage: UOp) -> tuple[UOp, ...]:
+    """The ranges for each of which a stage has memory of its own, beside loops."""
+    return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
+
+  def called(self, name: str, param: bool = False) -> str:
+    """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
+    got = self.names.get((name, param))
+    if got is None:
+      got = re.sub(r"\W", "_", name)
+      ours = OURS.fullmatch(got) or (not param and NUMBERED.fullmatch(got))
+      got = self.names[name, param] = (
+        got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
+      )
+    return got
+
+  def element(self, memory: UOp) -> DType:
+    """The type as which memory holds its elements."""
+    return self.lang.staged.get(memory.dtype, memory.dtype) if memory.op == "stage" else memory.dtype
+
+  def read_as(self, u: UOp) -> DType:
+    """The type as which a load reads memory: its own where it wants the bits alone."""
+    return u.dtype if u.dtype is not u.src[0].dtype else self.element(u.src[0])
+
+  def stride(self, flat: UOp, v: UOp) -> int | None:
+    """Coefficient of lane v in a flat index; None if it is not affine in v."""
+    return even_step(linear(flat)[0], v)
+
+  def spelled(self, op: str, dtype: DType, width: int, *operands: str) -> str:
+    """An operation that has no node of its own (accumulate, fold): both operands of one type."""
+    return self.spelling.operation(op, (dtype, dtype), dtype, width).format(*operands)
+
+  def width_of(self, u: UOp) -> int:
+    return self.lang.width if vector(lanes(u)) is not None else 1
+
+  def arith(self, u: UOp, env: dict[UOp, int]) -> str:
+    w = self.width_of(u)
+    if u.op == "cast" and u.src[0].dtype is dtypes.index:  # iota
+      t = self.spelling.type(u.dtype)
+      if w == 1:
+        return f"({t})({self.at(u.src[0], env)})"
+      step, (lo, hi) = self.stride(u.src[0], lanes(u)[-1]), bounds(u.src[0])
+      d = dtypes.int32 if u.dtype.kind == "f" and -1 << 31 <= lo <= hi < 1 << 31 else u.dtype
+      if step is not None and d.kind in "iu":  # they wrap, so it is one sum whatever the type
+        first = self.spelling.splat(f"({self.spelling.type(d)})({self.at(u.src[0], env)})", d)
+        numbers = f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), d)})"
+        return numbers if d is u.dtype else self.spelling.operation("cast", (d,), u.dtype, w).format(numbers)
+      return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
+    return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
+
+
+def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:
+  """By how much a sum of terms grows with r; None where that differs from place to place."""
+  return None if any(t is not r and r in t.free for t in terms) else terms.get(r, 0)
+
+
+def fits_int(kernel: UOp) -> bool:
+  """Do 31 bits hold every index of the kernel, and whatever is computed on the way to it? With room for a grid."""
+  for u in toposort(kernel):
+    if u.op in ("load", "store"):
+      memory, index, gate = access(u)
+      shape = memory_shape(memory)
+      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate) if c is not FALSE)]
+    elif u.op == "stage":
+      here = [flatten(stage_index(u), u.arg.shape)]
+    elif u.op == "range":
+      here = list(u.src)
+    else:
+      here = [u.src[0]] if u.op == "cast" and u.src[0].dtype is dtypes.index else []
+    if any(reach(e) >= 1 << 30 for e in here):
+      return False
+  return all(rsize(r) < 1 << 30 for r in all_ranges(kernel))
+
+
+def reach(e: UOp) -> int:
+  """No value on the way to an index expression is larger than this."""
+  if e.op == "const":
+    return abs(int(e.arg))
+  if e.op == "mul":
+    return reach(e.src[0]) * abs(e.src[1].arg)
+  if e.op in ("add", "div", "mod", "min"):
+    return sum(map(reach, e.src))
+  return max(map(abs, bounds(e)))
