@@ -347,10 +347,6 @@ def along(slopes):
 # ---------------------------------------------------------------- other devices
 
 
-# rows that Intel's OpenCL for CPUs computes wrongly: its running maximum of ~x of integers is garbage (docs/devices.md)
-INTEL_FAULTS = ("y.multilabel_margin_loss(classes)",)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", range(-(-len(one_for_each_method()) // CHUNK)))
 @pytest.mark.parametrize("device", ["CL", "CUDA", "METAL"])
@@ -365,8 +361,7 @@ def test_gpus(device, chunk):
     wrong, found = [], {}
     for n in one_for_each_method()[chunk * CHUNK : (chunk + 1) * CHUNK]:
       row = ROWS[n]
-      if row.ours not in INTEL_FAULTS or "Intel" not in info.target:
-        found[row] = evaluated(row, row.types[0], device=device)
+      found[row] = evaluated(row, row.types[0], device=device)
     together([t for parts in found.values() if isinstance(parts, list) for t in parts], f"rows on {device}")
     for row, got in found.items():
       try:

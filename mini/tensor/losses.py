@@ -287,7 +287,7 @@ class Losses(Normalize):
     self: T[N, C] or T[C]   target: int[N, C] or int[C], the classes before the first -1
     """
     self._expect_shape("multilabel_margin_loss", target, self.shape)
-    held = target.cummin(-1)[0] >= 0
+    held = (target < 0).cumsum(-1) == 0
     classes = Handle._new(graph.iota(self.shape[-1], target.dtype))
     hit = held.unsqueeze(-1) & (target.unsqueeze(-1) == classes)  # [.., which target, class]
     wanted = hit.where(self.unsqueeze(-2), 0).sum(-1, True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.handle import Handle, default_device, device_named, fail, on_device
+from mini.tensor.handle import Handle, default_device, device_named, fail, on_device, wide
 from mini.tensor.trace import local, outside
 from mini.types import DTypeError, as_dtype, dtypes, prod
 
@@ -310,18 +310,20 @@ class Random(Creation):
 
     T[.., n] -> int64[.., num_samples]
 
-    Without replacement by the largest of log(weight) + Gumbel noise, one after another.
+    With replacement, a search for uniform numbers in the running sum; without, the largest of log(weight) + Gumbel noise.
     """
     if self.dtype.kind != "f":
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
-    weights, drawn = self.log(), []
-    for _ in range(num_samples):
-      noise = -(-(1 - Random.rand(*self.shape, device=self.device)).log()).log()
-      at = (weights + noise).argmax(-1, True)
-      drawn.append(at)
-      if not replacement:
-        weights = weights.masked_fill(at == Handle._new(graph.iota(self.shape[-1], dtypes.int64)), -math.inf)
-    return Random.concat(drawn, -1)
+    x: Any = self._new(graph.cast(self.uop, wide(self.dtype)))
+    n = self.shape[-1] if self.ndim else 0
+    if num_samples < 1 or n < (1 if replacement else num_samples):
+      fail(ValueError, f"multinomial: {num_samples} draws from {n} places", x=self)
+    if replacement:
+      upto = x.cumsum(-1)
+      u = Random.rand(*self.shape[:-1], num_samples, device=self.device) * upto[..., -1:]
+      return upto.searchsorted(u, right=True)
+    noisy = x.log() - (-(1 - Random.rand(*self.shape, device=self.device)).log()).log()
+    return noisy.argmax(-1, True) if num_samples == 1 else noisy.topk(num_samples)[1]
 
   def rand_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1), in this shape and type."""

@@ -29,7 +29,7 @@ T.zeros(3000).rand_like() => flat(0,1)   T.zeros(3000).randn_like() => bell(0,1)
 T.kaiming_uniform(50,60,a=1.0) => flat(-(3/60)**0.5,(3/60)**0.5)   T.kaiming_normal(50,60,a=1.0) => bell(0,60**-0.5)   T.randint(0,4,(4000,)) => among(0.25,0.25,0.25,0.25)   T.full((4000,),0.3).bernoulli() => among(0.7,0.3)
 T.tensor([1.0,2.0,1.0]).multinomial(20,replacement=True) => among(0.25,0.5,0.25)   T.tensor([[1.0,0.0,1.0]]*2000).multinomial(2) => among(0.5,0.0,0.5)   T.tensor([[2.0,6.0]]*2000).multinomial(1) => among(0.25,0.75)
 T.zeros(3000,2).gumbel_softmax(hard=True)[:,0] => among(0.5,0.5)   T.exponential(3000,rate=2.0) => falling(2.0)   T.gamma(3000,shape=2.0) => lambda t: 1-(1+t)*math.exp(-t)   T.gamma(3000,shape=0.5,rate=0.5) => lambda t: math.erf((t/2)**0.5)   T.beta(3000,a=0.5,b=0.5) => lambda t: 2/math.pi*math.asin(t**0.5)
-sorted(T.randperm(9).tolist()) => list(range(9))   T.manual_seed(7) is None => True   tuple(T.rand(2,3,dtype=F16).shape) => (2,3)   T.randint(5,(2,)).dtype.itemsize => 8   T.randperm(0).tolist() => []
+sorted(T.randperm(9).tolist()) => list(range(9))   T.randperm(4000)[::2]/4000 => flat(0,1)   T.randperm(4000)[:2000]/4000 => flat(0,1)   T.tensor([[1.0,0.0,2.0,1.0]]*2000).multinomial(2)[:,1] => among(1/3,0,1/3,1/3)   T.manual_seed(7) is None => True   tuple(T.rand(2,3,dtype=F16).shape) => (2,3)   T.randint(5,(2,)).dtype.itemsize => 8   T.randperm(0).tolist() => []
 """
 
 MISTAKES = """
@@ -48,6 +48,7 @@ T.glorot_uniform(-1)      !   glorot_uniform: a size is negative
 T.kaiming_uniform(-1)     !   kaiming_uniform: a size is negative
 T.kaiming_normal(-1)      !   kaiming_normal: a size is negative
 i.multinomial(2)          !   weights are floats
+y.multinomial(5)          !   multinomial: 5 draws from 4 places
 i.rand_like()             !   rand
 i.randn_like()            !   randn
 """
