@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from mini.config import config as _config
+from mini.ir.sizes import Variable
 from mini.stats import stats
 from mini.tensor import Tensor
 from mini.tensor.autograd import checkpoint, custom_gradient, enable_grad, grad, no_grad, value_and_grad
@@ -46,6 +47,7 @@ __all__ = [
   "ShapeError",
   "Tensor",
   "TinyJit",
+  "Variable",
   "chain_rule",
   "checkpoint",
   "custom_gradient",

@@ -435,7 +435,7 @@ def _joined(parts: list[UOp]) -> list[UOp]:
   """Gradients of the pieces of an axis, padded to the whole: those that tile it become one `cat`."""
   spans: dict[int, dict[tuple[int, int], UOp]] = {}
   for p in parts:
-    padded = [a for a, widths in enumerate(p.arg) if any(widths)] if p.op == "pad" else []
+    padded = [a for a, widths in enumerate(p.arg) if widths != (0, 0)] if p.op == "pad" else []
     if len(padded) == 1:
       lo, hi = p.arg[padded[0]]
       spans.setdefault(padded[0], {})[lo, shape(p)[padded[0]] - hi] = p

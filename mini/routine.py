@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -27,9 +28,11 @@ from mini.engine.device import Device
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
-from mini.ir.graph import buffer, numel, shape
+from mini.ir.graph import buffer, numel, shape, stage
+from mini.ir.masked import plain as physical
 from mini.ir.ops import VIEWS
 from mini.ir.rules import rules_here, users_here
+from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
@@ -308,7 +311,7 @@ class Routine:
     trace = Trace()
     stand_ins = {t: trace.stand_in(t, t in numbers) for t in args}
     with trace:
-      inside, named = mapped(stand_ins.__getitem__, tree)
+      inside, named = mapped(stand_ins.__getitem__, tree)  # a Variable's value becomes that of a stand-in
       result = fn(*inside, **named)
       returned: list[Tensor] = []
       mapped(returned.append, result)
@@ -320,6 +323,10 @@ class Routine:
       nodes = [t._uop for t in (*returned, *given, *updated)]
       self.tagged = [t._is_own_tag() for t in updated]
     trace.check_arguments(stand_ins)
+    sizes = {s._uop: n for n, s in enumerate(stand_ins.values())}
+    self.sized = [tuple(sized(n, sizes) for n in shape(u)) if varies(shape(u)) else None for u in nodes]
+    self.varying = [n for n, s in enumerate(self.sized) if s is not None]
+    nodes = [u if s is None else stage(u) for u, s in zip(map(physical, nodes), self.sized)]
     self.result = mapped(lambda _: SLOT, result)
     self.about = [described("in", t) for t in (*returned, *given, *updated)[:3]]  # for errors
 
@@ -338,7 +345,7 @@ class Routine:
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
     self.last = [-1] * len(self.places)  # serials of the nodes that were found to be so
     self.steady: list[int] | None = None  # of `updated`, those that are so again after every call, once known
-    self.plan([leaf_beneath(t) for t in trace.outer], nodes)
+    self.plan([physical(leaf_beneath(t)) for t in trace.outer], nodes)
 
   def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
     """What is computed, what is bound, and how each result is a view of either.
@@ -546,6 +553,9 @@ class Routine:
     line = user_line()
     leaves = {n: memory_leaf(memory[n], s, dtype) for n, dtype, s in self.given}
     nodes = [viewed(leaves[n], steps) if steps else leaves[n] for n, steps in self.results]
+    for n in self.varying:
+      s = tuple(valued(m, args) for m in self.sized[n])  # type: ignore[union-attr]
+      nodes[n] = memory_leaf(nodes[n].arg[0], s, nodes[n].dtype)
     if self.result is SLOT:
       out: Any = Tensor._at(nodes[0], line)
     else:
@@ -608,6 +618,18 @@ def memory_of(t: Tensor, whole: bool) -> Buffer:
   """The memory that a tensor is a view of; or, if `whole`, that holds the tensor alone."""
   leaf = t._leaf() if whole else leaf_beneath(t)
   return (leaf or realize([unmarked(t._uop)])[0]).arg[0]
+
+
+def sized(n: Any, arguments: dict[UOp, int]) -> Any:
+  """A size of a result, with the number of the argument that it depends on for its value."""
+  return replace(n, value=arguments.get(n.value, n.value)) if type(n) is Variable else n
+
+
+def valued(n: Any, args: Sequence[Tensor]) -> Any:
+  """The size in a call."""
+  if type(n) is Variable and type(n.value) is int:
+    return replace(n, value=Variable(n.name, n.first, n.last).bind(args[n.value].item()).value)
+  return n
 
 
 def placed(t: Tensor) -> Hashable:
@@ -710,7 +732,7 @@ def jit(fn: Callable | None = None) -> Callable:
       return fn(*args, **kwargs)
     devices = next((t.device for t in found), Device.DEFAULT)
     given = len(found)
-    tree = with_numbers((args, kwargs), found, devices)
+    tree = with_numbers((args, kwargs), found, devices, {})
     tensors = list(found)
     with _lock:
       if tensors:
@@ -757,6 +779,10 @@ def plain(args: tuple) -> tuple | None:
         return None
     elif type(t) is float or type(t) is int:
       kind = type(t)
+    elif type(t) is Variable and t.value is not None and t.value.op == "const":
+      kind = replace(t, value=None)
+      if kind in found:
+        return None
     elif type(t) is np.ndarray:
       kind = (t.shape, t.dtype)
     else:
@@ -771,23 +797,34 @@ def in_their_order(args: tuple) -> Sequence[Tensor]:
   if len(tensors) == len(args):
     return args
   device = tensors[0].device if tensors else Device.DEFAULT
-  return [*tensors, *(Tensor(x, device=device) for x in args if type(x) is not Tensor)]
+  return [*tensors, *(as_tensor(x, device) for x in args if type(x) is not Tensor)]
 
 
 def first(devices: Any) -> str:
   return devices if isinstance(devices, str) else devices[0]
 
 
-def with_numbers(tree: Any, found: dict[Tensor, int], device: Any) -> Any:
-  """The arguments with numbers and arrays as tensors, which join `found`;
-  arrays are whole on each of several devices."""
+def as_tensor(x: Any, device: str) -> Tensor:
+  """A number, an array, or the value of a Variable."""
+  return Tensor(int(x.value.arg), dtypes.int32, device) if type(x) is Variable else Tensor(x, device=device)
+
+
+def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[Variable, Tensor]) -> Any:
+  """The arguments with numbers, arrays and values of Variables as tensors, which join `found`; arrays are whole on each
+  of several devices. sizes: the values so far, one for each Variable and value."""
   if isinstance(tree, dict):
-    return {k: with_numbers(v, found, device) for k, v in tree.items()}
+    return {k: with_numbers(v, found, device, sizes) for k, v in tree.items()}
   if isinstance(tree, (list, tuple)):
-    items = [with_numbers(v, found, device) for v in tree]
+    items = [with_numbers(v, found, device, sizes) for v in tree]
     return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+  if type(tree) is Variable and tree.value is not None:
+    same = replace(tree, times=1, plus=0)
+    if same not in sizes:
+      sizes[same] = as_tensor(tree, first(device))
+      found[sizes[same]] = len(found)
+    return replace(tree, value=sizes[same])
   if isinstance(tree, (int, float, np.generic, np.ndarray)) and not isinstance(tree, bool):
-    t = Tensor(tree, device=device if np.ndim(tree) else first(device))
+    t = as_tensor(tree, device if np.ndim(tree) else first(device))
     found[t] = len(found)
     return t
   return tree
@@ -797,6 +834,8 @@ def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
   """What of the arguments a capture depends on, besides the shapes and types of tensors."""
   if isinstance(tree, Tensor):
     return ("tensor", number[tree])  # the same tensor twice is one
+  if type(tree) is Variable:
+    return (replace(tree, value=None), number.get(tree.value))
   if isinstance(tree, dict):
     return ("dict", *((k, signature(v, number)) for k, v in tree.items()))
   if isinstance(tree, (list, tuple)):

@@ -21,8 +21,10 @@ from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.graph import buffer, numel, shape
+from mini.ir.masked import is_sized, plain
 from mini.ir.rules import rules_here
-from mini.ir.uop import UOp, uop
+from mini.ir.sizes import Size, Variable
+from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
 from mini.types import dtypes, to_storage
 
@@ -66,7 +68,17 @@ def stripped(u: UOp) -> UOp:
 
 
 def compute(todo: list[UOp]) -> None:
-  """Each gets a leaf; parts on several devices are computed together."""
+  """Each gets a leaf; parts on several devices are computed together. Sizes that vary are its arguments."""
+  if Variable.used and any(map(is_sized, todo)):
+    found = [stripped(plain(u)) for u in todo]
+    missing = [p for p in dict.fromkeys(found) if leaf_of(p) is None]
+    if missing:
+      compute(missing)
+    for u, p in zip(todo, found):
+      leaf = leaf_of(p)
+      assert leaf is not None
+      u.memo["leaf"] = buffer(leaf.arg[0], shape(u), u.dtype)
+    return
   if not any(map(is_spread, todo)):
     run([u for u in todo if brought(u) is None])
     return
@@ -216,7 +228,9 @@ class Numbered:
           memo[leaf] = self.leaf(leaf)
         memo[u] = memo[leaf]
       elif u.op == "const":
-        memo[u] = self.number(u) if lift and varies(u) else u
+        memo[u] = (
+          self.number(u) if lift and varies(u) else const(u.arg, u.dtype) if type(u.arg) is Size else u
+        )
       elif done:
         if u.op == "copy":
           self.copied[u.arg] = None
@@ -253,4 +267,6 @@ class Numbered:
 
 def varies(u: UOp) -> bool:
   """Is this constant of the kind that a program changes from step to step?"""
+  if type(u.arg) is Size:
+    return True
   return u.dtype.kind == "f" and u.arg not in (0.0, 1.0, -1.0) and math.isfinite(u.arg)

@@ -17,6 +17,7 @@ from math import prod
 from typing import Any
 
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
+from mini.ir.sizes import Variable, filled
 from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
 from mini.types import DType, DTypeError, ShapeError, dtypes
 
@@ -61,6 +62,13 @@ def _infer(u: UOp) -> tuple[int, ...]:
   return s
 
 
+def fixed(sizes: Any) -> None:
+  """ShapeError if one of these sizes is known only at run time: what lies beyond it would come to lie before it."""
+  for n in sizes:
+    if type(n) is Variable:
+      n.refuse()
+
+
 # ---------------------------------------------------------------- leaves
 
 
@@ -90,8 +98,8 @@ def _same(x: UOp, arg: Any) -> bool:
 
 def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
   s = tuple(s)
-  if prod(s) != numel(x):
-    raise ShapeError(f"reshape: {shape(x)} has {numel(x)} elements, {s} has {prod(s)}")
+  if filled(shape(x), s) != s:
+    raise ShapeError(f"reshape: the elements of {shape(x)} do not fill {s}")
   while x.op == "reshape":
     x = x.src[0]
   return x if shape(x) == s else uop("reshape", x.dtype, (x,), s)
@@ -124,11 +132,12 @@ def pad(x: UOp, widths: tuple[tuple[int, int], ...]) -> UOp:
   widths = tuple((lo, hi) for lo, hi in widths)
   if len(widths) != len(shape(x)) or any(lo < 0 or hi < 0 for lo, hi in widths):
     raise ShapeError(f"pad: {widths} does not give two sizes >= 0 for each axis of {shape(x)}")
-  return x if not any(lo or hi for lo, hi in widths) else uop("pad", x.dtype, (x,), widths)
+  return x if all(w == (0, 0) for w in widths) else uop("pad", x.dtype, (x,), widths)
 
 
 def shrink(x: UOp, spans: tuple[tuple[int, int], ...]) -> UOp:
   spans = tuple((lo, hi) for lo, hi in spans)
+  fixed([lo for lo, _ in spans])
   if len(spans) != len(shape(x)) or any(not 0 <= lo <= hi <= n for (lo, hi), n in zip(spans, shape(x))):
     raise ShapeError(f"shrink: {spans} does not lie within {shape(x)}")
   return x if spans == tuple((0, n) for n in shape(x)) else uop("shrink", x.dtype, (x,), spans)
@@ -138,6 +147,7 @@ def flip(x: UOp, axes: tuple[int, ...]) -> UOp:
   axes = tuple(sorted(axes))
   if any(not 0 <= a < len(shape(x)) for a in axes):
     raise ShapeError(f"flip: {axes} are not all axes of {shape(x)}")
+  fixed([shape(x)[a] for a in axes])
   return uop("flip", x.dtype, (x,), axes) if axes else x
 
 
@@ -195,7 +205,7 @@ def scan(x: UOp, kind: str, axis: int) -> UOp:
   """The running add, mul or max along one axis."""
   if not 0 <= axis < len(shape(x)):
     raise ShapeError(f"scan: {axis} is no axis of {shape(x)}")
-  return x if shape(x)[axis] <= 1 else uop("scan", x.dtype, (x,), (kind, axis))
+  return x if shape(x)[axis] in (0, 1) else uop("scan", x.dtype, (x,), (kind, axis))
 
 
 def gather(x: UOp, index: UOp, axis: int) -> UOp:
@@ -211,11 +221,13 @@ def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
   """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`:
   in order) at index along axis."""
   _check_index("scatter", base, index, axis)
+  if kind == "set":
+    fixed(shape(index))
   if shape(value) != shape(index) or value.dtype is not base.dtype:
     raise ShapeError(
       f"scatter: value {value.dtype.short}{list(shape(value))} must be {base.dtype.short}{list(shape(index))}"
     )
-  return uop("scatter", base.dtype, (base, index, value), (kind, axis)) if numel(index) else base
+  return uop("scatter", base.dtype, (base, index, value), (kind, axis)) if 0 not in shape(index) else base
 
 
 def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
@@ -245,6 +257,7 @@ def cat(xs: tuple[UOp, ...], axis: int) -> UOp:
       raise ShapeError(
         f"cat: {x.dtype.short}{list(shape(x))} does not go with {xs[0].dtype.short}{list(s)} along axis {axis}"
       )
+  fixed([shape(x)[axis] for x in xs])
   full_ones = tuple(x for x in xs if shape(x)[axis])
   if len(full_ones) > 1:
     return uop("cat", xs[0].dtype, full_ones, axis)
@@ -261,6 +274,7 @@ def shard(x: UOp, axis: int, devices: tuple[str, ...]) -> UOp:
   of equal sizes, or, where they do not divide, the first ones larger by 1."""
   if not 0 <= axis < len(shape(x)):
     raise ShapeError(f"shard: {axis} is no axis of {shape(x)}")
+  fixed(shape(x)[axis : axis + 1])
   if not 1 < len(devices) == len(set(devices)) <= shape(x)[axis]:
     raise ShapeError(f"shard: axis {axis} of {shape(x)} does not fall into parts for {', '.join(devices)}")
   return uop("shard", x.dtype, (x,), (axis, tuple(devices)))

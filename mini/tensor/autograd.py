@@ -11,12 +11,14 @@ import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
 from mini.ir import graph
+from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.handle import Handle, checked, fail, needs
 from mini.tensor.losses import Losses
@@ -240,6 +242,8 @@ def mapped(f: Callable[[Any], Any], tree: Any) -> Any:
   """f of every tensor in nested lists, tuples and dicts; all else stays."""
   if isinstance(tree, Handle):
     return f(tree)
+  if type(tree) is Variable and isinstance(tree.value, Handle):
+    return replace(tree, value=f(tree.value)._uop)
   if isinstance(tree, dict):
     return {k: mapped(f, v) for k, v in tree.items()}
   if isinstance(tree, tuple) and hasattr(tree, "_fields"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mini.ir import graph
+from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
 from mini.tensor.handle import Handle, device_named, fail, on_device, scalar_dtype, sizes_of
 from mini.tensor.reduce import Reduce
@@ -111,7 +112,7 @@ class Creation(Reduce):
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
       fail(ValueError, "arange: step is 0")
-    whole = all(isinstance(x, (int, np.integer)) for x in (start, end, step))
+    whole = all(isinstance(x, (int, np.integer, Variable)) for x in (start, end, step))
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     return placed(

@@ -28,7 +28,9 @@ from mini.engine.shards import memory
 from mini.given import gradient_inputs
 from mini.ir import graph
 from mini.ir.interp import evaluate
+from mini.ir.masked import plain, room
 from mini.ir.ops import OPS
+from mini.ir.sizes import Variable, bound, known, varies
 from mini.ir.uop import UOp, const, unknown
 from mini.tensor.trace import Tracer, local
 from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
@@ -113,6 +115,17 @@ def mixed(e: Mixed) -> NoReturn:
   raise DeviceError("\n".join(lines)) from None
 
 
+def refused(why: str) -> NoReturn:
+  """Raise the ShapeError of what goes with no size that is known only at run time: what was called, with which tensors."""
+  frame: FrameType | None = sys._getframe(1)
+  name = ""
+  given: dict[str, Any] = {}
+  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    name, given = frame.f_code.co_name.strip("_"), arguments(frame)
+    frame = frame.f_back
+  fail(ShapeError, f"{name}: {why}", **given)
+
+
 def arguments(frame: FrameType) -> dict[str, Handle]:
   """The tensors that a function was called with, by name; those of a list by its name and a number."""
   code = frame.f_code
@@ -183,7 +196,7 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
   if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
     sizes = tuple(sizes[0])
   try:
-    return tuple(int(n.__index__()) for n in sizes)
+    return tuple(bound(n) if type(n) is Variable else int(n.__index__()) for n in sizes)
   except AttributeError:
     raise DTypeError(f"sizes are integers, not {', '.join(map(repr, sizes))}") from None
 
@@ -301,6 +314,8 @@ class Handle:
       node = graph.cast(data.uop, kind or data.dtype)
     elif isinstance(data, UOp):
       node = data
+    elif type(data) is Variable:
+      node = data.node
     else:
       array, kind = _array(data, kind)
       node = graph.buffer(memory(array, kind, device or default_device()), array.shape, kind)
@@ -536,8 +551,10 @@ class Handle:
     self.realize()
     leaf = self._leaf()
     if leaf is None:
-      return evaluate([untagged(self._uop)], lambda u: u.arg[0].numpy())[0].copy()
-    return leaf.arg[0].numpy().reshape(self.shape)
+      array = evaluate([plain(untagged(self._uop))], lambda u: u.arg[0].numpy())[0].copy()
+    else:
+      array = leaf.arg[0].numpy().reshape(room(self.shape))
+    return array[tuple(slice(known(n)) for n in self.shape)].copy() if varies(self.shape) else array
 
   def item(self) -> Any:
     """The value of a tensor of one element, as a Python number.
@@ -576,8 +593,9 @@ class Handle:
     about += ", requires_grad=True" if self.requires_grad else ""
     if local.current is not None:
       return f"Tensor({spelled(self)} being traced)"
-    text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
-    if not self.numel():
+    array = self.numpy()
+    text = np.array2string(array, separator=", ", prefix="Tensor(")
+    if not array.size:
       about = f", shape={self.shape}" + about
     return f"Tensor({text}{about})"
 
@@ -735,6 +753,8 @@ class Handle:
     """x as an operand: a tensor or a number; NotImplemented if it is neither."""
     if isinstance(x, (Handle, *Number)):
       return x
+    if type(x) is Variable:
+      return Handle._final(x)
     return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mini.ir import graph
+from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.handle import Handle, Number, broadcast_shape, fail, named, wide
 from mini.tensor.movement import around, span, spread, strided
@@ -79,7 +80,7 @@ def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
   for a, c in enumerate(cuts):
     if c.taken == c.size and not c.flipped:
       continue
-    stop = c.start + (c.taken - 1) * c.step + 1 if c.taken else c.start
+    stop = c.start + (c.taken - 1) * c.step + 1 if c.taken != 0 else c.start
     u = span(u, a, c.start, stop)
     u = strided(u, a, c.step) if c.step > 1 and c.taken else u
     u = graph.flip(u, (a,)) if c.flipped else u
@@ -92,7 +93,7 @@ def uncut(u: UOp, cuts: Sequence[Cut]) -> UOp:
     if c.taken == c.size and not c.flipped:
       continue
     u = graph.flip(u, (a,)) if c.flipped else u
-    length = (c.taken - 1) * c.step + 1 if c.taken else 0
+    length = (c.taken - 1) * c.step + 1 if c.taken != 0 else 0
     u = spread(u, a, c.step, length) if c.step > 1 and c.taken else u
     u = graph.pad(u, around(graph.shape(u), a, c.start, c.size - c.start - length))
   return u
@@ -174,6 +175,10 @@ class Indexing(Random):
         shape.append(1)
         continue
       n = 1 if isinstance(item, Flag) else self.shape[len(cuts)]
+      first = isinstance(item, int) and type(n) is Variable and 0 <= item < n.least
+      if type(n) is Variable and isinstance(item, (int, np.ndarray)) and not first:
+        # whether it is out of bounds is seen when it is computed
+        item = Handle._final(item, device=self.device)
       if isinstance(item, slice):
         cuts.append(self._slice(item, n))
         shape.append(cuts[-1].taken)
@@ -213,6 +218,8 @@ class Indexing(Random):
     return self._masks(items)
 
   def _item(self, x: Any) -> list[Any]:
+    if isinstance(x, slice) and type(x.start) is Variable and type(x.stop) is Variable and x.step is None:
+      x = Handle._final.arange(x.stop - x.start, dtype=dtypes.int32) + bound(x.start)  # from anywhere on
     if x is None or x is Ellipsis or isinstance(x, slice):
       return [x]
     if isinstance(x, (bool, np.bool_)):
@@ -228,7 +235,8 @@ class Indexing(Random):
         else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
       )
       return [x if x.dtype.kind == "b" else x.astype(np.int64)]
-    if isinstance(x, Handle):
+    if isinstance(x, (Handle, Variable)):
+      x = Handle._final(x) if isinstance(x, Variable) else x
       if x.dtype.kind == "f":
         fail(IndexError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
       return [x]
@@ -260,7 +268,9 @@ class Indexing(Random):
       out.extend(places.astype(np.int64) for places in np.nonzero(values))
     return out
 
-  def _slice(self, s: slice, n: int) -> Cut:
+  def _slice(self, s: slice, n: Any) -> Cut:
+    if varies((n, s.start, s.stop)):
+      return self._varying(s, n)
     try:
       start, stop, step = s.indices(n)
     except TypeError:
@@ -270,10 +280,19 @@ class Indexing(Random):
       return Cut(n, start if count else 0, abs(step), count, False)
     return Cut(n, start + (count - 1) * step, -step, count, True)
 
+  def _varying(self, s: slice, n: Any) -> Cut:
+    """A slice whose end, or whose axis, varies: within the axis for all values."""
+    start, stop = 0 if s.start is None else bound(s.start), n if s.stop is None else bound(s.stop)
+    stop = n + stop if type(stop) is int and stop < 0 else stop
+    if s.step not in (None, 1) or not 0 <= start <= stop <= n:
+      about = f"x[{s.start}:{s.stop}:{s.step}]: step 1 and bounds within the {n!r} elements for all of its values would do"
+      fail(IndexError, about, x=self)
+    return Cut(n, start, 1, stop - start, False)
+
   def _int(self, i: int, n: int, axis: int) -> Cut:
     if not -n <= i < n:
       fail(IndexError, f"x[{i}]: index {i} is out of bounds for axis {axis}, which has size {n}", x=self)
-    return Cut(n, i % n, 1, 1, False)
+    return Cut(n, i if i >= 0 else i + n, 1, 1, False)
 
   def _bounded(self, i: np.ndarray, n: int, axis: int) -> np.ndarray:
     """Indices that are known: checked now, counted from the front."""
@@ -296,7 +315,7 @@ class Indexing(Random):
       u = _from_front(u, n) if known is None else u
       if known is None and len(sizes) > 1:
         inside = graph.alu(
-          "and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, const(n, u.dtype))
+          "and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, number([n], u.dtype))
         )
         inside = graph.expand_to(inside, common)
         valid = inside if valid is None else graph.alu("and", valid, inside)
@@ -304,6 +323,20 @@ class Indexing(Random):
       flat = u if flat is None else graph.alu("add", graph.alu("mul", flat, const(n, u.dtype)), u)
     assert flat is not None
     return flat if valid is None else graph.alu("where", valid, flat, const(prod(sizes), flat.dtype))
+
+  def at(self, index: Any, axis: int = 0) -> Tensor:
+    """The element at an index along axis, without that axis: an int, a bound Variable, or a 0-d tensor of integers, of which
+    one program serves all values.
+
+    IndexError where it is out of bounds: when it is computed, where it is known only then.
+
+    >>> from mini import Variable
+    >>> i = Variable("i", 0, 2)
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).at(i.bind(1), axis=1)
+    Tensor([2, 5])
+    """
+    a = self._axis(axis, "at")
+    return self[(slice(None),) * a + (index,)]
 
   # ---------------------------------------------------------------- gather and scatter, as PyTorch names them
 
@@ -558,7 +591,9 @@ def _from_front(u: UOp, n: int) -> UOp:
     return u
   if n > np.iinfo(u.dtype.np).max:
     u = graph.cast(u, dtypes.int64)
-  return graph.alu("where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, const(n, u.dtype)), u)
+  return graph.alu(
+    "where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, number([n], u.dtype)), u
+  )
 
 
 def _rows(u: UOp, plan: Plan, flat: UOp) -> tuple[UOp, UOp, int]:

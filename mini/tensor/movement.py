@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mini.engine.shards import sharded
 from mini.given import with_gradient
 from mini.ir import graph
+from mini.ir.sizes import filled, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
 from mini.tensor.handle import (
@@ -79,17 +80,12 @@ class Movement(Activations):
     (2, 3)
     """
     sizes = sizes_of(shape)
-    if sizes.count(-1) == 1:
-      rest = prod(n for n in sizes if n != -1)
-      if rest and self.numel() % rest == 0:
-        sizes = tuple(self.numel() // rest if n == -1 else n for n in sizes)
-    if prod(sizes) != self.numel() or min(sizes, default=0) < 0:
-      fail(
-        ShapeError,
-        f"x.reshape({', '.join(map(str, sizes))}): x has {self.numel()} elements, which do not fill that shape",
-        x=self,
-      )
-    return self._new(graph.reshape(self.uop, sizes))
+    found = filled(self.shape, sizes)
+    if found is None:
+      has = "a size known only at run time" if varies((*self.shape, *sizes)) else f"{self.numel()} elements"
+      about = f"x.reshape({', '.join(map(str, sizes))}): x has {has}, which do not fill that shape"
+      fail(ShapeError, about, x=self)
+    return self._new(graph.reshape(self.uop, found))
 
   def view(self, *shape: Any) -> Tensor:
     """`reshape`: here a view never fails, and never aliases."""
@@ -306,7 +302,7 @@ class Movement(Activations):
         out = out._padded_from_itself(a, before, after, mode)
       return out
     s = self.shape
-    u = graph.shrink(self.uop, tuple((max(-lo, 0), n - max(-hi, 0)) for n, (lo, hi) in zip(s, widths)))
+    u = graph.shrink(self.uop, tuple((max(0, -lo), n - max(0, -hi)) for n, (lo, hi) in zip(s, widths)))
     widths = tuple((max(lo, 0), max(hi, 0)) for lo, hi in widths)
     padded = graph.pad(u, widths)
     if value == 0 or padded is u:
@@ -314,16 +310,16 @@ class Movement(Activations):
     inside = graph.pad(graph.full(graph.shape(u), True, dtypes.bool), widths)
     return self._alu("where", inside, padded, const(value, self.dtype))
 
-  def _widths(self, padding: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+  def _widths(self, padding: Sequence[Any]) -> tuple[Any, ...]:
     if len(padding) and isinstance(padding[0], (tuple, list)):
-      widths = tuple((int(lo), int(hi)) for lo, hi in padding)
+      widths: tuple[Any, ...] = tuple(map(sizes_of, padding))
     else:
-      pairs = [(int(lo), int(hi)) for lo, hi in zip(padding[::2], padding[1::2])]
+      pairs = [*map(sizes_of, zip(padding[::2], padding[1::2]))]
       widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
       if len(padding) % 2:
         fail(ShapeError, f"pad: {len(padding)} widths are not pairs (before, after)", x=self)
     if len(widths) != self.ndim or any(
-      n + min(lo, 0) + min(hi, 0) < 0 for n, (lo, hi) in zip(self.shape, widths)
+      n + min(0, lo) + min(0, hi) < 0 for n, (lo, hi) in zip(self.shape, widths)
     ):
       fail(ShapeError, f"pad: the widths {tuple(padding)} do not fit the {self.ndim} axes of x", x=self)
     return widths

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
+from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
 from mini.tensor.arrange import Arrange
 from mini.tensor.elementwise import equals, inverted, negated
@@ -83,7 +84,7 @@ class Reduce(Arrange):
     return self.min(axis, keepdim), self.max(axis, keepdim)
 
   def _some(self, what: str, axis: Axes) -> None:
-    if any(self.shape[a] == 0 for a in self._axes(axis, what)):
+    if not all(self.shape[a] > 0 for a in self._axes(axis, what)):
       fail(ShapeError, f"{what}: there is no {what} over an axis without elements", x=self)
 
   def any(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
@@ -143,11 +144,10 @@ class Reduce(Arrange):
     if x.dtype.kind == "f":
       found = graph.alu("or", found, graph.alu("ne", x, x))
     n = self.shape[a]
-    # n, n-1, ..., 1, 0
-    left = graph.reshape(graph.flip(graph.iota(n + 1), (0,)), (n + 1,) + (1,) * (self.ndim - 1 - a))
-    left = graph.expand_to(graph.shrink(left, ((0, n), *((0, 1),) * (self.ndim - 1 - a))), self.shape)
+    left = graph.alu("add", number([n], dtypes.int32), negated(graph.iota(n)))  # n, n-1, ..., 1
+    left = graph.expand_to(graph.reshape(left, (n, *(1,) * (self.ndim - 1 - a))), self.shape)
     most = graph.reduce(graph.alu("where", found, left, const(0, left.dtype)), "max", (a,))
-    at = graph.cast(graph.alu("add", const(n, left.dtype), negated(most)), dtypes.int64)
+    at = graph.cast(graph.alu("add", number([n], left.dtype), negated(most)), dtypes.int64)
     return self._new(at if keepdim else graph.reshape(at, (*self.shape[:a], *self.shape[a + 1 :])))
 
   # ---------------------------------------------------------------- statistics
@@ -163,8 +163,8 @@ class Reduce(Arrange):
     if kind.kind != "f":
       fail(DTypeError, f"mean: the average of {kind.name} is no integer; x.float().mean() would fit", x=self)
     total = self._reduced("mean", "add", graph.cast(self.uop, wide(kind)), axis, keepdim)
-    count = self._count(axis)
-    return self._new(graph.cast(graph.alu("div", total, const(count, total.dtype)), kind))
+    count = number([self.shape[a] for a in self._axes(axis, "mean")], total.dtype)
+    return self._new(graph.cast(graph.alu("div", total, count), kind))
 
   def nanmean(
     self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
@@ -210,7 +210,7 @@ class Reduce(Arrange):
     squares = (x - x.mean(axis, True)).square()
     left = max(self._count(axis) - correction, 0)
     total = squares._reduced("var", "add", squares.uop, axis, keepdim)
-    return self._new(graph.cast(graph.alu("div", total, const(left, total.dtype)), self.dtype))
+    return self._new(graph.cast(graph.alu("div", total, number([left], total.dtype)), self.dtype))
 
   def std(
     self,
