@@ -158,6 +158,35 @@ def test_errors():
       call()
 
 
+@pytest.mark.parametrize("size", [(4, 3), (4, 3, 5), (2, 3, 2, 5)], ids=str)
+def test_gradients_of_batch_norm(size, rng):
+  """Of all that it is given, and gradients of the gradient."""
+  torch = pytest.importorskip("torch")
+  x, g, w, b = (rng.standard_normal(s) * 2 + 1 for s in (size, size, 3, 3))
+  for affine in ((w, b), (w, None), (None, b), (None, None)):
+    found = []
+    for make, norm, gradient in (
+      (
+        lambda a: Tensor(a, device="INTERP", requires_grad=True),
+        Tensor.batch_norm,
+        lambda y, xs: y.gradient(*xs),
+      ),
+      (
+        lambda a: torch.tensor(a, requires_grad=True),
+        torch.nn.functional.batch_norm,
+        lambda y, xs: torch.autograd.grad(y, xs, create_graph=True),
+      ),
+    ):
+      x_, g_, *affine_ = (None if a is None else make(a) for a in (x, g, *affine))
+      given = [x_, *(a for a in affine_ if a is not None)]
+      loss = (norm(x_, None, None, *affine_, training=True) * g_).sum()
+      first = gradient(loss, given)
+      second = gradient(first[0].square().sum() + loss, [g_, *given])
+      found.append([t.detach().numpy() for t in (*first, *second)])
+    for ours, theirs in zip(*found):
+      np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
 # ---------------------------------------------------------------- what they are compiled to
 
 SHAPES = {  # x, weight, options: what the recipes take apart

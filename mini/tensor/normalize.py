@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from mini.given import with_gradient
+from mini.ir.uop import UOp
 from mini.tensor.distance import Distance
 from mini.tensor.handle import Handle, fail, wide
 from mini.types import DTypeError, ShapeError, dtypes
@@ -67,23 +69,46 @@ class Normalize(Distance):
       "batch_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     x, axes = self._wide(), (0, *range(2, self.ndim))
-    if training:
-      n = self.numel() // max(self.shape[1], 1)
-      if n < 2:
-        fail(ValueError, "batch_norm: a batch of one value for each channel has no variance", x=self)
-      mean = x.mean(axes, True)
-      centered = x - mean
-      var = centered.square().mean(axes, True)
-      for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
-        if running is not None:
-          running.assign(running + (now.detach().reshape(-1).to(running.dtype) - running) * momentum)
-    else:
+    if not training:
       if running_mean is None or running_var is None:
         fail(ValueError, "batch_norm: without running statistics it is for training only", x=self)
       mean, var = self._channels(running_mean), self._channels(running_var)
-      centered = x - mean
-    out = (centered * (var + eps).rsqrt()).to(self.dtype)
-    out = out if weight is None else out * self._channels(weight)
+      return ((x - mean) * (var + eps).rsqrt()).to(self.dtype)._affine(weight, bias)
+    n = self.numel() // max(self.shape[1], 1)
+    if n < 2:
+      fail(ValueError, "batch_norm: a batch of one value for each channel has no variance", x=self)
+    mean = x.mean(axes, True)
+    var = (x - mean).square().mean(axes, True)
+    for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
+      if running is not None:
+        running.assign(running + (now.detach().reshape(-1).to(running.dtype) - running) * momentum)
+    return self._standardized(x, axes, mean, (var + eps).rsqrt(), weight, bias)
+
+  def _standardized(self, x: Tensor, axes: tuple[int, ...], mean: Tensor, scale: Tensor, weight: Tensor | None,
+                    bias: Tensor | None) -> Tensor:  # fmt: skip
+    """(x - mean) * scale * weight + bias, where mean and scale are statistics of x over axes, and all else that weight and
+    bias have one number for. Two sums, which are the gradients of bias and weight, are all that the gradient of x takes.
+    """
+    scales = [] if weight is None else [weight]
+    given = [x, mean, scale, *scales, *([] if bias is None else [bias])]
+
+    def rule(g: UOp, out: UOp, *nodes: UOp) -> tuple[UOp | None, ...]:
+      back = self._new(g).to(mean.dtype)
+      x, mean_, scale_, *affine = map(self._new, nodes)
+      normal = (x - mean_) * scale_
+      total, along = back.sum(axes, True), (back * normal).sum(axes, True)
+      whole = scale_ * self._channels(affine[0]) if scales else scale_
+      n = prod(self.shape[a] for a in axes)
+      sums = [along, total] if scales else [total]
+      rest = [t.reshape(-1).to(v.dtype).uop for t, v in zip(sums, affine)]
+      return ((whole * (back - total / n - normal * (along / n))).uop, None, None, *rest)
+
+    out = ((x - mean) * scale).to(self.dtype)._affine(weight, bias)
+    return self._new(with_gradient(out.uop, rule, *(v.uop for v in given)))
+
+  def _affine(self, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """x * weight + bias, with one number of each for a channel."""
+    out = self if weight is None else self * self._channels(weight)
     return out if bias is None else out + self._channels(bias)
 
   def _expect_channels(self, what: str, **given: Tensor | None) -> None:
@@ -114,8 +139,7 @@ class Normalize(Distance):
     x = self._wide().reshape(self.shape[0], num_groups, n)
     centered = x - x.mean(-1, True)
     out = (centered * (centered.square().mean(-1, True) + eps).rsqrt()).to(self.dtype).reshape(self.shape)
-    out = out if weight is None else out * self._channels(weight)
-    return out if bias is None else out + self._channels(bias)
+    return out._affine(weight, bias)
 
   def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                     weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
