@@ -104,6 +104,23 @@ def test_a_factor_may_be_infinite():
   assert "from 0 to" in text(apply(one(product), "bound k finite"))
 
 
+def test_what_is_read_through_a_guard():
+  """As far as nothing is read, a sum may end: it adds zeros."""
+  source = """kernel k(%c: out f32[8], %a: in f32[8], %b: in f32[3]) {
+    %i = range 8
+    %k = range 3
+    %0 = load %a[%i + %k - 1] if %i + %k - 1 >= 0 && %i + %k - 1 < 8 : f32
+    %1 = load %b[%k] : f32
+    %2 = mul %0, %1 : f32
+    %3 = reduce.add %2 over (%k) : f32
+    store %c[%i], %3
+    end over (%i)
+  }"""
+  assert " from " in text(apply(one(source), "bound k finite"))
+  with pytest.raises(RecipeError, match="nothing says"):  # 0 * inf is nan
+    apply(one(source), "bound k")
+
+
 LIMITED = ROWS.replace("%k = range 50", "%k = range 50 from 0 to %i + 1")
 WRONG = {
   "may read what its stage did not write": ROWS.replace("%s = range 50", "%s = range 50 from 0 to %i + 1"),

@@ -6,10 +6,10 @@ import pytest
 from fuzz_graph import program, scheduled
 from fuzz_recipe import random_recipe
 
-from mini import Device, Tensor
+from mini import Device, Tensor, grad
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.config import Context
-from mini.engine.launch import Launchable, interpret
+from mini.engine.launch import Launchable, interface, interpret, random_array
 from mini.engine.program import assumed, machine_of, nameless
 from mini.ir.interp import evaluate
 from mini.ir.kernel import extent, guarded, kernel, params_of, stores
@@ -105,6 +105,53 @@ def test_more_random_kernels_in_c(lanes, dtype, seed, monkeypatch):
   first = seed % (1 << 20)
   for start in range(first, first + 200, 40):
     agree(range(start, start + 40), lanes, ("none", "heuristic", "random"), dtype, monkeypatch)
+
+
+def zeros(*shape):
+  return Tensor(np.zeros(shape, np.float32))
+
+
+def gradient_of(form, by):
+  """The derivative of a convolution by its input or its weight. form: images, channels, size, filters, kernel, padding."""
+  n, c, size, filters, k, padding = form
+  x, w = zeros(n, c, size, size), zeros(filters, c, k, k)
+  y = zeros(*x.conv2d(w, padding=padding).shape)
+  return grad(lambda x, w: (x.conv2d(w, padding=padding) * y).sum(), by)(x, w)
+
+
+def pooled_back(shape):
+  x, y = zeros(*shape), zeros(*shape[:2], *(n // 2 for n in shape[2:]))
+  return grad(lambda x: (x.max_pool2d(2) * y).sum())(x)
+
+
+RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
+  "channels": (lambda: zeros(24, 32, 9, 9).conv2d(zeros(32, 32, 5, 5)), "stage 1 over (k, k1, k2"),
+  "channels, padded": (lambda: gradient_of((24, 33, 9, 17, 5, 0), 0), "bound k1 finite"),
+  "channels, padded at both sides": (lambda: gradient_of((24, 32, 7, 32, 3, 1), 0), "bound k1 finite"),
+  "sums of channels": (lambda: gradient_of((4, 17, 8, 9, 3, 0), 1), "stage 0 over (k, k1 + m, k2 + n, lv)"),
+  "sums of channels, 5x5": (lambda: gradient_of((2, 32, 9, 7, 5, 2), 1), "k1 + m, k2 + n, lv)"),
+  "sums along": (lambda: gradient_of((2, 3, 13, 9, 3, 0), 1), "vec k1v"),
+  "rows near each other": (lambda: pooled_back((3, 33, 6, 6)), "vec iv"),
+  "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
+  "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_families_of_recipes(lanes, rng):
+  """Each is written for what it is for, and computes what the kernel does."""
+  for name, (make, step) in RECIPES.items():
+    found = []
+    for n, k in enumerate(scheduled({"out": make().uop})[0]):
+      k = nameless(k).kernel
+      tuned, recipe = write_recipe(k, Machine(lanes, threads=2, registers=2 * lanes))
+      found.append(recipe)
+      tuned = kernel(f"family{n}", stores(tuned), closed(tuned))
+      data = {m.name: random_array(m, interface(k), rng) for m in interface(k)}
+      want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
+      for m, w in want.items():
+        assert np.allclose(got[m], w, rtol=1e-4, atol=1e-4 * (1 + abs(w).max())), (name, recipe)
+    assert any(step in recipe for recipe in found), (name, found)
 
 
 def test_stores_past_the_caches(monkeypatch):

@@ -91,6 +91,8 @@ def needed(value: UOp, kind: str, finite: bool) -> list[Condition]:
       table = dict(zip(own, index))
       return [(substitute(e, table), c) for e, c in needed(stage.src[0], kind, finite)]
     return _through(stage, own, index, kind, finite)
+  if value.op == "load" and kind == "add":  # 0 where its gate is shut
+    return conditions_of(access(value)[2])
   if value.op == "cast" and value.src[0].dtype.kind == value.dtype.kind == "f":
     return needed(value.src[0], kind, finite)
   if kind == "add" and value.op == "mul" and finite:

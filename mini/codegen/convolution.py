@@ -5,7 +5,7 @@ the channels of the output the weights go into a panel, and the elements that a 
 where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along a row: the
 padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that neighbours in
 the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A gradient of the
-weight has its sum along the rows: there the vectors run along the sum.
+weight has its sum along the rows: there the vectors run along the channels of the input, or along the sum.
 """
 
 from __future__ import annotations
@@ -82,6 +82,9 @@ class Plan(NamedTuple):
   block: int  # rows of the output at once
   vectors: int  # columns of a tile, in vectors
   rows: int  # of a tile, where the vectors run along channels: neighbours in a row
+  padded: bool = (
+    False  # is what slides copied to the stack, with zeros around it, instead of read through a guard?
+  )
 
 
 def plans(found: Windows, p: UOp | None, machine: Machine) -> Iterator[Plan]:
@@ -124,6 +127,42 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     step = max(rows * registers, rows + registers, LATENCY) / (rows * registers)
     ends = APART * lanes * scattered / terms + COPY * lanes / images
     yield Plan(full * step + ends, "channels", 1, vectors, rows)
+    room = machine.panel_bytes - terms * tile * found.weight.dtype.itemsize
+    if (around := padding(found)) is not None and around.elements * found.seen.dtype.itemsize <= room:
+      copied = COPY * around.elements * -(-channels // tile) / (around.outputs * channels * terms)
+      yield Plan(full * step * around.share + ends + copied, "channels", 1, vectors, rows, True)
+
+
+class Padding(NamedTuple):
+  """What slides, as a copy with zeros around it."""
+
+  axes: list[tuple[UOp, ...]]  # a summed range, or that and the column it slides along
+  elements: int  # of the copy
+  outputs: int  # that are made of it, for each of its other factor's
+  share: float  # of the products that are no zeros before and beyond the columns; what precedes the rows is not told
+
+
+def padding(found: Windows) -> Padding | None:
+  """For what is read through a guard, at places that are summed ranges or slide in steps of one."""
+  memory, index, gate = access(found.seen)
+  axes, share = [], 1.0
+  if gate is TRUE:
+    return None
+  for i, size in zip(index, memory.arg[1]):
+    terms, first = linear(i)
+    tap = next((t for t in terms if t in found.summed), None)
+    if tap is None:
+      continue
+    if set(terms.values()) != {1} or len(terms) > 2 or not all(t is tap or t in found.columns for t in terms):
+      return None
+    axes.append((tap, *(t for t in terms if t is not tap)))
+    if len(terms) == 2 and axes[-1][1] is not found.columns[0]:
+      places = [a + b + first for a in range(rsize(tap)) for b in range(rsize(axes[-1][1]))]
+      share *= sum(0 <= n < size for n in places) / len(places)
+  if axes[-1][1:] != (found.columns[0],):
+    return None
+  elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
+  return Padding(axes, elements, prod(rsize(r) for axis in axes for r in axis[1:]), share)
 
 
 def window(found: Windows, r: UOp) -> UOp | None:
@@ -147,7 +186,7 @@ def windows(w: Writer, machine: Machine) -> bool:
   if best is None or not name:
     return False
   if best.along == "channels":
-    channels(w, found, best, machine)
+    channels(w, found, best, name, machine)
     return True
   q, rows = rname(found.columns[0]), rname(found.rows)
   outer = [rname(r) for r in closed(w.kernel) if rname(r) not in (q, rows) and r is not p]
@@ -177,18 +216,24 @@ def windows(w: Writer, machine: Machine) -> bool:
   return True
 
 
-def channels(w: Writer, found: Windows, plan: Plan, machine: Machine) -> None:
-  """Vectors along the channels of the output, where the plan says so."""
+def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine) -> None:
+  """Vectors along the channels of the output, where the plan says so. seen: the name of what slides."""
   c, q, weight = rname(found.rows), rname(found.columns[0]), found.weight
   rest = [r for r in closed(w.kernel) if r is not found.rows and r is not found.columns[0]]
   name = next(n[1:] for n, u in w.named.items() if u is weight)
+  around = padding(found) if plan.padded else None
+  if around is not None:
+    w.attempt(f"stage {seen} over ({', '.join(' + '.join(map(rname, axis)) for axis in around.axes)}) stack")
+    copy_rows(w, f"{rname(around.axes[-1][0])}.{seen}", machine)
   panels, lane = cut(w, c, rsize(found.rows), plan.vectors * machine.lanes, "vec")
   row_loop, row = cut(w, q, rsize(found.columns[0]), plan.rows, "unroll")
   summed = [rname(r) for r in found.summed if r in weight.free]
   w.attempt(f"stage {name} over ({', '.join([*summed, lane])}) stack")
-  # what a panel is for, outside; then what has the same panel again
+  # what a panel is for, outside; then what has the same panel again, first what has a copy of its own
   outside = [rname(r) for r in rest if r in weight.free]
-  inside = [rname(r) for r in rest if r not in weight.free]
+  within = {r for axis in around.axes for r in axis} if around is not None else set()
+  inside = [rname(r) for r in rest if r not in weight.free and r not in within]
+  slid = [rname(r) for r in rest if r in within]
   outside += filter(None, [panels])
   many = prod(rsize(w.range(name)) for name in outside)
   if outside and inside and many < 4 * machine.threads:  # a panel for each of some parts of what has it again
@@ -196,9 +241,11 @@ def channels(w: Writer, found: Windows, plan: Plan, machine: Machine) -> None:
     part = -(-size // -(-4 * machine.threads // many))
     if part < size and w.attempt(f"split {inside[0]} {part} -> {inside[0]}o, {inside[0]} overlap"):
       outside.append(f"{inside[0]}o")
-  loops = [*outside, *inside, *filter(None, [row_loop])]
+  loops = [*outside, *inside, *slid, *filter(None, [row_loop])]
   w.attempt(" ".join(["order", *loops, row, lane]))
-  shared(w, outside or loops, machine)
+  shared(w, outside or (inside if slid and inside else loops), machine)
+  for axis in around.axes if around is not None else ():
+    w.attempt(f"bound {rname(axis[0])} finite")
 
 
 # ---------------------------------------------------------------- sums along rows
@@ -227,11 +274,57 @@ def find_sums(found: Windows) -> Sums | None:
 
 
 def sums(w: Writer, machine: Machine) -> bool:
-  """Vectors along the sum, as in the gradient of a weight: a tile is rows by places in the window, or by channels."""
+  """The gradient of a weight: a tile is rows by places in the window, or by channels."""
   found = find_windows(w.kernel)
   this = find_sums(found) if found is not None else None
   if found is None or this is None:
     return False
+  name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
+  return bool(name) and (
+    sums_of_channels(w, found, this, name, machine) or sums_along(w, found, this, name, machine)
+  )
+
+
+def sums_of_channels(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
+  """Vectors along the channels of what slides, which is copied to the stack with its channels side by side."""
+  c, lanes = this.channels, machine.lanes
+  if c is None or rsize(c) < lanes or c not in found.seen.free:
+    return False
+  axes: list[tuple[UOp, ...]] = []
+  for r in (r for r in found.summed if r in found.seen.free):
+    tap = next((t for t in this.taps if r in this.along and slides_along(found.seen, t, r)), None)
+    axes.append((r,) if tap is None else (r, tap))
+  slid = {r for axis in axes for r in axis}
+  axes += [(t,) for t in this.taps if t in found.seen.free and t not in slid]
+  elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
+  # a tile, and the vectors and numbers that it is made of, are in registers
+  tile, unrolled = 1, []
+  for r in reversed(this.taps):
+    if (machine.registers - tile * rsize(r)) // (tile * rsize(r) + 1) >= 2:
+      tile *= rsize(r)
+      unrolled.append(r)
+  wide = [n for n in ([2, 1] if tile == 1 else [1]) if n * lanes <= rsize(c)]
+  fitting = [n for n in wide if n * lanes * elements * found.seen.dtype.itemsize <= machine.panel_bytes]
+  if not fitting:
+    return False
+  tile *= fitting[0]
+  outer = [rname(r) for r in closed(w.kernel) if r is not found.rows and r is not c and r not in this.taps]
+  panels, lane = cut(w, rname(c), rsize(c), fitting[0] * lanes, "vec")
+  over = [" + ".join(map(rname, axis)) for axis in axes]
+  w.attempt(f"stage {name} over ({', '.join([*over, lane])}) stack")
+  for r in unrolled:
+    w.attempt(f"unroll {rname(r)}")
+  size, tall = rsize(found.rows), max((machine.registers - tile) // (tile + 1), 1)
+  row_loop, row = cut(w, rname(found.rows), size, -(-size // -(-size // tall)), "unroll")
+  outer += filter(None, [panels])
+  inner = [*filter(None, [row_loop]), *(rname(r) for r in this.taps if r not in unrolled)]
+  w.attempt(" ".join(["order", *outer, *inner, row, lane]))
+  shared(w, outer or inner, machine)
+  return True
+
+
+def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
+  """Vectors along the sum."""
   row, across = rname(this.along[-1]), None
   if len(this.along) > 1:
     across = next((r for r in this.taps if slides_along(found.seen, r, this.along[-2])), None)
@@ -239,8 +332,7 @@ def sums(w: Writer, machine: Machine) -> bool:
     this.along[-1]
   )
   length = rsize(this.along[-1]) * (rsize(this.along[-2]) if contiguous else 1)
-  name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
-  if length < machine.lanes or not name:
+  if length < machine.lanes:
     return False
   # what is staged: for as many channels as fit, all that the sum and the window need
   tap_names = [rname(r) for r in this.taps if r is not across]

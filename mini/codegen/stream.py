@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from mini.codegen.linearize import is_loop
 from mini.codegen.writer import (
   Machine,
@@ -203,25 +205,38 @@ def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
 
 
 FEW = 8  # numbers of a row
+NEAR = 512  # elements from one row to the next, at most: what lanes take together stays in an L1 cache
+WINDOW = 4  # numbers that are reduced at once, without a loop
 
 
 def across_rows(w: Writer, machine: Machine) -> bool:
   """Rows that fill no vectors: each lane takes one, whose numbers are fetched one by one, and no lanes are to be combined."""
-  kernel, rows = w.kernel, closed(w.kernel)[:1]
-  inner = [u for u in owners(kernel) if u is not kernel]
+  kernel, outputs = w.kernel, closed(w.kernel)
+  rows = next((r for r in reversed(outputs) if rsize(r) >= machine.lanes), None)
+  if rows is None or any(u.op == "scan" for u in toposort(kernel)):
+    return False
+  reduced = {r for u in owners(kernel) if u is not kernel for r in closed(u)}
+  inner = reduced | set(outputs[outputs.index(rows) + 1 :])
+  touched = [u for u in accesses(kernel) if u.src[0].op == "param" and rows in u.free]
+  walked = [flat_index(u) for u in touched if not u.free.isdisjoint(inner)]
+  alike = [r for r in inner if any(coefficient(f, r) == 1 for f in walked)]
+  alike = [r for r in alike if all(coefficient(f, r) in (0, 1) for f in walked)]
   if (
-    not inner
-    or not rows
-    or rsize(rows[0]) < 4 * machine.lanes
-    or any(u.op == "scan" for u in toposort(kernel))
+    not walked
+    or prod(map(rsize, outputs[: outputs.index(rows) + 1])) < 4 * machine.lanes
+    or any(coefficient(flat_index(u), rows) is None for u in touched)
+    or not all(1 < (coefficient(f, rows) or 0) <= NEAR for f in walked)
+    or max(map(rsize, alike), default=0) > (FEW if reduced else 3)
   ):
     return False
-  longest = max(rsize(r) for u in (kernel, *inner) for r in closed(u) if r is not rows[0])
-  touched = [u for u in accesses(kernel) if u.src[0].op == "param" and rows[0] in u.free]
-  if longest > FEW or any(coefficient(flat_index(u), rows[0]) in (0, None) for u in touched):
+  name = rname(rows)
+  if not w.attempt(f"split {name} {machine.lanes} -> {name}o, {name}v overlap"):
     return False
-  name = rname(rows[0])
-  return w.attempt(f"split {name} {machine.lanes} -> {name}o, {name}v overlap") and w.attempt(f"vec {name}v")
+  for u in owners(kernel):
+    if u.op == "reduce" and prod(map(rsize, closed(u))) <= WINDOW:
+      for r in closed(u):
+        w.attempt(f"unroll {rname(r)}")
+  return w.attempt(f"vec {name}v")
 
 
 def interleave_scans(w: Writer) -> None:
