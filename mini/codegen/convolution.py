@@ -288,14 +288,10 @@ def sums(w: Writer, machine: Machine) -> bool:
 def sums_of_channels(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
   """Vectors along the channels of what slides, which is copied to the stack with its channels side by side."""
   c, lanes = this.channels, machine.lanes
-  if c is None or rsize(c) < lanes or c not in found.seen.free:
+  tap_of = {r: next((t for t in this.taps if slides_along(found.seen, t, r)), None) for r in this.along}
+  if c is None or rsize(c) < lanes or c not in found.seen.free or not set(this.taps) <= set(tap_of.values()):
     return False
-  axes: list[tuple[UOp, ...]] = []
-  for r in (r for r in found.summed if r in found.seen.free):
-    tap = next((t for t in this.taps if r in this.along and slides_along(found.seen, t, r)), None)
-    axes.append((r,) if tap is None else (r, tap))
-  slid = {r for axis in axes for r in axis}
-  axes += [(t,) for t in this.taps if t in found.seen.free and t not in slid]
+  axes = [(r,) if (tap := tap_of.get(r)) is None else (r, tap) for r in found.summed if r in found.seen.free]
   elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
   # a tile, and the vectors and numbers that it is made of, are in registers
   tile, unrolled = 1, []
