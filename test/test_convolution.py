@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from mini import Tensor, stats
+from mini import Tensor, nn, stats
 from mini.types import ShapeError
 
 
@@ -138,6 +138,61 @@ def test_pooling():
 def test_all_pooling():
   for case in poolings():
     pool(*case)
+
+
+LAST = [
+  ("conv1d", (2, 4, 9), [(6, 2, 3)], {"groups": 2, "stride": 2}),
+  ("conv2d", (2, 3, 6, 5), [(4, 3, 3, 3), (4,)], {"padding": 1}),
+  ("conv2d", (4, 6, 5), [(6, 2, 3, 3)], {"groups": 2, "dilation": 2, "padding": "same"}),
+  ("conv3d", (1, 2, 4, 3, 5), [(3, 2, 2, 2, 2)], {}),
+  ("conv_transpose2d", (2, 3, 4, 5), [(3, 2, 3, 3), (2,)], {"stride": 2}),
+  ("max_pool2d", (2, 3, 6, 7), [], {"kernel_size": 3, "stride": 2, "padding": 1, "return_indices": True}),
+  ("avg_pool3d", (2, 3, 4, 4, 4), [], {"kernel_size": 2}),
+  ("lp_pool1d", (2, 3, 8), [], {"norm_type": 2, "kernel_size": 2}),
+  ("adaptive_avg_pool2d", (2, 3, 5, 6), [], {"output_size": (2, 3)}),
+  ("adaptive_max_pool1d", (2, 3, 7), [], {"output_size": 3}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, size, more, options", LAST)
+def test_channels_last(name, size, more, options, rng):
+  """Results and gradients are those of channels that come first; no kernel more is made for it."""
+  n = int(name[-2])
+  arrays = [rng.standard_normal(s) for s in (size, *more)]
+  found, kernels = [], []
+  for last in (False, True):
+    first, *rest = arrays
+    x = Tensor(np.moveaxis(first, -n - 1, -1) if last else first, requires_grad=True, device="INTERP")
+    rest = [Tensor(a, requires_grad=True, device="INTERP") for a in rest]
+    got = getattr(x, name)(*rest, **options, channels_last=last)
+    got = got if isinstance(got, tuple) else (got,)
+    back = got[0].square().sum().gradient(x, *rest)
+    before = stats.kernels
+    Tensor.realize(*got)
+    kernels.append(stats.kernels - before)
+    found.append([t.detach().numpy() for t in (*got, *back)])
+    if last:
+      for n_th in range(len(got) + 1):  # what it gives, and the gradient of x
+        found[-1][n_th] = np.moveaxis(found[-1][n_th], -1, -n - 1)
+  for a, b in zip(*found):
+    np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+  assert kernels[0] == kernels[1]
+
+
+def test_modules_of_channels_last(rng):
+  x = rng.standard_normal((2, 6, 5, 4))
+  for make in (
+    lambda **o: nn.Conv2d(4, 3, 3, padding=1, padding_mode="reflect", dtype="float64", **o),
+    lambda **o: nn.ConvTranspose2d(4, 3, 3, stride=2, dtype="float64", **o),
+    lambda **o: nn.MaxPool2d(2, **o),
+    lambda **o: nn.AdaptiveAvgPool2d(2, **o),
+  ):
+    last, first = make(channels_last=True), make()
+    first.load_state_dict(last.state_dict())
+    want = np.moveaxis(first(Tensor(np.moveaxis(x, -1, 1))).detach().numpy(), 1, -1)
+    np.testing.assert_allclose(last(Tensor(x)).detach().numpy(), want, rtol=1e-12)
+  with pytest.raises(ShapeError, match="channels come behind 2 axes"):
+    Tensor.ones(3, 3).max_pool2d(2, channels_last=True)
 
 
 def test_errors():

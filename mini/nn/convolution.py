@@ -60,8 +60,11 @@ class _Conv(_Windows):
     padding_mode: str = "zeros",
     device: str | None = None,
     dtype: Any = None,
+    *,
+    channels_last: bool = False,
   ):
     self._begin(in_channels, out_channels, kernel_size, stride, dilation, groups)
+    self.channels_last = channels_last
     if padding_mode not in PADDING:
       fail(
         ValueError,
@@ -79,10 +82,12 @@ class _Conv(_Windows):
     padding: Any = self.padding
     if self.padding_mode != "zeros":
       sides = x._sides(type(self).__name__, self.axes, padding, self.kernel_size, self.stride, self.dilation)
-      whole = x.pad([(0, 0)] * (x.ndim - self.axes) + sides, mode=PADDING[self.padding_mode])
-      x, padding = whole, 0
+      rest = [(0, 0)] * (x.ndim - self.axes)
+      around = [*rest[1:], *sides, *rest[:1]] if self.channels_last else [*rest, *sides]
+      x, padding = x.pad(around, mode=PADDING[self.padding_mode]), 0
+    options = self.stride, padding, self.dilation, self.groups
     function = getattr(x, f"conv{self.axes}d")
-    return function(self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    return function(self.weight, self.bias, *options, channels_last=self.channels_last)
 
 
 class Conv1d(_Conv):
@@ -95,6 +100,7 @@ class Conv2d(_Conv):
   """A weighted sum over each window; see Tensor.conv2d.   T[N, C, H, W] -> T[N, O, H', W']
 
   weight: T[O, C / groups, h, w]   bias: T[O]   padding_mode: zeros, reflect, replicate or circular.
+  channels_last: x, and what it gives, are T[N, H, W, C].
 
   >>> Conv2d(3, 8, 3, padding=1)(Tensor.ones(2, 3, 5, 5)).shape
   (2, 8, 5, 5)
@@ -124,8 +130,11 @@ class _ConvTranspose(_Windows):
     padding_mode: str = "zeros",
     device: str | None = None,
     dtype: Any = None,
+    *,
+    channels_last: bool = False,
   ):
     self._begin(in_channels, out_channels, kernel_size, stride, dilation, groups)
+    self.channels_last = channels_last
     if padding_mode != "zeros":
       fail(ValueError, f'{type(self).__name__}: padding_mode is "zeros", not {padding_mode!r}')
     self.padding, self.output_padding = numbers(padding, self.axes), numbers(output_padding, self.axes)
@@ -135,9 +144,8 @@ class _ConvTranspose(_Windows):
 
   def forward(self, x: Tensor) -> Tensor:
     function = getattr(x, f"conv_transpose{self.axes}d")
-    return function(
-      self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
-    )
+    options = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+    return function(self.weight, self.bias, *options, channels_last=self.channels_last)
 
 
 class ConvTranspose1d(_ConvTranspose):

@@ -51,10 +51,11 @@ def row(
   options = []
   for p in list(found)[inputs:]:
     spelled = "dim" if p.name == "axis" else p.name
-    if p.kind is p.POSITIONAL_OR_KEYWORD and spelled not in ("training", "dtype"):
+    usual = p.kind is p.POSITIONAL_OR_KEYWORD and spelled not in ("training", "dtype")
+    if usual or p.name == "channels_last":
       default = defaults.get(spelled, p.default)
       options.append(p.replace(name=spelled, default=default, annotation=p.empty))
-  options.sort(key=lambda p: p.name == last)
+  options.sort(key=lambda p: (p.kind, p.name == last))
   if inplace:
     options.append(inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False))
   about = (getattr(Tensor, method).__doc__ or "").split("\n")[0]

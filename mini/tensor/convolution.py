@@ -7,8 +7,10 @@ them gets from the other two is a sum of products over views, so each is one con
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mini.given import with_gradient
 from mini.ir import graph
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 Ints = tuple[int, ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
 LONG, SHORT = 4096, 1024  # terms of a part of the sum that is a gradient of a weight
 
 
@@ -187,13 +190,45 @@ def numbers(x: Any, n: int) -> Ints:
   return (x,) * n
 
 
-class Convolution(Multiply):
-  """Convolutions."""
+def on_last(n: int) -> Callable[[Method], Method]:
+  """A method that works on windows of the last n axes gets the option channels_last: x, and what it gives, are T[.., L.., C]
+  and not T[.., C, L..], and weights stay as they are.
 
+  That is a view on the way in and one on the way out: addresses in kernels, which copy nothing for it.
+
+  >>> Tensor.ones(1, 4, 5, 2).max_pool2d(2, channels_last=True).shape
+  (1, 2, 2, 2)
+  """
+
+  def with_option(method: Method) -> Method:
+    @wraps(method)
+    def on_either(self: Any, *args: Any, channels_last: bool = False, **options: Any) -> Any:
+      if not channels_last:
+        return method(self, *args, **options)
+      if self.ndim <= n:
+        fail(ShapeError, f"{method.__name__}: channels come behind {n} axes, and x has {self.ndim}", x=self)
+      found = method(self.movedim(-1, -n - 1), *args, **options)
+      if isinstance(found, tuple):
+        return tuple(t.movedim(-n - 1, -1) for t in found)
+      return found.movedim(-n - 1, -1)
+
+    found = signature(method)
+    option = Parameter("channels_last", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    on_either.__signature__ = found.replace(parameters=[*found.parameters.values(), option])  # type: ignore[attr-defined]
+    return on_either  # type: ignore[return-value]
+
+  return with_option
+
+
+class Convolution(Multiply):
+  """Convolutions. Each has the option channels_last (`on_last`)."""
+
+  @on_last(1)
   def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
     return self._convolved("conv1d", 1, weight, bias, stride, padding, dilation, groups)
 
+  @on_last(2)
   def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """A weighted sum over each window of the last two axes, as PyTorch's `F.conv2d`.
 
@@ -209,10 +244,12 @@ class Convolution(Multiply):
     """
     return self._convolved("conv2d", 2, weight, bias, stride, padding, dilation, groups)
 
+  @on_last(3)
   def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
     return self._convolved("conv3d", 3, weight, bias, stride, padding, dilation, groups)
 
+  @on_last(1)
   def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
                        groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
@@ -220,6 +257,7 @@ class Convolution(Multiply):
       "conv_transpose1d", 1, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
+  @on_last(2)
   def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
                        groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """The transpose of `conv2d` as a linear map of its input, which is also its gradient: PyTorch's `F.conv_transpose2d`.
@@ -235,6 +273,7 @@ class Convolution(Multiply):
       "conv_transpose2d", 2, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
+  @on_last(3)
   def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
                        groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""

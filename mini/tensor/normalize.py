@@ -108,7 +108,7 @@ class Normalize(Distance):
 
   def _affine(self, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """x * weight + bias, with one number of each for a channel."""
-    out = self if weight is None else self * self._channels(weight)
+    out: Any = self if weight is None else self * self._channels(weight)
     return out if bias is None else out + self._channels(bias)
 
   def _expect_channels(self, what: str, **given: Tensor | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers
+from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers, on_last
 from mini.tensor.elementwise import equals, inverted
 from mini.tensor.handle import Handle, fail, wide
 from mini.tensor.indexing import least_of
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 
 class Pooling(Convolution):
-  """Pooling."""
+  """Pooling. All but max_unpool have the option channels_last (`on_last`)."""
 
+  @on_last(1)
   def max_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._max_pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
+  @on_last(2)
   def max_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> Any:  # fmt: skip
     """The largest value of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
@@ -42,16 +44,19 @@ class Pooling(Convolution):
     """
     return self._max_pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
+  @on_last(3)
   def max_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                  return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
     return self._max_pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
+  @on_last(1)
   def avg_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> Tensor:  # fmt: skip
     """`avg_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._avg_pool("avg_pool1d", 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
+  @on_last(2)
   def avg_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """The average of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
@@ -66,6 +71,7 @@ class Pooling(Convolution):
       "avg_pool2d", 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
+  @on_last(3)
   def avg_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """`avg_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
@@ -73,12 +79,14 @@ class Pooling(Convolution):
       "avg_pool3d", 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
+  @on_last(1)
   def lp_pool1d(
     self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
   ) -> Tensor:
     """`lp_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._lp_pool("lp_pool1d", 1, norm_type, kernel_size, stride, ceil_mode)
 
+  @on_last(2)
   def lp_pool2d(
     self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
   ) -> Tensor:
@@ -91,6 +99,7 @@ class Pooling(Convolution):
     """
     return self._lp_pool("lp_pool2d", 2, norm_type, kernel_size, stride, ceil_mode)
 
+  @on_last(3)
   def lp_pool3d(
     self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
   ) -> Tensor:
@@ -119,10 +128,12 @@ class Pooling(Convolution):
     """`max_unpool2d` of the last three axes.   T[.., D', H', W'] -> T[.., D, H, W]"""
     return self._max_unpool("max_unpool3d", 3, indices, kernel_size, stride, padding, output_size)
 
+  @on_last(1)
   def adaptive_avg_pool1d(self, output_size: Any) -> Tensor:
     """`adaptive_avg_pool2d` of the last axis."""
     return self._adaptive_avg_pool("adaptive_avg_pool1d", 1, output_size)
 
+  @on_last(2)
   def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
     """The averages of windows of the last two axes that give output_size: window i is i * H // h .. ceil((i + 1) * H / h).
 
@@ -133,18 +144,22 @@ class Pooling(Convolution):
     """
     return self._adaptive_avg_pool("adaptive_avg_pool2d", 2, output_size)
 
+  @on_last(3)
   def adaptive_avg_pool3d(self, output_size: Any) -> Tensor:
     """`adaptive_avg_pool2d` of the last three axes."""
     return self._adaptive_avg_pool("adaptive_avg_pool3d", 3, output_size)
 
+  @on_last(1)
   def adaptive_max_pool1d(self, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last axis."""
     return self._adaptive_max_pool("adaptive_max_pool1d", 1, output_size, return_indices)
 
+  @on_last(2)
   def adaptive_max_pool2d(self, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of the windows that `adaptive_avg_pool2d` takes; return_indices as in `max_pool2d`."""
     return self._adaptive_max_pool("adaptive_max_pool2d", 2, output_size, return_indices)
 
+  @on_last(3)
   def adaptive_max_pool3d(self, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last three axes."""
     return self._adaptive_max_pool("adaptive_max_pool3d", 3, output_size, return_indices)
