@@ -356,7 +356,13 @@ def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machin
   copy_rows(w, f"{row}.{name}", machine)
   if contiguous and w.attempt(f"collapse {down[0]} {row} -> {down[0]}"):
     row = down[0]
-  # sums in registers beside what they are sums of
+  tile_of_sums(w, found, this, row, length, outer, middle, machine)
+  return True
+
+
+def tile_of_sums(w: Writer, found: Windows, this: Sums, row: str, length: int, outer: list[str], middle: list[str],
+                 machine: Machine) -> None:  # fmt: skip
+  """Sums along `row` of so many terms in registers, beside what they are sums of. outer, middle: the loops around a tile."""
   most, tile = machine.registers * 27 // 32, 1
   for r in reversed(this.taps):
     if tile * rsize(r) * 2 <= most and w.attempt(f"unroll {rname(r)}"):
@@ -378,7 +384,6 @@ def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machin
     w.attempt(f"vec {row}v")
   w.attempt(" ".join(["order", *outer, *filter(None, [row_loop]), *middle]))
   shared(w, outer or [n for n in (row_loop, *middle) if n], machine)
-  return True
 
 
 def slides_along(seen: UOp, tap: UOp, r: UOp) -> bool:
