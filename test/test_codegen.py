@@ -111,12 +111,12 @@ def zeros(*shape):
   return Tensor(np.zeros(shape, np.float32))
 
 
-def gradient_of(form, by):
+def gradient_of(form, by, stride=1, groups=1):
   """The derivative of a convolution by its input or its weight. form: images, channels, size, filters, kernel, padding."""
   n, c, size, filters, k, padding = form
-  x, w = zeros(n, c, size, size), zeros(filters, c, k, k)
-  y = zeros(*x.conv2d(w, padding=padding).shape)
-  return grad(lambda x, w: (x.conv2d(w, padding=padding) * y).sum(), by)(x, w)
+  x, w = zeros(n, c, size, size), zeros(filters, c // groups, k, k)
+  y = zeros(*x.conv2d(w, None, stride, padding, 1, groups).shape)
+  return grad(lambda x, w: (x.conv2d(w, None, stride, padding, 1, groups) * y).sum(), by)(x, w)
 
 
 def pooled_back(shape):
@@ -131,6 +131,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "sums of channels": (lambda: gradient_of((4, 17, 8, 9, 3, 0), 1), "stage 0 over (k, k1 + m, k2 + n, lv)"),
   "sums of channels, 5x5": (lambda: gradient_of((2, 32, 9, 7, 5, 2), 1), "k1 + m, k2 + n, lv)"),
   "sums along": (lambda: gradient_of((2, 3, 13, 9, 3, 0), 1), "vec k1v"),
+  "every second, through a guard": (lambda: gradient_of((1, 3, 40, 3, 3, 1), 1, stride=2, groups=3), "vec k1v"),
   "rows near each other": (lambda: pooled_back((3, 33, 6, 6)), "vec iv"),
   "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),

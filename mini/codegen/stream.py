@@ -45,10 +45,10 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
       weight = 2 if u.op in ("store", "stage") else AGAIN if u.free & inner else 1
       step = coefficient(flat, r)
       edges = gate is not None and r in gate.free  # only vectors at an edge are read by elements
-      if edges and not (pairs and u.op == "load" and step == 1):
+      if edges and not (pairs and u.op == "load" and step in (1, 2)):
         score -= weight * 2
       elif pairs and step == 2:
-        score += weight if u.op == "load" else 0
+        score += weight if u.op == "load" and not edges else 0
       else:
         score += weight if step == 1 else -weight * 2
     numbers = [u.src[0] for u in toposort(*values) if u.op == "cast" and u.src[0].dtype is dtypes.index]
