@@ -128,6 +128,7 @@ def test_a_broken_spelling_fails_in_its_row_alone(row, column, tmp_path):
   assert re.fullmatch(r"\d{3} passed, \d failed", lines[-1])
 
 
+@pytest.mark.full
 @needs_cxx
 def test_a_broken_spelling_of_cuda(tmp_path):
   path = toy_with(tmp_path, ("max", "i32", "({0} < {1} ? {0} : {1})"))
@@ -135,6 +136,7 @@ def test_a_broken_spelling_of_cuda(tmp_path):
   assert failed_rows(lines) == {"max", "reduce max", "scan max", "scatter max"}  # they are spelled by it
 
 
+@pytest.mark.full
 @needs_cc
 def test_a_crash_is_one_failed_case(tmp_path):
   path = toy_with(tmp_path, ("floor", "f32", "*(volatile float *)8"))

@@ -14,7 +14,7 @@ INPUTS = {
 
 ROWS = """
 fh: a2.conv2d(w2)   a1.conv1d(w1)   w.max_pool2d(2)   w.avg_pool2d(2)
-f: a1.conv1d(w1,c6,2,1)   a1.conv1d(g1,groups=2,dilation=2)   a2.conv2d(w2,c6,stride=(2,1),padding=(1,0))   a2.conv2d(g2,padding=1,groups=2)   a2[0].conv2d(w2)   a3.conv3d(w3)   a3.conv3d(w3,c3,2,1)
+f: a1.conv1d(w1,c6,2,1)   a1.conv1d(g1,groups=2,dilation=2)   a2.conv2d(w2,c6,stride=(2,1),padding=(1,0))   a2.conv2d(g2,padding=1,groups=2)   a2.conv2d(g2,stride=2,padding=2,dilation=2,groups=2)   a2[0].conv2d(w2)   a3.conv3d(w3)   a3.conv3d(w3,c3,2,1)
 f: a1.conv_transpose1d(t1)   a1.conv_transpose1d(t1,c3,2,1,1)   a2.conv_transpose2d(t2)   a2.conv_transpose2d(t2,c3,stride=2,padding=1,output_padding=1)   a3.conv_transpose3d(t3)   a3.conv_transpose3d(t3,c3,2)
 f: w.max_pool2d(3,2)   w.max_pool2d(3,1,1)   w.max_pool2d((2,3),(2,1),(1,1))   w.max_pool2d(2,2,0,2)   w.max_pool2d(4,3,0,1,True)   a1.max_pool1d(3,2)   a3.max_pool3d(2,1)   w.max_pool2d(2,return_indices=True)
 f: w.avg_pool2d(3,2,1)   w.avg_pool2d(3,2,1,False,False)   w.avg_pool2d(4,3,1,True)   a1.avg_pool1d(3,2)   a3.avg_pool3d(2,1)
