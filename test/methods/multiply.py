@@ -9,7 +9,7 @@ INPUTS = {
 
 ROWS = """
 fhiu: y@v   v@v   y@y.T   x@y.T   v@y.T   x@x.mT   x[:,None]@x.mT   y.mm(y.T)   x.bmm(x.mT)   y.mv(v)   v.outer(v)   v.dot(v)   v.inner(v)
-f: z@z.T   z.T@z   y.inner(y)   T.matmul(y,v)   y.matmul(y.T)   y.addmm(y@y.T,p,beta=0.5,alpha=2)   y.linear(p)   y.linear(p,v[:3])   odd@odd[:,:3].mT   i@i.T   h@h.T
+f: z@z.T   z.T@z   y.inner(y)   T.matmul(y,v)   y.matmul(y.T)   y.addmm(y@y.T,p,beta=0.5,alpha=2)   y.addmm(y@y.T,p)   y.linear(p)   y.linear(p,v[:3])   odd@odd[:,:3].mT   i@i.T   h@h.T
 f: v[:3].addmv(y,v)   v[:3].addmv(y,v,beta=0.5,alpha=2)   y.addr(v[:3],v)   y[:3,:3].addbmm(x[:,:,:3],x[:,:,:3].mT)   x[:,:,:3].baddbmm(x,x.mT,beta=0.5,alpha=2)   p.bilinear(q,x.permute(2,1,0)[:,:,:1].expand(4,3,4).permute(1,0,2))   y[:,:3].cross(p[:,:3])   y[:,:3].cross(p[:,:3],dim=1)   v.kron(y)   y.kron(p)   v.vdot(v)
 f: T.einsum('ij,kj->ik',y,p)   T.einsum('aij,ajk->aik',x,x.mT)   T.einsum('ij->',y)   T.einsum('...i,i',x,v)   T.einsum('ii->i',y[:,:3])   y.tensordot(p,2)   x.tensordot(y,([1,2],[0,1]))   T.chain_matmul(y,y.T,y) => y@y.T@y   T.multi_dot([y,y.T,y]) => y@y.T@y
 f: Q.scaled_dot_product_attention(K,V)   Q.scaled_dot_product_attention(K,V,is_causal=True)   Q.scaled_dot_product_attention(K,V,attn_mask=M)   Q4.scaled_dot_product_attention(K2,V2,enable_gqa=True,scale=0.3)
