@@ -1,10 +1,10 @@
 """Recipes for contractions, matmul and its kin: a tile in registers, of rows by vectors.
 
-The vectors run along an output range, or along the sum, where the outputs are few or both operands lie along it. Which of
-the two, how large a tile, what is packed and what runs in parallel is decided by an estimate of the cycles that each plan
-takes: `tiles` and `dots` propose, the cheapest is written. The estimate knows two arithmetic operations and two loads a
-cycle, the latency of a chain of sums, and what memory costs; its constants are of a Zen 5 and order the plans of a Zen 3 and
-a Skylake alike.
+The vectors run along an output range, or along the sum, where the outputs are few or both operands lie along it. Which
+of the two, how large a tile, what is packed and what runs in parallel is decided by an estimate of the cycles that each
+plan takes: `tiles` and `dots` propose, the cheapest is written. The estimate knows two arithmetic operations and two
+loads a cycle, the latency of a chain of sums, and what memory costs; its constants are of a Zen 5 and order the plans
+of a Zen 3 and a Skylake alike.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def find_product(kernel: UOp) -> Product | None:
 
 
 class Operand(NamedTuple):
-  """By how many elements a factor moves in memory with its output range and with the innermost range of the sum; very many
-  where that differs from place to place."""
+  """By how many elements a factor moves in memory with its output range and with the innermost range of the sum; very
+  many where that differs from place to place."""
 
   across: int
   along: int
@@ -113,7 +113,8 @@ def spread_over(threads: int, size: int) -> float:
 
 
 def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
-  """Vectors along the columns, as many rows of them as there are registers for; with and without panels of either operand."""
+  """Vectors along the columns, as many rows of them as there are registers for;
+  with and without panels of either operand."""
   lanes, regs, item = machine.lanes, machine.registers, s.itemsize
   narrow = [w for w in (lanes // 2, lanes // 4) if w > 1 and s.m < lanes]
   for width in [w for w in (*narrow, lanes, 2 * lanes, 3 * lanes, 4 * lanes) if w <= s.m]:
@@ -210,7 +211,8 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
 def fastest(
   loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine
 ) -> tuple[float, str]:
-  """(cycles, the loop to run in parallel). A loop within the one that a panel is packed in has it packed again and again."""
+  """(cycles, the loop to run in parallel).
+  A loop within the one that a panel is packed in has it packed again and again."""
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
@@ -304,8 +306,8 @@ def flat_index_of(value: UOp) -> UOp:
 
 
 def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: bool = False) -> None:
-  """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another; or
-  `along` the sum, lane by lane."""
+  """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another;
+  or `along` the sum, lane by lane."""
   ranges = {rname(r): r for r in all_ranges(w.kernel)}
   found = next((s for s in factors(contractions(w.kernel)[0]) if ranges[inner] in s.free), None)
   name = next((name for name, u in w.named.items() if u is found), None)

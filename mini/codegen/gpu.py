@@ -1,4 +1,5 @@
-"""Recipes for devices with groups of threads: what contraction.py and stream.py are for processors with vector registers.
+"""Recipes for devices with groups of threads:
+what contraction.py and stream.py are for processors with vector registers.
 
 Three families. A *contraction* is tiled twice: a group computes a block of the output from panels in shared memory, and
 each thread a small tile of the block in registers. A kernel with long *rows* to reduce has a group for each row. All
@@ -58,7 +59,8 @@ def merge(w: Writer, names: list[str], made: str) -> str:
 
 
 def launch(w: Writer, names: list[str]) -> None:
-  """These output loops run in parallel, outside of the others: as one range, or the longest where they cannot be one."""
+  """These output loops run in parallel, outside of the others:
+  as one range, or the longest where they cannot be one."""
   left = [rname(r) for r in loops(w.kernel)]
   names = [n for n in left if n in names]
   if not names:
@@ -177,7 +179,8 @@ def by_matrices(w: Writer, found: Product, batch: int, machine: Machine) -> bool
 
 
 def usable(name: str, operands: list[UOp], w: Writer, machine: Machine) -> bool:
-  """Does this instruction take the operands, and sum up as exactly as the kernel asks? TF32 rounds what it multiplies."""
+  """Does this instruction take the operands,
+  and sum up as exactly as the kernel asks? TF32 rounds what it multiplies."""
   exact = "tf32" not in name or machine.fast
   return (
     exact
@@ -194,7 +197,8 @@ def beneath(factor: UOp) -> UOp:
 
 
 def share(w: Writer, inner: list[str], tile: list[str], threads: int, machine: Machine) -> None:
-  """An operand's panel in shared memory. Threads fill it in the order in which it lies in the memory that it comes from."""
+  """An operand's panel in shared memory. Threads fill it in the order in which it lies in the memory that it comes
+  from."""
   found = (beneath(f) for f in factors(contractions(w.kernel)[0]))
   value = next((f for f in found if any(rname(r) == tile[-1] for r in f.free)), None)
   name = next((name[1:] for name, u in w.named.items() if u is value), "")

@@ -1,8 +1,9 @@
 """Writes recipes: from a kernel's shape and the machine's description to steps that make it fast.
 
-For a processor two families: a *contraction* (contraction.py) is tiled into registers, everything else *streams* (stream.py).
-A product of products, whose rows are on the stack, is of both (rows.py). For devices with groups of threads there is gpu.py. What a step cannot do to a kernel it refuses (RecipeError), and the kernel
-stays as it was: the heuristic tries, it does not prove.
+For a processor two families: a *contraction* (contraction.py) is tiled into registers, everything else *streams*
+(stream.py). A product of products, whose rows are on the stack, is of both (rows.py). For devices with groups of
+threads there is gpu.py. What a step cannot do to a kernel it refuses (RecipeError), and the kernel stays as it was: the
+heuristic tries, it does not prove.
 """
 
 from __future__ import annotations

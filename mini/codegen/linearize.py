@@ -1,9 +1,10 @@
 """A kernel -> a flat list of lines with loop/end: the uops that a renderer prints.
 
 Placement is one rule. Only `loop` and `par` ranges make loops; `vec` and `unroll` ranges are *lanes* of the values that
-depend on them, and `local` ranges are digits of the thread's number (threads.py). An owner (kernel, stage, reduce) opens the loops it closes, in the order of its list, at the place where
-it stands. Any other node stands in the shortest prefix of the loops around its user that opens all its free loop ranges.
-Because a range has one owner, all users agree on that place; this is checked.
+depend on them, and `local` ranges are digits of the thread's number (threads.py). An owner (kernel, stage, reduce)
+opens the loops it closes, in the order of its list, at the place where it stands. Any other node stands in the shortest
+prefix of the loops around its user that opens all its free loop ranges. Because a range has one owner, all users agree
+on that place; this is checked.
 """
 
 from __future__ import annotations

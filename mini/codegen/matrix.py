@@ -1,13 +1,14 @@
 """Matrix instructions: a tile of a product that the threads of a warp multiply together.
 
-What an instruction works on is spread over the registers of a warp. Each axis of the tile is a number whose digits, from
-the highest, are a thread's (`Lane`) or tell its registers apart (`Register`): so the rows and columns of the result become
-local ranges and lanes like any others, and loads, stores and what is done with the result need nothing of their own. The
-recipe's step splits the tile so, and marks the sum:
+What an instruction works on is spread over the registers of a warp. Each axis of the tile is a number whose digits,
+from the highest, are a thread's (`Lane`) or tell its registers apart (`Register`): so the rows and columns of the
+result become local ranges and lanes like any others, and loads, stores and what is done with the result need nothing of
+their own. The recipe's step splits the tile so, and marks the sum:
 
   %5 = reduce.add %4 over (%ko, %k) by m16n8k16 f16 (%i0, %i1, %j0, %j1, %k) : f32
 
-which still means what it says. `lower`, for the renderers, gives each factor the index that its registers have, and makes
+which still means what it says. `lower`, for the renderers, gives each factor the index that its registers have,
+and makes
 
   mma  src = (a, b, *the tile's ranges, *registers of a, *registers of b)      closes those registers
 
@@ -67,12 +68,13 @@ class Instruction(NamedTuple):
 
 # fmt: off
 QUADS, PAIRS = (Register(2), Lane(8, 4)), (Lane(4, 1), Register(2))
+SPREAD = (Register(2), Lane(4, 1))
 EIGHTS = (Lane(2, 16), Lane(4, 2))
 EIGHTS_IN_PAIRS = (Lane(2, 8), Lane(2, 1), Register(2))
 INSTRUCTIONS = {
   **{f"m16n8k16 {d.short}": Instruction(d, QUADS, PAIRS, (Register(2), *PAIRS), (Register(2), *PAIRS), (Lane(8, 4),))
      for d in (dtypes.float16, dtypes.bfloat16)},
-  "m16n8k8 tf32": Instruction(dtypes.float32, QUADS, PAIRS, (Register(2), Lane(4, 1)), (Register(2), Lane(4, 1)), (Lane(8, 4),)),
+  "m16n8k8 tf32": Instruction(dtypes.float32, QUADS, PAIRS, SPREAD, SPREAD, (Lane(8, 4),)),
   **{f"8x8 {d.short}": Instruction(d, EIGHTS, EIGHTS_IN_PAIRS, EIGHTS_IN_PAIRS, EIGHTS, EIGHTS_IN_PAIRS)
      for d in (dtypes.float32, dtypes.float16)},
 }

@@ -15,11 +15,11 @@
   stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
   move X shared | stack        the stage X has its memory in the group, or in each thread
   inline X                     what the stage X holds is computed again wherever it is read
-  matrix NAME i j k            a contraction's tile of rows i, columns j and inner range k is made by a matrix instruction,
+  matrix NAME i j k            a contraction's tile of rows i, columns j and inner range k is by a matrix instruction,
                                such as m16n8k16 f16, whose size they have. Of i come the ranges i0, i1, ... and of j
                                j0, j1, ...: the 32 threads of a warp, and lanes
 
-  bound R                      the loop R of a reduce begins and ends where what it adds is nothing else than its identity
+  bound R                      the loop R of a reduce begins and ends where what it adds is nothing but its identity
                                before and beyond, by a condition on indices (codegen/bound.py); of a stage, where nobody
                                reads what it would store. Loops are bounded last
   bound R finite               the same where a product is nothing as soon as one factor is 0, whatever the other is
@@ -279,7 +279,8 @@ class Tuning:
         )
 
   def stage(self, name: str, axes: list[list[str]], space: str) -> None:
-    """Each axis is a list of ranges; of several, their sum is staged, and the value must depend on them through it alone."""
+    """Each axis is a list of ranges; of several, their sum is staged,
+    and the value must depend on them through it alone."""
     if space not in ("stack", "shared"):
       raise RecipeError(f"a stage is in stack or in shared memory, not in {space}")
     value = self.value(name)
@@ -336,7 +337,8 @@ class Tuning:
     self.rewrite(table)
 
   def step(self, line: str) -> None:
-    """Apply one step. RecipeError with the step and the reason where it does not apply; the kernel is then as it was."""
+    """Apply one step. RecipeError with the step and the reason where it does not apply;
+    the kernel is then as it was."""
     words = " ".join(line.partition("#")[0].replace("%", "").split())
     if not words:
       return
@@ -413,8 +415,8 @@ def numbered(kernel: UOp) -> list[UOp]:
 
 
 def apply(kernel: UOp, recipe: str) -> UOp:
-  """The kernel with the steps of a recipe, one a line. RecipeError for a step that does not apply, and for steps that do but
-  leave what the verifier refuses: a value that is a vector twice, a stage that is too large, ..."""
+  """The kernel with the steps of a recipe, one a line. RecipeError for a step that does not apply, and for steps that
+  do but leave what the verifier refuses: a value that is a vector twice, a stage that is too large, ..."""
   t = Tuning(kernel)
   for line in recipe.splitlines():
     t.step(line)

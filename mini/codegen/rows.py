@@ -1,7 +1,7 @@
-"""Recipes for products of products, as attention is one: the scheduler left the rows of the inner product on the stack of
-the outer one (schedule/rows.py). A few rows at a time go through the whole kernel: both products then have a register tile
-of those rows by two vectors, what is read again for each few rows is packed once, outside, and what is between the products
-runs along the rows in vectors."""
+"""Recipes for products of products, as attention is one: the scheduler left the rows of the inner product on the stack
+of the outer one (schedule/rows.py). A few rows at a time go through the whole kernel: both products then have a
+register tile of those rows by two vectors, what is read again for each few rows is packed once, outside, and what is
+between the products runs along the rows in vectors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Other recipes for a kernel: moves on the text of one, and what a recipe costs by a model that is cheap to ask.
 
-A move gives lines of which those that no longer apply are left out; what comes out is a recipe like any other. The model
-counts what a kernel with its recipe does: vector operations, loads for each of them, rounds of loops, registers, bytes that
-pass between caches. It is right about what is hopeless, not about what is best: that is measured (engine/search.py).
+A move gives lines of which those that no longer apply are left out; what comes out is a recipe like any other. The
+model counts what a kernel with its recipe does: vector operations, loads for each of them, rounds of loops, registers,
+bytes that pass between caches. It is right about what is hopeless, not about what is best: that is measured
+(engine/search.py).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def widest(kernel: UOp) -> int:
 
 
 def candidate(kernel: UOp, lines: Lines, machine: Machine, most: int | None = None) -> Candidate | None:
-  """What these steps make of a kernel, those that apply; None where the verifier refuses it, or a value has more than `most`
-  lanes."""
+  """What these steps make of a kernel, those that apply; None where the verifier refuses it, or a value has more than
+  `most` lanes."""
   w = Writer(kernel)
   for line in lines:
     split = SPLIT.fullmatch(line)
@@ -57,7 +58,8 @@ def candidate(kernel: UOp, lines: Lines, machine: Machine, most: int | None = No
 
 
 def neighbours(kernel: UOp, recipe: str, machine: Machine) -> list[Candidate]:
-  """What one move makes of a recipe, each kernel once; the cheapest first, and of equals the one that was found first."""
+  """What one move makes of a recipe, each kernel once;
+  the cheapest first, and of equals the one that was found first."""
   lines = recipe.splitlines()
   w = Writer(kernel)
   try:
@@ -75,7 +77,7 @@ def neighbours(kernel: UOp, recipe: str, machine: Machine) -> list[Candidate]:
   return sorted(found.values(), key=lambda c: c.cost)
 
 
-# ---------------------------------------------------------------- moves: (the kernel as it is, its recipe) -> other lines
+# ---------------------------------------------------------------- moves: (the kernel, its recipe) -> other lines
 
 
 def before_par(lines: Lines, *added: str) -> Lines:
@@ -201,8 +203,8 @@ L2_BYTES, MEMORY_BYTES = 32, 6  # that a core gets in a cycle
 
 
 def estimate(kernel: UOp, machine: Machine) -> float:
-  """Cycles, roughly, on all threads together: of each innermost place its operations, or the latency of its sums where that
-  is more, spilled registers, and the rounds of its loops; beside that what passes between the caches."""
+  """Cycles, roughly, on all threads together: of each innermost place its operations, or the latency of its sums where
+  that is more, spilled registers, and the rounds of its loops; beside that what passes between the caches."""
   place = places(kernel)
   work: dict[tuple[UOp, ...], float] = {}
   chains: set[tuple[UOp, ...]] = set()

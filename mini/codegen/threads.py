@@ -1,9 +1,9 @@
 """Groups of threads: which digit of a thread's number t each local range is, and where the group must wait.
 
-A local range makes no loop: in thread t its value is  t // stride % size. Ranges that some value depends on together, or
-that one owner closes, have disjoint digits; others may share theirs, as those of two sums that follow one another do.
-All threads run every line. So what does not depend on a digit is computed by all threads alike, and a store that does
-not is left to the first of them. Loops have a fixed number of rounds and values are selected, not branched to: all
+A local range makes no loop: in thread t its value is  t // stride % size. Ranges that some value depends on together,
+or that one owner closes, have disjoint digits; others may share theirs, as those of two sums that follow one another
+do. All threads run every line. So what does not depend on a digit is computed by all threads alike, and a store that
+does not is left to the first of them. Loops have a fixed number of rounds and values are selected, not branched to: all
 threads of a group come to every barrier, as often as one another.
 """
 
@@ -94,8 +94,8 @@ def exchanged(kernel: UOp, reduce: UOp, warp: int) -> list[list[int]]:
 def barriers(kernel: UOp, lines: list[Line], warp: int) -> list[Line]:
   """The lines with a barrier wherever a thread may read what another wrote, or write over what another still reads.
 
-  Its node is what it stands before: a stage, a load or a fold; or the store to a parameter that other threads have read,
-  which is the one case of memory that is not the group's.
+  Its node is what it stands before: a stage, a load or a fold; or the store to a parameter that other threads have
+  read, which is the one case of memory that is not the group's.
   """
   if not threads(kernel):
     return lines

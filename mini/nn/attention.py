@@ -174,7 +174,8 @@ class MultiheadAttention(Module):
 
 
 class RotaryEmbedding(Module):
-  """Positions as rotations of pairs of features, (i, i + dim / 2), by position / base ** (2 i / dim). https://arxiv.org/abs/2104.09864
+  """Positions as rotations of pairs of features, (i, i + dim / 2), by position / base ** (2 i / dim).
+  https://arxiv.org/abs/2104.09864
 
   x: T[.., L, dim]; `offset` is the position of the first, an int or i64[].
 

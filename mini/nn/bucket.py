@@ -1,7 +1,7 @@
 """How an optimizer lays out its parameters: groups, which have settings, and buckets, which are flat buffers.
 
-A bucket holds parameters of one type that have made the same number of steps; each is a view of its buffer. Which setting
-holds for an element is decided by its position.
+A bucket holds parameters of one type that have made the same number of steps; each is a view of its buffer. Which
+setting holds for an element is decided by its position.
 """
 
 from __future__ import annotations

@@ -187,7 +187,8 @@ GGUF = {
   2:  Packed(32, 18, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 2:]) - 8)),  # Q4_0
   3:  Packed(32, 20, dtypes.float32, lambda b: _half(b, 0) * _nibbles(b[:, 4:]) + _half(b, 2)),  # Q4_1
   6:  Packed(32, 22, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 6:]) + _fifths(b[:, 2:6]) - 16)),  # Q5_0
-  7:  Packed(32, 24, dtypes.float32, lambda b: _half(b, 0) * (_nibbles(b[:, 8:]) + _fifths(b[:, 4:8])) + _half(b, 2)), # Q5_1
+  7:  Packed(32, 24, dtypes.float32,  # Q5_1
+             lambda b: _half(b, 0) * (_nibbles(b[:, 8:]) + _fifths(b[:, 4:8])) + _half(b, 2)),
   8:  Packed(32, 34, dtypes.float32, lambda b: _half(b, 0) * b[:, 2:].view(np.int8)),  # Q8_0
   24: _plain(dtypes.int8),
   25: _plain(dtypes.int16),

@@ -244,7 +244,8 @@ class CyclicLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-  """Up from max_lr / div_factor to max_lr in pct_start of total_steps, then down to 1 / final_div_factor of where it began.
+  """Up from max_lr / div_factor to max_lr in pct_start of total_steps,
+  then down to 1 / final_div_factor of where it began.
   https://arxiv.org/abs/1708.07120   Momentum stays. three_phase: down as it went up, and then to the end.
   """
 

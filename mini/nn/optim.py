@@ -380,11 +380,12 @@ def optimize(
 ) -> tuple[Any, dict[str, Tensor]]:
   """(new parameters, the new state): what a step would make of them. Nothing is touched, `optimizer` neither.
 
-  params, grads: nested lists, tuples and dicts of tensors, of one form; the n-th of them stands for the n-th parameter of
-  the optimizer, which says what is done, with its rates and settings as they are now. The new ones have that form; one
-  that requires no gradient there stays.
-  state: what the call before returned; None: that of the optimizer, fresh if it has made no step. A dict of tensors, which
-  `jit` takes and returns. The same numbers as of `step()`, bit by bit; gradients pass through, to params and grads.
+  params, grads: nested lists, tuples and dicts of tensors, of one form; the n-th of them stands for the n-th parameter
+  of the optimizer, which says what is done, with its rates and settings as they are now. The new ones have that form;
+  one that requires no gradient there stays.
+  state: what the call before returned; None: that of the optimizer, fresh if it has made no step. A dict of tensors,
+  which `jit` takes and returns. The same numbers as of `step()`, bit by bit; gradients pass through, to params and
+  grads.
 
   >>> w = {"w": Tensor([4.0])}
   >>> sgd = nn.optim.SGD([Tensor([4.0], requires_grad=True)], lr=0.25, momentum=0.5)

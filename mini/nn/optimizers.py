@@ -1,4 +1,5 @@
-"""The optimizers, a rule of a few lines each; as mini/nn/optim.py has it they step flat buffers. `nn.optim.NAME` finds them.
+"""The optimizers, a rule of a few lines each; as mini/nn/optim.py has it they step flat buffers.
+`nn.optim.NAME` finds them.
 
 All take `weight_decay` and `maximize` for each group; PyTorch's have its arguments and follow its trajectories.
 """
@@ -177,7 +178,8 @@ class ASGD(Rule):
 
 
 class Rprop(Rule):
-  """Signs of gradients; a step grows while its sign stays, and shrinks where it turns. https://doi.org/10.1109/ICNN.1993.298623"""
+  """Signs of gradients; a step grows while its sign stays, and shrinks where it turns.
+  https://doi.org/10.1109/ICNN.1993.298623"""
 
   slots = ("prev", "step_size")
   options: ClassVar = {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50.0)}
@@ -314,7 +316,8 @@ class RAdam(Rule):
 
 
 def _rectified(beta: float, t: Tensor) -> Tensor:
-  """What a step is multiplied by besides 1 / root; 0 where the root is not to be used yet. In float64: small differences."""
+  """What a step is multiplied by besides 1 / root; 0 where the root is not to be used yet. In float64:
+  small differences."""
   correction = _correction(beta, t, dtypes.float64)
   most = 2 / (1 - beta) - 1
   length = most - 2 * t.cast(dtypes.float64) * (1 - correction) / correction
@@ -414,10 +417,12 @@ class LARS(_Whole):
 
 
 class Muon(_Whole):
-  """Momentum of matrices, made nearly orthogonal by steps of Newton and Schulz. https://kellerjordan.github.io/posts/muon/
+  """Momentum of matrices, made nearly orthogonal by steps of Newton and Schulz.
+  https://kellerjordan.github.io/posts/muon/
 
-  Parameters have two axes, or more, of which all but the first are taken as one. adjust_lr_fn: "original" scales the rate by
-  sqrt(max(1, rows / columns)), "match_rms_adamw" by 0.2 * sqrt(max(rows, columns)). As torch.optim.Muon, in float32.
+  Parameters have two axes, or more, of which all but the first are taken as one. adjust_lr_fn: "original" scales the
+  rate by sqrt(max(1, rows / columns)), "match_rms_adamw" by 0.2 * sqrt(max(rows, columns)). As torch.optim.Muon, in
+  float32.
   """
 
   slots = ("momentum_buffer",)

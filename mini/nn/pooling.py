@@ -1,4 +1,5 @@
-"""Pooling, padding and resizing as modules: PyTorch's names and arguments. What is a method with options has a row below."""
+"""Pooling, padding and resizing as modules: PyTorch's names and arguments.
+What is a method with options has a row below."""
 
 from __future__ import annotations
 

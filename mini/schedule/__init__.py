@@ -1,6 +1,7 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
-cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the same ranges, memory.py places temporaries.
+cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the
+same ranges, memory.py places temporaries.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def schedule(
 ) -> tuple[list[UOp], dict[str, str]]:
   """(kernels in the order in which they run, {output: the equal output whose memory it is}).
 
-  outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one is
-  not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a buffer leaf by its key, a temporary
-  by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has some, as sentences. gpu: for a device with groups of
-  threads. fuse: else each operation is a kernel.
+  outputs: {name: graph node}. late: inputs that are not there at once, and how late they come: what has waited for one
+  is not joined with what need not, and stands behind all of that. Kernels name their memory: an output by its name, a
+  buffer leaf by its key, a temporary by a name of its own (t0, t1, ...). why: gets the reasons for each memory that has
+  some, as sentences. gpu: for a device with groups of threads. fuse: else each operation is a kernel.
   """
   outputs, order, awaited = untied(outputs)
   s = Schedule(outputs, order, awaited, {} if fuse else apart(order), gpu or not fuse)
@@ -43,7 +44,8 @@ def schedule(
 
 
 def untied(outputs: dict[str, UOp]) -> tuple[dict[str, UOp], list[UOp], dict[UOp, UOp]]:
-  """A graph with a tag in the place of each `after`: (outputs, all nodes with sources first, {tag: what it is after})."""
+  """A graph with a tag in the place of each `after`: (outputs, all nodes with sources first, {tag:
+  what it is after})."""
   order = toposort(*outputs.values())
   if not any(u.op == "after" for u in order):
     return outputs, order, {}

@@ -1,7 +1,7 @@
 """Where a value lives, and why: the one place that decides it. fuse.py gathers what is known of a value, and does it.
 
-inline: each kernel that wants the value computes it, where it wants it. stack: its one user computes it once, over a few
-axes, into a row beside its loops. memory: a kernel of its own writes it, and those that want it read it.
+inline: each kernel that wants the value computes it, where it wants it. stack: its one user computes it once, over a
+few axes, into a row beside its loops. memory: a kernel of its own writes it, and those that want it read it.
 
 `decide` is the list of the reasons, in the order in which they count; each reason is a sentence that
 `SHOW=schedule` prints.
@@ -49,8 +49,8 @@ class Decision(NamedTuple):
 
 
 class Weights:
-  """Of each node, when it is inlined: the memories and reduces that it reads, its operations, and whether a contraction is
-  beneath. What only repeats a row or a scalar is free: placement hoists it."""
+  """Of each node, when it is inlined: the memories and reduces that it reads, its operations, and whether a contraction
+  is beneath. What only repeats a row or a scalar is free: placement hoists it."""
 
   def __init__(self, order: list[UOp], users: Mapping[UOp, int]):
     """order: sources first. users: how many each node has."""
@@ -118,7 +118,8 @@ class Value:
     gathered: bool,
     chained: bool,
   ):
-    """wanted: {(kernel, index): the loops that enclose its user there}. cut: why it is to have memory whatever it costs.
+    """wanted: {(kernel, index): the loops that enclose its user there}. cut:
+    why it is to have memory whatever it costs.
     gathered: it is read at an index that is data. chained: it is part of a chain between products (rows.py)."""
     self.node, self.wanted = node, wanted
     self.cut, self.gathered, self.chained = cut, gathered, chained
@@ -237,7 +238,8 @@ def awkward(i: UOp) -> bool:
 
 
 def apart(order: list[UOp]) -> dict[UOp, str]:
-  """Every operation, to be a kernel of its own; but a sum of products is one, for its products would fill the memory."""
+  """Every operation, to be a kernel of its own; but a sum of products is one,
+  for its products would fill the memory."""
   products = set()
   for u in order:
     if u.op == "reduce" and u.arg[0] == "add":

@@ -1,9 +1,9 @@
 """Graph -> kernels: every value is inlined, staged on the stack inside its user, or global.
 
-One walk over the whole graph, users before sources. A *demand* on a value is (root, index): the kernel that wants it and
-the index tuple at which it does; its context is the ordered ranges that enclose the user. When a node is reached, all
-demands on it are known, so the decision (`place`) is final, and what gets memory passes one demand on. A second pass per
-kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
+One walk over the whole graph, users before sources. A *demand* on a value is (root, index): the kernel that wants it
+and the index tuple at which it does; its context is the ordered ranges that enclose the user. When a node is reached,
+all demands on it are known, so the decision (`place`) is final, and what gets memory passes one demand on. A second
+pass per kernel, sources before users, builds the scalar DAG that ir/kernel.py describes.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ class Schedule:
     cut: Mapping[UOp, str],
     gpu: bool = False,
   ):
-    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut: nodes
-    that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between products."""
+    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut:
+    nodes that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between
+    products."""
     self.cut, self.awaited = cut, awaited
     self.waiting: dict[Root, dict[UOp, None]] = {}  # tags of what a kernel is computed from
     self.demands: dict[UOp, Demands] = {}
@@ -249,8 +250,8 @@ class Schedule:
         self.demand(s, root, index if shape(s) else (), context)
 
   def place(self, node: UOp) -> None:
-    """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global. What is
-    part of a chain between products each kernel decides for itself."""
+    """Inline (do nothing), or give memory: on the stack of its user over the axes at which demands differ, or global.
+    What is part of a chain between products each kernel decides for itself."""
     wanted = self.demands[node]
     roots = dict.fromkeys(root for root, _ in wanted)
     parts = [wanted]
@@ -278,8 +279,8 @@ class Schedule:
     return Value(node, wanted, self.weights, self.cut.get(node, ""), node in self.forced, chained)
 
   def host(self, node: UOp) -> Root | None:
-    """The kernel of a chain that makes a value on its way, and can store it for the others: one that goes on to the product
-    of the chain, if it can."""
+    """The kernel of a chain that makes a value on its way, and can store it for the others: one that goes on to the
+    product of the chain, if it can."""
     at = {root: index for root, index in self.demands[node]}
     known = node in self.chains.statistics
     if not (known or self.chains.wide) or len(at) < 2 or len(self.demands[node]) > len(at):
@@ -349,8 +350,8 @@ class Schedule:
   # ---------------------------------------------------------------- kernels that read too many memories
 
   def cuts(self) -> dict[UOp, str]:
-    """Nodes to give memory to, so that no kernel is made of more than a device can pass, and none loses the register tile of
-    its product."""
+    """Nodes to give memory to, so that no kernel is made of more than a device can pass, and none loses the register
+    tile of its product."""
     found: set[UOp] = set()
     for root in self.wide:
       inside = [root.value]
@@ -489,7 +490,8 @@ class Schedule:
     return uop(node.op, node.dtype, src)
 
   def resolve(self, root: Root, k: UOp) -> UOp:
-    """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user."""
+    """Put the values of data-dependent indices in the place of their `at` stand-ins,
+    read under the gate of their user."""
     while any(u.op == "at" for u in toposort(k)):
       table = {}
       for u in toposort(k):

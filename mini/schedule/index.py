@@ -1,4 +1,5 @@
-"""A view is an index function: there is no view tracker. Walking from users to sources, each view rewrites the index."""
+"""A view is an index function: there is no view tracker.
+Walking from users to sources, each view rewrites the index."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def unflatten(flat: UOp, s: tuple[int, ...]) -> Index:
 
 @lru_cache(4096)  # layers that are alike ask the same
 def reshaped(index: Index, old: tuple[int, ...], new: tuple[int, ...]) -> Index:
-  """The index into shape `new` of the element that stands at `index` in shape `old`. Axes that stay as they are keep their
-  index: one that a guard keeps inside does not reach into its neighbours."""
+  """The index into shape `new` of the element that stands at `index` in shape `old`. Axes that stay as they are keep
+  their index: one that a guard keeps inside does not reach into its neighbours."""
   if 0 in old:
     return (const(0),) * len(new)
   out: list[UOp] = []

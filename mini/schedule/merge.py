@@ -1,6 +1,6 @@
 """Kernels that walk the same ranges become one kernel with several stores: what one wrote and the other reads is passed
-on in a register, what both read is read once. Layer norm stores its statistics on the way, AdamW reads and writes p, m, v
-in one pass."""
+on in a register, what both read is read once. Layer norm stores its statistics on the way, AdamW reads and writes p, m,
+v in one pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Group:
 
 
 class Order:
-  """Which group must run before which, and after: transitive, as bit sets by number. A group that was merged is in none."""
+  """Which group must run before which, and after: transitive, as bit sets by number.
+  A group that was merged is in none."""
 
   def __init__(self) -> None:
     self.before: list[int] = []
@@ -97,8 +98,8 @@ def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
 def merge_kernels(
   kernels: list[UOp], late: Mapping[str, int], waits: Mapping[UOp, Iterable[UOp]]
 ) -> list[UOp]:
-  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart. waits: memories
-  that are to be written before a kernel runs, though it does not read them."""
+  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart. waits:
+  memories that are to be written before a kernel runs, though it does not read them."""
   levels = levels_of(kernels, late)
   level: list[int] = []  # of each group
   groups: list[Group | None] = []
@@ -146,8 +147,8 @@ def merge_kernels(
 
 
 def is_small(k: UOp) -> bool:
-  """Is a launch of it worth saving? For what walks more it is nothing beside the work, and a kernel of many such is compiled
-  as long as all of them, where one that is launched for each is compiled once."""
+  """Is a launch of it worth saving? For what walks more it is nothing beside the work, and a kernel of many such is
+  compiled as long as all of them, where one that is launched for each is compiled once."""
   return prod(map(rsize, closed(k))) <= SMALL
 
 

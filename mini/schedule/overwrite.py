@@ -93,7 +93,8 @@ def is_old(value: UOp, s: UOp, old: str) -> bool:
 
 
 def narrowed(k: UOp, old: str) -> UOp:
-  """A kernel that puts a new value into a box of `old`, and elsewhere what stands there already, over that box alone."""
+  """A kernel that puts a new value into a box of `old`, and elsewhere what stands there already,
+  over that box alone."""
   if len(stores(k)) != 1:
     return k
   s = stores(k)[0]

@@ -1,4 +1,5 @@
-"""A kernel that touches part of a buffer gets that part as its memory: so the same layer, or step, twice is the same kernel."""
+"""A kernel that touches part of a buffer gets that part as its memory:
+so the same layer, or step, twice is the same kernel."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def fixed_axes(sizes: Sequence[int], indices: Sequence[Index]) -> int:
 
 
 def intervals(size: int, indices: Sequence[Index]) -> list[tuple[int, int]]:
-  """The disjoint (first, last) into which accesses to the last axis fall; none where an interval is not known, or not inside."""
+  """The disjoint (first, last) into which accesses to the last axis fall;
+  none where an interval is not known, or not inside."""
   if any(carries_value(index[-1]) for index in indices):
     return []
   merged: list[tuple[int, int]] = []

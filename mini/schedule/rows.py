@@ -1,11 +1,11 @@
 """Products of products, as attention is one: the rows of the inner product need no memory of their own.
 
-In `f(a @ b) @ c`, where f works on each row by itself, a kernel of the outer product can make a few rows of the inner one
-on its stack, and read b once for each few rows. A *chain* is all that lies between inner products and the sums that use
-them: values as wide as a @ b, and *statistics* of their rows or columns, such as a maximum. It goes without memory where
-nothing outside wants what is wide, b and its like stay in the cache, and it is worth it: where one kernel uses the chain,
-it must be larger than what it is made of; where several do (attention and its gradients), each makes the rows again, and
-it must be much larger.
+In `f(a @ b) @ c`, where f works on each row by itself, a kernel of the outer product can make a few rows of the inner
+one on its stack, and read b once for each few rows. A *chain* is all that lies between inner products and the sums that
+use them: values as wide as a @ b, and *statistics* of their rows or columns, such as a maximum. It goes without memory
+where nothing outside wants what is wide, b and its like stay in the cache, and it is worth it: where one kernel uses
+the chain, it must be larger than what it is made of; where several do (attention and its gradients), each makes the
+rows again, and it must be much larger.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def split_reductions(roots: Sequence[UOp], gpu: bool = False) -> list[UOp]:
 
 
 def _split_plain(u: UOp, gpu: bool) -> UOp:
-  """Every axis that is cut becomes (parts, q, side by side), of which the first kernel adds up q and the second the others.
-  What does not fill a part, less than there are parts, is left to the second."""
+  """Every axis that is cut becomes (parts, q, side by side), of which the first kernel adds up q and the second the
+  others. What does not fill a part, less than there are parts, is left to the second."""
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   length, results = prod(s[a] for a in axes), prod(shape(u))
@@ -86,7 +86,8 @@ def _split_plain(u: UOp, gpu: bool) -> UOp:
 
 
 def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
-  """{axis: how many of its rows are one row of a width that is good for vectors}: where results next to each other are few."""
+  """{axis: how many of its rows are one row of a width that is good for vectors}:
+  where results next to each other are few."""
   axis = max(axes)
   narrow = prod(s[axis + 1 :])
   rows = NARROW // gcd(NARROW, narrow)
@@ -94,7 +95,8 @@ def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
 
 
 def _split_contraction(u: UOp) -> UOp:
-  """The parts come first, as a batch of products of which each keeps its rows and columns; what is left over is one more."""
+  """The parts come first, as a batch of products of which each keeps its rows and columns;
+  what is left over is one more."""
   x, (kind, axes) = u.src[0], u.arg
   if len(axes) > 1:
     return _split_axes(u)
@@ -121,8 +123,8 @@ def _split_contraction(u: UOp) -> UOp:
 
 
 def _split_axes(u: UOp) -> UOp:
-  """A contraction over several axes, as the gradient of a convolution's weight is one over a batch of images: in parts of
-  the first axes."""
+  """A contraction over several axes, as the gradient of a convolution's weight is one over a batch of images: in parts
+  of the first axes."""
   x, (kind, axes) = u.src[0], u.arg
   s, rest = shape(x), prod(shape(x)[a] for a in axes)
   if rest <= CHUNKS:

@@ -1,8 +1,8 @@
 """In place: `a += b`, and PyTorch's methods that end in an underscore.
 
 Each is a method of the same name, or an operator, and binds the handle to its result: nothing else changes, for tensors
-never alias. Shape and type stay - the result is cast to a float type from a wider one, but no float is kept in an integer
-tensor. Gradients pass, as through the method. A leaf that requires a gradient is changed under no_grad() alone.
+never alias. Shape and type stay - the result is cast to a float type from a wider one, but no float is kept in an
+integer tensor. Gradients pass, as through the method. A leaf that requires a gradient is changed under no_grad() alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshif
 
 # Methods with a form that ends in an underscore.
 METHODS = """
-abs acos acosh add addbmm addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or bitwise_xor
-ceil clamp clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 floor floor_divide fmod
-frac ge gt heaviside hypot index_add index_copy index_put le lerp lgamma log log10 log1p log2 logical_and logical_not
-logical_or logical_xor lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder
-round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc
+abs acos acosh add addbmm addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or
+bitwise_xor ceil clamp clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 floor
+floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_put le lerp lgamma log log10 log1p log2
+logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow rad2deg
+reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan
+tanh tril triu trunc
 """
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
 

@@ -310,7 +310,8 @@ class Random(Creation):
 
     T[.., n] -> int64[.., num_samples]
 
-    With replacement, a search for uniform numbers in the running sum; without, the largest of log(weight) + Gumbel noise.
+    With replacement, a search for uniform numbers in the running sum;
+    without, the largest of log(weight) + Gumbel noise.
     """
     if self.dtype.kind != "f":
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)

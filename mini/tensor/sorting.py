@@ -1,8 +1,8 @@
 """Sorting: the order of elements along an axis, and what follows from it.
 
-`order` is a radix sort, stable, on the lazy graph: a key of b bits takes ceil(b / 3) passes, and a pass is linear in the
-number of elements - it counts the digits in blocks (a scan), adds up the counts of the blocks, and puts each element where
-it goes (a scatter). All passes are the same few kernels, for each carries what is left of the key.
+`order` is a radix sort, stable, on the lazy graph: a key of b bits takes ceil(b / 3) passes, and a pass is linear in
+the number of elements - it counts the digits in blocks (a scan), adds up the counts of the blocks, and puts each
+element where it goes (a scatter). All passes are the same few kernels, for each carries what is left of the key.
 What depends on values in its size (`unique`, `bincount`) is computed at once, as `nonzero` is.
 """
 
@@ -392,7 +392,8 @@ class Sorting(Indexing):
   # ---------------------------------------------------------------- how often values occur
 
   def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max; of the elements themselves where they are equal.
+    """How many elements lie in each of `bins` equal intervals from min to max;
+    of the elements themselves where they are equal.
 
     >>> Tensor([1.0, 2.0, 1.0]).histc(4, 0, 3)
     Tensor([0., 2., 1., 0.])
