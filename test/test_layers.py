@@ -149,3 +149,14 @@ def test_initial_values_of_pytorch():
     ("conv_transpose2d", None),
   ):
     assert nn.init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)
+
+
+def test_adaptive_softmax():
+  """All probabilities, their sum, and the class that has the largest."""
+  m, x = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [4, 7], 2.0), Tensor(array(5, 8))
+  log_prob = m.log_prob(x).numpy()
+  np.testing.assert_allclose(np.exp(log_prob).sum(1), 1, rtol=1e-5)
+  assert m.predict(x).tolist() == log_prob.argmax(1).tolist()
+  np.testing.assert_allclose(
+    m(x, Tensor([3, 4, 6, 7, 11])).output.numpy(), log_prob[range(5), [3, 4, 6, 7, 11]]
+  )

@@ -1,6 +1,7 @@
 """Neural networks: layers, initial values, optimizers, state. PyTorch's names."""
 
 from mini.nn import init, optim, optimizers, state
+from mini.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from mini.nn.attention import (
   GroupedQueryAttention,
   MultiheadAttention,
@@ -162,6 +163,7 @@ __all__ = [
   "AdaptiveAvgPool1d",
   "AdaptiveAvgPool2d",
   "AdaptiveAvgPool3d",
+  "AdaptiveLogSoftmaxWithLoss",
   "AdaptiveMaxPool1d",
   "AdaptiveMaxPool2d",
   "AdaptiveMaxPool3d",

@@ -27,7 +27,7 @@ def grouped(x, k, o, q, v, heads, groups):
 
 INPUTS = {
   **losses.INPUTS,
-  "a1": normal(2, 4, 9), "a2": normal(2, 4, 7, 6), "a3": normal(2, 2, 3, 4, 5), "c8": normal(2, 8, 3, 2), "c12": normal(2, 8, 12), "row": normal(3, 4),
+  "a1": normal(2, 4, 9), "a2": normal(2, 4, 7, 6), "a3": normal(2, 2, 3, 4, 5), "c8": normal(2, 8, 3, 2), "c12": normal(2, 8, 12), "row": normal(3, 4), "rare": constant([0, 8, 4], np.int64),
   "u2": normal(1, 1, 2, 2), "at2": constant([[[[1, 2], [12, 15]]]], np.int64), "u1": normal(2, 1, 2), "at1": constant([[[1, 2]], [[0, 3]]], np.int64), "u3": normal(1, 1, 1, 1, 2), "at3d": constant([[[[[1, 3]]]]], np.int64),
   "q6": normal(4, 2, 6), "kv6": normal(3, 2, 6), "k3": normal(3, 2, 3), "v5": normal(3, 2, 5), "h2": normal(1, 3, 5), "h3": normal(1, 3, 5), "h4": normal(4, 3, 5), "words": integers(0, 5, 2, 3),
   "causal": constant(np.triu(np.ones((4, 4)), 1), bool), "padding": constant([[0, 0, 0, 1], [0, 0, 0, 0]], bool), "absent": constant([[0, 0, 1], [0, 0, 0]], bool), "bias4": normal(4, 4, 3),
@@ -53,6 +53,7 @@ nn.AvgPool1d(2)(a1)   nn.AvgPool2d(3,2,1)(w)   nn.AvgPool3d(2,1)(a3)   nn.MaxPoo
 nn.AdaptiveAvgPool1d(4)(a1)   nn.AdaptiveAvgPool2d((2,3))(a2)   nn.AdaptiveAvgPool3d(2)(a3)   nn.AdaptiveMaxPool1d(3)(a1)   nn.AdaptiveMaxPool2d((3,2))(a2)   nn.AdaptiveMaxPool3d(2)(a3)   nn.MaxUnpool1d(2)(u1,at1)   nn.MaxUnpool2d(2)(u2,at2,output_size=(5,4))   nn.MaxUnpool3d((1,1,2))(u3,at3d)
 nn.ReflectionPad2d((1,2,0,3))(a2)   nn.ConstantPad1d(2,3.5)(a1)   nn.ConstantPad2d((1,-1,0,2),3.5)(a2)   nn.ConstantPad3d(1,3.5)(a3)   nn.ChannelShuffle(2)(a2)   nn.PixelShuffle(2)(c8)   nn.PixelUnshuffle(2)(w)   nn.Fold((4,5),2)(c12)   nn.Unfold(2,1,1,2)(a2)
 nn.Upsample((5,9),None,'bilinear',True)(a2)   nn.Upsample(scale_factor=2)(a1)   nn.UpsamplingNearest2d(None,2)(w)   nn.UpsamplingBilinear2d(None,2)(w)
+nn.AdaptiveLogSoftmaxWithLoss(4,9,[3,5],2.0)(row,rare)   nn.AdaptiveLogSoftmaxWithLoss(4,9,[6],2.0,True)(row[0],rare[1])
 nn.RNN(4,5)(x)   nn.RNN(4,5,2,nonlinearity='relu',bias=False,batch_first=True)(x)   nn.LSTM(4,3,2,bidirectional=True)(x)   nn.LSTM(4,5,proj_size=2,batch_first=True)(x,None)   nn.LSTM(4,5)(x,(h2,h3))   nn.LSTM(4,5)(y,(h2[:,0],h3[:,0]))   nn.GRU(4,5,bidirectional=True,batch_first=True)(x)   nn.GRU(4,5,2,bias=False)(x,h2.repeat(2,1,1))   nn.GRU(4,5,2,bidirectional=True)(x,h4)
 nn.RNNCell(4,5)(y)   nn.RNNCell(4,5,nonlinearity='relu')(y,h2[0])   nn.LSTMCell(4,5)(y)   nn.LSTMCell(4,5,bias=False)(y,(h2[0],h3[0]))   nn.GRUCell(4,5)(y)   nn.GRUCell(4,5)(y,h2[0])
 nn.MultiheadAttention(6,2)(q6,kv6,kv6)   nn.MultiheadAttention(6,2,bias=False,batch_first=True)(q6,q6,q6,need_weights=False)   nn.MultiheadAttention(6,2)(q6[:,0],kv6[:,0],kv6[:,0])   nn.MultiheadAttention(6,2,kdim=3,vdim=5)(q6,k3,v5)   nn.MultiheadAttention(6,2,add_bias_kv=True,add_zero_attn=True)(q6,kv6,kv6,key_padding_mask=absent)
@@ -80,5 +81,7 @@ nn.Embedding(3, 2, padding_idx=4)   !   padding_idx 4 is none of 3 rows
 nn.Dropout(1.5)           !   no probability
 nn.ZeroPad2d((1, 2))      !   a width or 4 of them
 nn.GELU(approx=True)      !   GELU(approximate='none'): got an unexpected keyword
+nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3])   !   the cutoffs rise within 1..8
+nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(y, at)   !   x and target are T[n, k]
 nn.Module()(1)            !   Module has no forward
 """
