@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from mini.grad import with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
 from mini.tensor.arrange import Arrange
 from mini.tensor.elementwise import equals, inverted, negated
-from mini.tensor.handle import fail, wide
+from mini.tensor.handle import fail, needs, wide
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Reduce(Arrange):
   def _reduced(self, what: str, kind: str, u: UOp, axis: Axes, keepdim: bool) -> UOp:
     axes = self._axes(axis, what)
     out = graph.reduce(u, kind, axes)
+    if not self.numel() and needs(u):  # a constant by now, and yet computed from x
+      out = with_gradient(out, lambda g, _, x: (graph.full(graph.shape(x), 0, x.dtype),), u)
     return out if keepdim else graph.reshape(out, tuple(n for a, n in enumerate(self.shape) if a not in axes))
 
   def _total(self, what: str, kind: str, axis: Axes, keepdim: bool, dtype: Any) -> Tensor:
