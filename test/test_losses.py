@@ -80,3 +80,25 @@ def test_errors():
     x.int().cross_entropy(Tensor([0, 1]))
   with pytest.raises(ShapeError, match="axes time, batch and class"):
     Tensor.ones(3).ctc_loss(Tensor([1]), 3, 1)
+
+
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+def test_a_target_that_is_no_class(device):
+  """An IndexError as of gather; ignored ones may be anything."""
+  x = Tensor(np.zeros((4, 5), np.float32), device=device).requires_grad_()
+  for bad in ([0, 1, 5, 2], [0, -1, 2, 2], [0, 1, 2, -100]):
+    for loss in (x.cross_entropy, x.nll_loss):
+      with pytest.raises(IndexError, match="out of bounds for an axis of size 5"):
+        loss(Tensor(bad, device=device), ignore_index=7).item()
+  found = [
+    loss(Tensor([0, 7, 1, 7], device=device), ignore_index=7) for loss in (x.cross_entropy, x.nll_loss)
+  ]
+  np.testing.assert_allclose([t.item() for t in found], [np.log(5), 0], rtol=1e-6)
+
+
+def test_sums_of_nothing_require_a_gradient():
+  x = Tensor(np.zeros((0, 3), np.float32)).requires_grad_()
+  totals = [x.sum(), x.sum(0), x.prod(), x.mean(), x.sum(1)]
+  assert all(t.requires_grad for t in totals)
+  (totals[0] + totals[1].sum() + totals[2]).backward()
+  assert x.grad.shape == (0, 3)

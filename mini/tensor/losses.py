@@ -9,7 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mini.grad import with_gradient
 from mini.ir import graph
+from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, fail
 from mini.tensor.normalize import Normalize
 from mini.types import DTypeError, ShapeError
@@ -61,11 +63,9 @@ class Losses(Normalize):
       loss = scores.sum(axis).to(self.dtype)
       return loss._mean_or(reduction) if reduction != "mean" else (loss.sum() / max(loss.numel(), 1))
     self._expect_shape("cross_entropy", target, (*self.shape[:axis], *self.shape[axis + 1 :]))
-    hit = self._is_class(target, axis)
-    picked = hit.where(x, 0).sum(axis)
-    loss, scale = lse.squeeze(axis) - picked, None
+    loss, scale = lse.squeeze(axis) - x._picked(target, axis, ignore_index), None
     if weight is not None:
-      scale = hit.where(self._per_class(weight), 0).sum(axis)
+      scale = self._per_class(weight).expand(self.shape)._picked(target, axis, ignore_index)
       loss = loss * scale
     if label_smoothing:
       spread = (lse - x) if weight is None else (lse - x) * self._per_class(weight)
@@ -76,6 +76,17 @@ class Losses(Normalize):
     """Where the class is the target's; compares, so that the backward pass is element by element."""
     classes = Handle._new(graph.iota(self.shape[axis], target.dtype))
     return classes.reshape((-1,) + (1,) * (self.ndim - 1 - axis)) == target.unsqueeze(axis)
+
+  def _picked(self, target: Tensor, axis: int, ignore_index: int) -> Tensor:
+    """x at the target's class, or at class 0 where that is ignored; an IndexError, when computed, if it is no class. Its gradient
+    compares classes instead of scattering, so that the backward pass is element by element."""
+    at = (target != ignore_index).where(target, 0).unsqueeze(axis)
+
+    def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
+      return (self._is_class(at.squeeze(axis), axis).where(Handle._new(g), 0).uop,)
+
+    found = self._new(with_gradient(self.gather(axis, at).uop, rule, self.uop))
+    return found.squeeze(axis)
 
   def _per_class(self, weight: Tensor) -> Tensor:
     if weight.shape != (self.shape[1 if self.ndim > 1 else 0],):
@@ -118,10 +129,9 @@ class Losses(Normalize):
     """
     axis = 1 if self.ndim > 1 else 0
     self._expect_shape("nll_loss", target, (*self.shape[:axis], *self.shape[axis + 1 :]))
-    hit = self._is_class(target, axis)
-    loss, scale = -hit.where(self, 0).sum(axis), None
+    loss, scale = -self._picked(target, axis, ignore_index), None
     if weight is not None:
-      scale = hit.where(self._per_class(weight), 0).sum(axis)
+      scale = self._per_class(weight).expand(self.shape)._picked(target, axis, ignore_index)
       loss = loss * scale
     return self._counted(loss, scale, target, ignore_index, reduction)
 
