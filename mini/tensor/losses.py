@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.handle import Handle, fail

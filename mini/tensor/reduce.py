@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mini.grad import with_gradient
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
