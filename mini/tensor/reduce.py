@@ -30,7 +30,7 @@ class Reduce(Arrange):
   def _reduced(self, what: str, kind: str, u: UOp, axis: Axes, keepdim: bool) -> UOp:
     axes = self._axes(axis, what)
     out = graph.reduce(u, kind, axes)
-    if not self.numel() and needs(u):  # a constant by now, and yet computed from x
+    if needs(u) and 0 in graph.shape(u):  # a constant by now, and yet computed from x
       out = with_gradient(out, lambda g, _, x: (graph.full(graph.shape(x), 0, x.dtype),), u)
     return out if keepdim else graph.reshape(out, tuple(n for a, n in enumerate(self.shape) if a not in axes))
 
