@@ -1,7 +1,8 @@
 """Where a loop may begin and end: what it adds, or stores, is not wanted before and beyond.
 
-A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If c compares its index with those of outer
-loops (k <= i, in a triangle), the loop has limits that those decide. A stage need not be filled where nobody reads it.
+A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If c compares its index with those of
+outer loops (k <= i, in a triangle), the loop has limits that those decide. A stage need not be filled where nobody
+reads it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from mini.types import dtypes
 
 
 def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
-  """(first, end) for loop r; ValueError where it cannot be shown that there are any. finite: what is 0 makes a product 0."""
+  """(first, end) for loop r; ValueError where it cannot be shown that there are any. finite:
+  what is 0 makes a product 0."""
   owner = next(u for u in toposort(kernel) if r in closed(u))
   if owner.op not in ("reduce", "stage") or rkind(r) != "loop":
     raise ValueError(f"%{rname(r)} is no loop of a reduce or a stage")

@@ -1,11 +1,12 @@
 """Recipes for convolutions: contractions that read an operand at sums of ranges, through guards at its edges.
 
-Two ways lead to the tile of a matrix product (contraction.py); an estimate of what they take decides. With vectors along
-the channels of the output the weights go into a panel, and the elements that a tile of neighbouring outputs sees are read
-where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along a row: the
-padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that neighbours in
-the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A gradient of the
-weight has its sum along the rows: there the vectors run along the channels of the input, or along the sum.
+Two ways lead to the tile of a matrix product (contraction.py); an estimate of what they take decides. With vectors
+along the channels of the output the weights go into a panel, and the elements that a tile of neighbouring outputs sees
+are read where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along
+a row: the padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that
+neighbours in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A
+gradient of the weight has its sum along the rows: there the vectors run along the channels of the input, or along the
+sum.
 """
 
 from __future__ import annotations
@@ -362,7 +363,8 @@ def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machin
 
 def tile_of_sums(w: Writer, found: Windows, this: Sums, row: str, length: int, outer: list[str], middle: list[str],
                  machine: Machine) -> None:  # fmt: skip
-  """Sums along `row` of so many terms in registers, beside what they are sums of. outer, middle: the loops around a tile."""
+  """Sums along `row` of so many terms in registers, beside what they are sums of. outer, middle:
+  the loops around a tile."""
   most, tile = machine.registers * 27 // 32, 1
   for r in reversed(this.taps):
     if tile * rsize(r) * 2 <= most and w.attempt(f"unroll {rname(r)}"):
@@ -395,7 +397,8 @@ def slides_along(seen: UOp, tap: UOp, r: UOp) -> bool:
 
 
 def follows(kernel: UOp, q: UOp, p: UOp) -> bool:
-  """Does the output go on with the next p where the elements along q end, in all that is stored and in no other memory?"""
+  """Does the output go on with the next p where the elements along q end,
+  in all that is stored and in no other memory?"""
   return all(
     coefficient(flat_index(s), p) == rsize(q) * (coefficient(flat_index(s), q) or 0) for s in stores(kernel)
   )

@@ -26,8 +26,8 @@ AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
 
 
 def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
-  """The range of this owner along which its accesses are contiguous: the one to make a vector of. pairs: a load of every
-  second element is not much more than one of each."""
+  """The range of this owner along which its accesses are contiguous: the one to make a vector of. pairs: a load of
+  every second element is not much more than one of each."""
   values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
   touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
   fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
@@ -148,8 +148,8 @@ def transposed(kernel: UOp) -> tuple[UOp, UOp, list[UOp]] | None:
 
 
 def tile_transposed(w: Writer, machine: Machine) -> bool:
-  """Where memory is read along one range and written along another, square tiles pass through the stack: each side meets
-  whole cache lines, and vectors turn in registers."""
+  """Where memory is read along one range and written along another, square tiles pass through the stack: each side
+  meets whole cache lines, and vectors turn in registers."""
   found, lanes = transposed(w.kernel), machine.lanes
   if found is None or min(map(rsize, found[:2])) < lanes:
     return False
@@ -196,8 +196,8 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
 
 
 def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
-  """Of sums over rows that lie apart the more is read of each row at a time the better, as long as accumulators and what is
-  added to them are few. (What is kept in fewer bits takes registers on its way.)"""
+  """Of sums over rows that lie apart the more is read of each row at a time the better, as long as accumulators and
+  what is added to them are few. (What is kept in fewer bits takes registers on its way.)"""
   sums = [u for u in toposort(kernel) if u.op in ("reduce", "scan") and r in u.free]
   values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
   narrow = [x for x in values if x.op == "load" and x.dtype.itemsize < 4]
@@ -211,7 +211,8 @@ WINDOW = 4  # numbers that are reduced at once, without a loop
 
 
 def across_rows(w: Writer, machine: Machine) -> bool:
-  """Rows that fill no vectors: each lane takes one, whose numbers are fetched one by one, and no lanes are to be combined."""
+  """Rows that fill no vectors: each lane takes one, whose numbers are fetched one by one,
+  and no lanes are to be combined."""
   kernel, outputs = w.kernel, closed(w.kernel)
   rows = next((r for r in reversed(outputs) if rsize(r) >= machine.lanes), None)
   if rows is None or any(u.op == "scan" for u in toposort(kernel)):
@@ -258,7 +259,8 @@ def interleave_scans(w: Writer) -> None:
 
 
 def parallel(w: Writer, machine: Machine) -> None:
-  """The outermost output loop runs in parallel; a short one gives way to a longer one where nothing is staged in between."""
+  """The outermost output loop runs in parallel;
+  a short one gives way to a longer one where nothing is staged in between."""
   loops = [r for r in closed(w.kernel) if is_loop(r)]
   if not loops:
     return

@@ -226,8 +226,8 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
   """(x - mean) / sqrt(var + eps) * weight + bias for each channel of T[N, C, H, W]. https://arxiv.org/abs/1502.03167
 
-  While training, mean and variance are those of the batch, and running_mean and running_var move towards them by a share
-  `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
+  While training, mean and variance are those of the batch, and running_mean and running_var move towards them by a
+  share `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
 
   >>> BatchNorm2d(3)(Tensor.ones(2, 3, 4, 4)).shape
   (2, 3, 4, 4)

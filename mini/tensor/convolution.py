@@ -1,7 +1,8 @@
 """Convolutions of any number of axes, and their gradients.
 
-A convolution, its transpose and the gradients of both are one form that is linear in three tensors (`Form`): what one of
-them gets from the other two is a sum of products over views, so each is one contraction, and no window is ever copied.
+A convolution, its transpose and the gradients of both are one form that is linear in three tensors (`Form`): what one
+of them gets from the other two is a sum of products over views, so each is one contraction, and no window is ever
+copied.
 """
 
 from __future__ import annotations
@@ -191,8 +192,8 @@ def numbers(x: Any, n: int) -> Ints:
 
 
 def on_last(n: int) -> Callable[[Method], Method]:
-  """A method that works on windows of the last n axes gets the option channels_last: x, and what it gives, are T[.., L.., C]
-  and not T[.., C, L..], and weights stay as they are.
+  """A method that works on windows of the last n axes gets the option channels_last: x, and what it gives, are T[..,
+  L.., C] and not T[.., C, L..], and weights stay as they are.
 
   That is a view on the way in and one on the way out: addresses in kernels, which copy nothing for it.
 
@@ -212,9 +213,10 @@ def on_last(n: int) -> Callable[[Method], Method]:
         return tuple(t.movedim(-n - 1, -1) for t in found)
       return found.movedim(-n - 1, -1)
 
-    found = signature(method)
     option = Parameter("channels_last", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
-    on_either.__signature__ = found.replace(parameters=[*found.parameters.values(), option])  # type: ignore[attr-defined]
+    found = signature(method)
+    found = found.replace(parameters=[*found.parameters.values(), option])
+    on_either.__signature__ = found  # type: ignore[attr-defined]
     return on_either  # type: ignore[return-value]
 
   return with_option
@@ -224,19 +226,21 @@ class Convolution(Multiply):
   """Convolutions. Each has the option channels_last (`on_last`)."""
 
   @on_last(1)
-  def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+  def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
     return self._convolved("conv1d", 1, weight, bias, stride, padding, dilation, groups)
 
   @on_last(2)
-  def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+  def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1) -> Tensor:  # fmt: skip
     """A weighted sum over each window of the last two axes, as PyTorch's `F.conv2d`.
 
     self: T[N, C, H, W], or without N   weight: T[O, C / groups, h, w]   bias: T[O]   ->   T[N, O, H', W']
 
     stride, padding (by zeros), dilation: a number, or one for each axis. padding "valid" is 0; with "same" and stride 1
-    the sizes stay. groups: channels fall into so many parts, each of which makes its part of O. float16 and bfloat16 are
-    summed in float32. ShapeError where channels or sizes do not fit.
+    the sizes stay. groups: channels fall into so many parts, each of which makes its part of O. float16 and bfloat16
+    are summed in float32. ShapeError where channels or sizes do not fit.
 
     >>> Tensor.ones(1, 1, 3, 3).conv2d(Tensor.ones(1, 1, 2, 2))
     Tensor([[[[4., 4.],
@@ -245,22 +249,24 @@ class Convolution(Multiply):
     return self._convolved("conv2d", 2, weight, bias, stride, padding, dilation, groups)
 
   @on_last(3)
-  def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:  # fmt: skip
+  def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
     return self._convolved("conv3d", 3, weight, bias, stride, padding, dilation, groups)
 
   @on_last(1)
-  def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+  def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
     return self._spread(
       "conv_transpose1d", 1, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
   @on_last(2)
-  def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
-    """The transpose of `conv2d` as a linear map of its input, which is also its gradient: PyTorch's `F.conv_transpose2d`.
+  def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+    """The transpose of `conv2d` as a linear map of its input, which is also its gradient:
+    PyTorch's `F.conv_transpose2d`.
 
     self: T[N, C, H, W], or without N   weight: T[C, O / groups, h, w]   bias: T[O]   ->   T[N, O, H', W']
 
@@ -274,14 +280,15 @@ class Convolution(Multiply):
     )
 
   @on_last(3)
-  def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-                       groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+  def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
     return self._spread(
       "conv_transpose3d", 3, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
-  def _convolved(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:  # fmt: skip
+  def _convolved(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
+                 groups: int) -> Tensor:  # fmt: skip
     self._fits(what, n, weight, groups, 0)
     if self.ndim == n + 1:
       return self.unsqueeze(0)._convolved(what, n, weight, bias, stride, padding, dilation, groups).squeeze(0)
@@ -304,8 +311,8 @@ class Convolution(Multiply):
     w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, outputs // groups, each, *kernel))
     return self._finished(what, derivative(form, "y", x=x, w=w), kind, (batch, outputs, *count), bias)
 
-  def _spread(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
-              groups: int, dilation: Any) -> Tensor:  # fmt: skip
+  def _spread(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+              output_padding: Any, groups: int, dilation: Any) -> Tensor:  # fmt: skip
     self._fits(what, n, weight, groups, 1)
     if self.ndim == n + 1:
       args = (weight, bias, stride, padding, output_padding, groups, dilation)
@@ -352,7 +359,8 @@ class Convolution(Multiply):
       fail(ValueError, f"{what}: stride and dilation are numbers >= 1, for each axis", x=self)
     return steps, gaps
 
-  def _sides(self, what: str, n: int, padding: Any, kernel: Sequence[int], steps: Ints, gaps: Ints) -> list[Ints]:  # fmt: skip
+  def _sides(self, what: str, n: int, padding: Any, kernel: Sequence[int], steps: Ints,
+             gaps: Ints) -> list[Ints]:  # fmt: skip
     """Zeros (before, after) each axis."""
     if padding == "same":
       if max(steps) > 1:

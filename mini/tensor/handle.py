@@ -116,7 +116,8 @@ def mixed(e: Mixed) -> NoReturn:
 
 
 def refused(why: str) -> NoReturn:
-  """Raise the ShapeError of what goes with no size that is known only at run time: what was called, with which tensors."""
+  """Raise the ShapeError of what goes with no size that is known only at run time:
+  what was called, with which tensors."""
   frame: FrameType | None = sys._getframe(1)
   name = ""
   given: dict[str, Any] = {}

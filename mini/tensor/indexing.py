@@ -1,9 +1,9 @@
 """Indexing: t[...] to get and to set, gather and scatter.
 
 Ints, slices with any step, None, Ellipsis, boolean masks and integer tensors, as NumPy and PyTorch have them. What is
-basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter; one without axes stands for an int. A mask
-asks how many are true, so it is computed at once - but for `t[mask] = number`, which is a select. Setting rebinds the
-handle: nothing else changes.
+basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter; one without axes stands for an int. A
+mask asks how many are true, so it is computed at once - but for `t[mask] = number`, which is a select. Setting rebinds
+the handle: nothing else changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-  """What a slice or an int takes of one axis: elements start, start+step, ... (`taken` of them), in reverse if flipped."""
+  """What a slice or an int takes of one axis: elements start, start+step, ...
+  (`taken` of them), in reverse if flipped."""
 
   size: int
   start: int
@@ -285,7 +286,8 @@ class Indexing(Random):
     start, stop = 0 if s.start is None else bound(s.start), n if s.stop is None else bound(s.stop)
     stop = n + stop if type(stop) is int and stop < 0 else stop
     if s.step not in (None, 1) or not 0 <= start <= stop <= n:
-      about = f"x[{s.start}:{s.stop}:{s.step}]: step 1 and bounds within the {n!r} elements for all of its values would do"
+      asked = f"x[{s.start}:{s.stop}:{s.step}]"
+      about = f"{asked}: step 1 and bounds within the {n!r} elements for all of its values would do"
       fail(IndexError, about, x=self)
     return Cut(n, start, 1, stop - start, False)
 
@@ -325,8 +327,8 @@ class Indexing(Random):
     return flat if valid is None else graph.alu("where", valid, flat, const(prod(sizes), flat.dtype))
 
   def at(self, index: Any, axis: int = 0) -> Tensor:
-    """The element at an index along axis, without that axis: an int, a bound Variable, or a 0-d tensor of integers, of which
-    one program serves all values.
+    """The element at an index along axis, without that axis: an int, a bound Variable, or a 0-d tensor of integers, of
+    which one program serves all values.
 
     IndexError where it is out of bounds: when it is computed, where it is known only then.
 

@@ -419,7 +419,8 @@ def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _lengths(lengths: Any, device: Any) -> Tensor:
-  return lengths if isinstance(lengths, Handle) else Handle._final(list(lengths), device=device)  # type: ignore[return-value]
+  given = isinstance(lengths, Handle)
+  return lengths if given else Handle._final(list(lengths), device=device)  # type: ignore[return-value]
 
 
 def _padded(targets: Tensor, lengths: Sequence[int]) -> Tensor:

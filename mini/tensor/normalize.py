@@ -86,8 +86,9 @@ class Normalize(Distance):
 
   def _standardized(self, x: Tensor, axes: tuple[int, ...], mean: Tensor, scale: Tensor, weight: Tensor | None,
                     bias: Tensor | None) -> Tensor:  # fmt: skip
-    """(x - mean) * scale * weight + bias, where mean and scale are statistics of x over axes, and all else that weight and
-    bias have one number for. Two sums, which are the gradients of bias and weight, are all that the gradient of x takes.
+    """(x - mean) * scale * weight + bias, where mean and scale are statistics of x over axes, and all else that weight
+    and bias have one number for. Two sums, which are the gradients of bias and weight, are all that the gradient of x
+    takes.
     """
     scales = [] if weight is None else [weight]
     given = [x, mean, scale, *scales, *([] if bias is None else [bias])]

@@ -26,18 +26,19 @@ class Pooling(Convolution):
   """Pooling. All but max_unpool have the option channels_last (`on_last`)."""
 
   @on_last(1)
-  def max_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-                 return_indices: bool = False) -> Any:  # fmt: skip
+  def max_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._max_pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
   @on_last(2)
-  def max_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-                 return_indices: bool = False) -> Any:  # fmt: skip
+  def max_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """The largest value of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
 
-    stride is kernel_size if None; padding is by -inf, at most half of the kernel. ceil_mode: a window may begin within x
-    and end outside. return_indices: also where it is, as int64, counted through the two axes; of equal ones the first.
+    stride is kernel_size if None; padding is by -inf, at most half of the kernel. ceil_mode: a window may begin within
+    x and end outside. return_indices: also where it is, as int64, counted through the two axes; of equal ones the
+    first.
 
     >>> Tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).max_pool2d(2)
     Tensor([[6, 8]])
@@ -45,8 +46,8 @@ class Pooling(Convolution):
     return self._max_pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
   @on_last(3)
-  def max_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-                 return_indices: bool = False) -> Any:  # fmt: skip
+  def max_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
     return self._max_pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -90,7 +91,9 @@ class Pooling(Convolution):
   def lp_pool2d(
     self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
   ) -> Tensor:
-    """(the sum of x**p over each window of the last two axes)**(1 / p), p being norm_type.   T[.., H, W] -> T[.., H', W']
+    """(the sum of x**p over each window of the last two axes)**(1 / p), p being norm_type.
+
+    T[.., H, W] -> T[.., H', W']
 
     What ceil_mode cuts off counts as the average of the window.
 
@@ -113,9 +116,12 @@ class Pooling(Convolution):
 
   def max_unpool2d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                    output_size: Any = None) -> Tensor:  # fmt: skip
-    """Each value at the place where `max_pool2d` with return_indices found it, and zeros.   T[.., H', W'] -> T[.., H, W]
+    """Each value at the place where `max_pool2d` with return_indices found it, and zeros.
 
-    output_size: (H, W), or the whole shape, where several sizes give as many windows. Of values at one place the last stays.
+    T[.., H', W'] -> T[.., H, W]
+
+    output_size: (H, W), or the whole shape, where several sizes give as many windows.
+    Of values at one place the last stays.
 
     >>> x, where = Tensor([[1, 5, 3, 4]]).max_pool2d((1, 2), return_indices=True)
     >>> x.max_unpool2d(where, (1, 2))
@@ -135,7 +141,8 @@ class Pooling(Convolution):
 
   @on_last(2)
   def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
-    """The averages of windows of the last two axes that give output_size: window i is i * H // h .. ceil((i + 1) * H / h).
+    """The averages of windows of the last two axes that give output_size: window i is i * H // h ..
+    ceil((i + 1) * H / h).
 
     output_size: a number, or one for each axis; None leaves an axis as it is.
 
