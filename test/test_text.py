@@ -212,7 +212,7 @@ WRONG = [  # a line of a program, the text under the caret, the reason
   (GRAPH, "%0 = add %x, true : f32[4, 8]",               "true",   "true is no f32"),
   (GRAPH, "%0 = add %i, 3000000000 : i32[4]",            "3000000000", "3000000000 is no i32"),
   (GRAPH, "%0 = cast 1.5 : i32",                         "1.5",    "the type of 1.5 is not told by its line; write f32(1.5)"),
-  (GRAPH, "%0 = reshape %x {shape=[5]} : f32[5]",        "reshape", "reshape: (4, 8) has 32 elements, (5,) has 5"),
+  (GRAPH, "%0 = reshape %x {shape=[5]} : f32[5]",        "reshape", "reshape: the elements of (4, 8) do not fill (5,)"),
   (GRAPH, "%0 = reduce.add %x {axes=[2]} : f32[4, 8]",   "reduce", "reduce: (2,) are not all axes of (4, 8)"),
   (GRAPH, "%0 = reduce.min %x {axes=[1]} : f32[4, 1]",   "reduce", "reduce knows add, mul, max, not min"),
   (GRAPH, "%0 = expand %x {shape=[4, 9]} : f32[4, 9]",   "expand", "expand: (4, 8) does not repeat to (4, 9)"),
