@@ -78,8 +78,8 @@ class Losses(Normalize):
     return classes.reshape((-1,) + (1,) * (self.ndim - 1 - axis)) == target.unsqueeze(axis)
 
   def _picked(self, target: Tensor, axis: int, ignore_index: int) -> Tensor:
-    """x at the target's class, or at class 0 where that is ignored; an IndexError, when computed, if it is no class. Its gradient
-    compares classes instead of scattering, so that the backward pass is element by element."""
+    """x at the target's class, or at class 0 where that is ignored; an IndexError, when computed, if it is no class.
+    Its gradient compares classes instead of scattering, so that the backward pass is element by element."""
     at = (target != ignore_index).where(target, 0).unsqueeze(axis)
 
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
