@@ -307,7 +307,8 @@ class Optimizer:
     kinds: dict[Any, list[Tensor]] = {}
     values: dict[tuple[Tensor, str], UOp] = {}
     order = [p for b in self._buckets for p in b.params]
-    late = [p for p in params if p not in set(order)]
+    placed = set(order)
+    late = [p for p in params if p not in placed]
     for p in sorted((*order, *late), key=lambda p: -group_of[p].get("weight_decay", 0)):
       n = number[p]
       if (t := state.get(f"state.{n}.step")) is None and p in late:

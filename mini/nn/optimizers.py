@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
 from mini.nn.bucket import Bucket, Choose, near, same
@@ -26,19 +27,27 @@ class Rule(Optimizer):
   decoupled: weight decay shrinks parameters, and is not added to gradients.
   """
 
-  options: ClassVar[Mapping[str, Any]]
+  options: ClassVar[Mapping[str, Any]] = {}
   decoupled = False
+  __signature__: ClassVar[Signature]
 
-  def __init__(self, params: Iterable[Any], *args: Any, **kwargs: Any):
-    given = list(params)
-    names = [*self.options, *(n for n in ("weight_decay", "maximize") if n not in self.options)]
-    settings = {"weight_decay": 0.0, "maximize": False, **self.options, **dict(zip(names, args)), **kwargs}
-    if wrong := [n for n in settings if n not in names]:
-      raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and no {', '.join(wrong)}")
+  def __init_subclass__(cls) -> None:
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    more = {n: x for n, x in (("weight_decay", 0.0), ("maximize", False)) if n not in cls.options}
+    settings = [Parameter(n, either, default=x) for n, x in {**cls.options, **more}.items()]
+    cls.__signature__ = Signature([Parameter("params", either), *settings])
+
+  def __init__(self, *args: Any, **kwargs: Any):
+    try:
+      bound = self.__signature__.bind(*args, **kwargs)
+    except TypeError as e:
+      raise TypeError(f"{type(self).__name__}{self.__signature__}: {e}") from None
+    bound.apply_defaults()
+    params, settings = list(bound.arguments.pop("params")), bound.arguments
     if not all(0 <= b < 1 for b in settings.get("betas", ())):
       fail(ValueError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
-    self.slots = self.needed([{**settings, **d} for d in given if isinstance(d, Mapping)] or [settings])
-    super().__init__(given, settings)
+    self.slots = self.needed([{**settings, **d} for d in params if isinstance(d, Mapping)] or [settings])
+    super().__init__(params, settings)
 
   def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
     """The state that groups with these settings have."""
