@@ -25,11 +25,11 @@ import numpy as np
 from mini.config import config, settings_here
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
+from mini.engine.masked import plain as physical
 from mini.engine.realize import Numbered, leaf_of, realize
 from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape, stage
-from mini.ir.masked import plain as physical
 from mini.ir.ops import VIEWS
 from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable, varies

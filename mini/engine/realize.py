@@ -17,11 +17,11 @@ import numpy as np
 
 from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
+from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.graph import buffer, numel, shape
-from mini.ir.masked import is_sized, plain
 from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop

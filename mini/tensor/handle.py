@@ -22,13 +22,13 @@ import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.engine.device import Device
+from mini.engine.masked import plain, room
 from mini.engine.place import Mixed, device_of, place, shown
 from mini.engine.realize import realize
 from mini.engine.shards import memory
 from mini.given import gradient_inputs
 from mini.ir import graph
 from mini.ir.interp import evaluate
-from mini.ir.masked import plain, room
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable, bound, known, varies
 from mini.ir.uop import UOp, const, unknown

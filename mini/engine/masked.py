@@ -1,4 +1,4 @@
-"""Graphs whose shapes have variables in them (sizes.py) become graphs whose shapes have none: what `realize` computes.
+"""Graphs whose shapes have variables (ir/sizes.py) become graphs whose shapes have none: what `realize` computes.
 
 An axis gets room for its largest size. What lies beyond the size holds anything; it is masked where it would be mixed
 with the rest: reduces, pads, and indices. Everything else is done to it, too, and its results lie beyond again.
