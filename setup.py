@@ -28,7 +28,7 @@ setup(
     "cuda": ["nvidia-cuda-nvrtc"],
     "pycuda": ["pycuda"],  # built from source, with a CUDA toolkit; without it the driver is called by ctypes
     "examples": ["matplotlib", "tokenizers"],
-    "test": ["pytest", "safetensors"],
+    "test": ["pytest", "pytest-xdist", "safetensors"],
   },
   classifiers=[
     "Programming Language :: Python :: 3",

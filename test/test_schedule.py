@@ -55,9 +55,7 @@ def test_the_same_graph_gives_the_same_kernels():
 def test_nothing_depends_on_the_order_of_a_set(count):
   """Else a training run would not repeat to the bit: another process has other addresses, so sets have another order."""
   run = [sys.executable, Path(__file__).parent / "salted.py"]
-  children = [
-    subprocess.Popen([*run, str(salt), "0", str(count)], stdout=subprocess.PIPE) for salt in (3, 4, 5)
-  ]
+  children = [subprocess.Popen([*run, str(salt), "0", str(count)], stdout=subprocess.PIPE) for salt in (3, 4)]
   printed = [child.communicate()[0] for child in children]
   assert len(set(printed)) == 1 and printed[0].count(b"\n") > count + 20
 

@@ -56,6 +56,7 @@ def test_every_device_learns_the_same(tmp_path, text, dev, monkeypatch):
   assert len(mine) == 5 and all(abs(mine[n] - theirs[n]) < 1e-4 for n in theirs)
 
 
+@pytest.mark.full
 def test_resume_is_the_same_to_the_bit(tmp_path, text):
   """With dropout, accumulation and a pass over the data that ends in between."""
   flags = ("--data", text, "--dropout", 0.1, "--accumulate", 2, "--save-every", 5, "--eval-every", 4)

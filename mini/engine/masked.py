@@ -12,7 +12,7 @@ from typing import Any
 from mini.engine.buffer import leaf_of
 from mini.ir.graph import alu, buffer, expand_to, iota, reshape, shape
 from mini.ir.ops import identity
-from mini.ir.sizes import Variable, most, varies
+from mini.ir.sizes import Variable, most
 from mini.ir.uop import UOp, const, unknown, uop
 
 
@@ -20,8 +20,11 @@ def is_sized(u: UOp) -> bool:
   """Is a size known only at run time in the shape of u or of something beneath it?"""
   if not Variable.used:
     return False
-  for n in unknown(u, "sized"):
-    n.memo["sized"] = varies(shape(n)) or any(s.memo["sized"] for s in n.src)
+  for n in unknown(u, "sized"):  # in plain loops: every eager call comes here
+    sized = Variable in map(type, shape(n))
+    for s in n.src:
+      sized = sized or s.memo["sized"]
+    n.memo["sized"] = sized
   return u.memo["sized"]
 
 

@@ -9,7 +9,7 @@ f: y.gather(0,d%3)   y.take_along_dim(d,1)   y.index_select(0,k)   y.scatter(1,d
 f: y.index_add(0,k,p,alpha=2)   y.index_copy(0,k[:1],p[:1])   y.index_put((k,),p[0])   y.index_put((k,k),p[0,0],accumulate=True)   i.scatter_add(1,d,j)   i.scatter_reduce(1,d,j,'amin')   i.nonzero()   b.nonzero()   i.nonzero(as_tuple=True)   y.embedding(k) => F.embedding(k, y)
 f: put(y, 0, 7)   put(y, -1, p[0])   put(y, S[1:3], 7)   put(y, S[1:3], p[1:])   put(y, S[:,1], p[:,0])   put(y, S[...,::2], p[:,:2])   put(y, S[:,1:4:2], 7)   put(y, k, p[0])   put(y, (k,k), 7)   put(y, S[:,k], 7)   put(y, b, 7)   put(y, (None,0), p[0])   put(y, S[1:3,k], 7)   put(y, [0,2], p[:2])   put(y, S[...], v)
 # an index without axes stands for an int; a boolean without axes is a new one
-f: x[n-2,:,k]   x[k[0]%2,None,:,k]   x[:,k[:2],k[1],None]   x[:,k[1],k]   put(x, S[k[0]%2,:,k], v[:3])   x[True]   x[:,False]   x[S[True,1,k]]   y[b[0,0]]   put(y, S[True,1:], 7)   put(y, S[b.any(),k], p[0])   z[z[:,0]>0]
+f: x[n-2,:,k]   x[k[0]%2,None,:,k]   x[:,k[:2],k[1],None]   x[:,k[1],k]   put(x, S[k[0]%2,:,k], v[:3])   x.at(1) => x[1]   x.at(k[1],-1) => x[...,k[1]]   x[True]   x[:,False]   x[S[True,1,k]]   y[b[0,0]]   put(y, S[True,1:], 7)   put(y, S[b.any(),k], p[0])   z[z[:,0]>0]
 put(i, b, j[b])   put(u, 0, 300 // 2)   put(y, 0, i[0])   i.one_hot(4) if False else j.one_hot(9)   k.one_hot()
 """
 

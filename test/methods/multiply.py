@@ -36,7 +36,7 @@ y.cross(y, 1)             !   cross: axis 1 does not have size 3
 y.tensordot(y, 3)         !   tensordot: a and b do not both have 3 axes
 T.multi_dot([y, y])       !   multi_dot: matrices beside each other
 v.addmv(y, v)             !   addmv: x does not repeat
-y.linear(y.T)             !   a @ b
+y.linear(y.T)             !   linear: the last axis of x is 4, and the weight takes 3
 y.addmm(y, y)             !   a @ b
 Q.scaled_dot_product_attention(y, V)   !   key
 """
