@@ -259,19 +259,33 @@ class GroupedQueryAttention(Module):
 class _Block(Module):
   """What layers of encoders and decoders share: residual parts, each with its norm and dropout, named by numbers."""
 
+  attentions: tuple[str, ...]  # a part for each, and one for the linear layers
   norm_first: bool
 
-  def _begin(
-    self, d_model: int, dim_feedforward: int, dropout: float, activation: Any, eps: float, norm_first: bool, bias: bool,
-    parts: int, made: dict[str, Any]
-  ) -> None:  # fmt: skip
+  def __init__(
+    self,
+    d_model: int,
+    nhead: int,
+    dim_feedforward: int = 2048,
+    dropout: float = 0.1,
+    activation: Any = "relu",
+    layer_norm_eps: float = 1e-5,
+    batch_first: bool = False,
+    norm_first: bool = False,
+    bias: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    made: dict[str, Any] = {"device": device, "dtype": dtype}
+    for name in self.attentions:
+      setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made))
     self.linear1, self.linear2 = (
       Linear(d_model, dim_feedforward, bias, **made),
       Linear(dim_feedforward, d_model, bias, **made),
     )
     self.dropout, self.norm_first = Dropout(dropout), norm_first
-    for n in range(1, parts + 1):
-      setattr(self, f"norm{n}", LayerNorm(d_model, eps, bias=bias, **made))
+    for n in range(1, len(self.attentions) + 2):
+      setattr(self, f"norm{n}", LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
       setattr(self, f"dropout{n}", Dropout(dropout))
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
       fail(
@@ -301,23 +315,8 @@ class TransformerEncoderLayer(_Block):
   (2, 5, 8)
   """
 
-  def __init__(
-    self,
-    d_model: int,
-    nhead: int,
-    dim_feedforward: int = 2048,
-    dropout: float = 0.1,
-    activation: Any = "relu",
-    layer_norm_eps: float = 1e-5,
-    batch_first: bool = False,
-    norm_first: bool = False,
-    bias: bool = True,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    made = {"device": device, "dtype": dtype}
-    self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-    self._begin(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 2, made)
+  attentions = ("self_attn",)
+  self_attn: MultiheadAttention
 
   def forward(
     self,
@@ -341,24 +340,9 @@ class TransformerDecoderLayer(_Block):
   (5, 2, 8)
   """
 
-  def __init__(
-    self,
-    d_model: int,
-    nhead: int,
-    dim_feedforward: int = 2048,
-    dropout: float = 0.1,
-    activation: Any = "relu",
-    layer_norm_eps: float = 1e-5,
-    batch_first: bool = False,
-    norm_first: bool = False,
-    bias: bool = True,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    made = {"device": device, "dtype": dtype}
-    self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-    self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-    self._begin(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 3, made)
+  attentions = ("self_attn", "multihead_attn")
+  self_attn: MultiheadAttention
+  multihead_attn: MultiheadAttention
 
   def forward(
     self,

@@ -71,106 +71,30 @@ class MaxUnpool3d(_MaxUnpool):
   method = "max_unpool3d"
 
 
-class ZeroPad1d(_Pad):
-  """Zeros around the last axis; see Tensor.pad."""
-
-  axes = 1
-
-
-class ZeroPad2d(_Pad):
-  """Zeros around the last two axes; see Tensor.pad."""
-
-  axes = 2
-
-
-class ZeroPad3d(_Pad):
-  """Zeros around the last three axes; see Tensor.pad."""
-
-  axes = 3
-
-
-class ConstantPad1d(_ConstantPad):
-  """A number around the last axis; see Tensor.pad."""
-
-  axes = 1
-
-
-class ConstantPad2d(_ConstantPad):
-  """A number around the last two axes; see Tensor.pad."""
-
-  axes = 2
-
-
-class ConstantPad3d(_ConstantPad):
-  """A number around the last three axes; see Tensor.pad."""
-
-  axes = 3
-
-
-class ReflectionPad1d(_Pad):
-  """Its reflection around the last axis; see Tensor.pad."""
-
-  axes = 1
-  mode = "reflect"
-
-
-class ReflectionPad2d(_Pad):
-  """Its reflection around the last two axes; see Tensor.pad."""
-
-  axes = 2
-  mode = "reflect"
-
-
-class ReflectionPad3d(_Pad):
-  """Its reflection around the last three axes; see Tensor.pad."""
-
-  axes = 3
-  mode = "reflect"
-
-
-class ReplicationPad1d(_Pad):
-  """Its edge, repeated, around the last axis; see Tensor.pad."""
-
-  axes = 1
-  mode = "replicate"
-
-
-class ReplicationPad2d(_Pad):
-  """Its edge, repeated, around the last two axes; see Tensor.pad."""
-
-  axes = 2
-  mode = "replicate"
-
-
-class ReplicationPad3d(_Pad):
-  """Its edge, repeated, around the last three axes; see Tensor.pad."""
-
-  axes = 3
-  mode = "replicate"
-
-
-class CircularPad1d(_Pad):
-  """Its other end around the last axis; see Tensor.pad."""
-
-  axes = 1
-  mode = "circular"
-
-
-class CircularPad2d(_Pad):
-  """Its other end around the last two axes; see Tensor.pad."""
-
-  axes = 2
-  mode = "circular"
-
-
-class CircularPad3d(_Pad):
-  """Its other end around the last three axes; see Tensor.pad."""
-
-  axes = 3
-  mode = "circular"
+def padding(name: str, what: str, axes: int, mode: str = "constant", base: type[_Pad] = _Pad) -> Any:
+  """A class of modules that pad so many axes."""
+  along = "the last axis" if axes == 1 else f"the last {('two', 'three')[axes - 2]} axes"
+  about = f"{what} around {along}; see Tensor.pad."
+  return type(name, (base,), {"axes": axes, "mode": mode, "__doc__": about, "__module__": "mini.nn"})
 
 
 # fmt: off
+ZeroPad1d         = padding("ZeroPad1d", "Zeros", 1)
+ZeroPad2d         = padding("ZeroPad2d", "Zeros", 2)
+ZeroPad3d         = padding("ZeroPad3d", "Zeros", 3)
+ConstantPad1d     = padding("ConstantPad1d", "A number", 1, base=_ConstantPad)
+ConstantPad2d     = padding("ConstantPad2d", "A number", 2, base=_ConstantPad)
+ConstantPad3d     = padding("ConstantPad3d", "A number", 3, base=_ConstantPad)
+ReflectionPad1d   = padding("ReflectionPad1d", "Its reflection", 1, "reflect")
+ReflectionPad2d   = padding("ReflectionPad2d", "Its reflection", 2, "reflect")
+ReflectionPad3d   = padding("ReflectionPad3d", "Its reflection", 3, "reflect")
+ReplicationPad1d  = padding("ReplicationPad1d", "Its edge, repeated,", 1, "replicate")
+ReplicationPad2d  = padding("ReplicationPad2d", "Its edge, repeated,", 2, "replicate")
+ReplicationPad3d  = padding("ReplicationPad3d", "Its edge, repeated,", 3, "replicate")
+CircularPad1d     = padding("CircularPad1d", "Its other end", 1, "circular")
+CircularPad2d     = padding("CircularPad2d", "Its other end", 2, "circular")
+CircularPad3d     = padding("CircularPad3d", "Its other end", 3, "circular")
+
 MaxPool1d         = row("MaxPool1d",          "max_pool1d", last="ceil_mode")
 MaxPool2d         = row("MaxPool2d",          "max_pool2d", last="ceil_mode")
 MaxPool3d         = row("MaxPool3d",          "max_pool3d", last="ceil_mode")
