@@ -258,6 +258,8 @@ class Movement(Activations):
     times = sizes_of(repeats)
     if len(times) < self.ndim:
       fail(ShapeError, f"repeat: {len(times)} repeats for the {self.ndim} axes of x", x=self)
+    if any(n < 0 for n in times):
+      fail(ShapeError, f"repeat: {times} times, of which one is negative", x=self)
     u = graph.reshape(self.uop, (1,) * (len(times) - self.ndim) + self.shape)
     for a, n in enumerate(times):
       u = _tiled(u, a, n)
@@ -551,6 +553,10 @@ class Movement(Activations):
     >>> [t.tolist() for t in Tensor.meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
+    if wrong := [t for t in tensors if t.ndim > 1]:
+      fail(ShapeError, "meshgrid: each axis is a vector, and x is none", x=wrong[0])
+    if indexing not in ("ij", "xy"):
+      fail(ValueError, f'meshgrid: indexing is "ij" or "xy", not {indexing!r}')
     shape = tuple(t.numel() for t in tensors)
     grids = [
       t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(tensors)

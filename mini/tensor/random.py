@@ -17,7 +17,7 @@ from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
 from mini.tensor.handle import Handle, default_device, device_named, fail, on_device, wide
 from mini.tensor.trace import local, outside
-from mini.types import DTypeError, as_dtype, dtypes, prod
+from mini.types import DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -298,6 +298,8 @@ class Random(Creation):
     >>> sorted(Tensor.randperm(5).tolist())
     [0, 1, 2, 3, 4]
     """
+    if n < 0:
+      fail(ShapeError, f"randperm: there are no {n} integers")
     order = Handle._new(Random.generator.blocks((n,), device)).argsort()
     return placed(graph.cast(order.uop, as_dtype(dtype or dtypes.default_int)), device, False)
 

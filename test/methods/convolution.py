@@ -24,6 +24,16 @@ f: u1.max_unpool1d(at1,2)   u2.max_unpool2d(at2,2,output_size=(5,4))   u3.max_un
 """
 
 MISTAKES = """
+a1.lp_pool1d(2, 99)       !   lp_pool1d: the window (99,) is larger than x
+a1.adaptive_avg_pool1d(0) !   adaptive_avg_pool1d: x must have 1 axes or more, and output_size be >= 1
+a1.adaptive_max_pool1d(0) !   adaptive_max_pool1d: x must have 1 axes or more, and output_size be >= 1
+a1[0, 0].adaptive_avg_pool2d(2)   !   adaptive_avg_pool2d: x must have 2 axes or more
+a1[0, 0].adaptive_avg_pool3d(2)   !   adaptive_avg_pool3d: x must have 3 axes or more
+a1[0, 0].adaptive_max_pool2d(2)   !   adaptive_max_pool2d: x must have 2 axes or more
+a1[0, 0].adaptive_max_pool3d(2)   !   adaptive_max_pool3d: x must have 3 axes or more
+a2.max_unpool2d(g1.long(), 2)     !   max_unpool2d: x must have 2 axes or more, and an integer for each value
+a2.max_unpool3d(g1.long(), 2)     !   max_unpool3d: x must have 3 axes or more, and an integer for each value
+a1[0].local_response_norm(2)      !   local_response_norm: x must have at least 3 axes
 a1.conv1d(g1)             !   conv1d
 a2.conv2d(g2)             !   conv2d
 a2.conv2d(w2, c3)         !   conv2d: a bias has one number for each of the

@@ -24,6 +24,8 @@ iadd(y+0, v)   isub(y+0, v)   imul(y+0, v)   itruediv(y+0, q)   imod(i+0, j)   i
 """
 
 MISTAKES = """
+b.neg()                   !   booleans have no negative
+y.bitwise_not()           !   bits of float numbers are not operated on
 y + k                     !   a + b: the shapes (3, 4) and (3,) do not repeat to a common one
 y - k                     !   a - b
 y * k                     !   a * b

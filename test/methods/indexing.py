@@ -14,6 +14,8 @@ put(i, b, j[b])   put(u, 0, 300 // 2)   put(y, 0, i[0])   i.one_hot(4) if False 
 """
 
 MISTAKES = """
+y.at(9)                   !   index 9 is out of bounds for axis 0
+y.at(1, 7)                !   at: there is no axis 7
 y[3]                      !   out of bounds
 y[0, 0, 0]                !   axes
 y[0.5]                    !   ind

@@ -24,6 +24,18 @@ C.newton_schulz(1,(2,-1.5,0.5)) => 2*C/C.norm() - 1.5*C@C.T@C/C.norm()**3 + 0.5*
 """
 
 MISTAKES = """
+C.eigh()                  !   eigh: x is 4 by 3, and not square
+C.eigvalsh()              !   x is 4 by 3, and not square
+C.slogdet()               !   slogdet: x is 4 by 3, and not square
+C.logdet()                !   x is 4 by 3, and not square
+C.matrix_exp()            !   matrix_exp: x is 4 by 3, and not square
+C[0].qr()                 !   qr: a matrix has two axes, and x has 1
+C[0].pinv()               !   pinv: a matrix has two axes, and x has 1
+C[0].pinverse()           !   a matrix has two axes, and x has 1
+C[0].matrix_rank()        !   matrix_rank: a matrix has two axes, and x has 1
+C.lstsq(C[0])             !   lstsq: a matrix has two axes, and x has 1
+C.triangular_solve(C[0])  !   a matrix has two axes, and x has 1
+B.cond('x')               !   "fro", "nuc"
 C.inv()                    !   inv: x is 4 by 3, and not square
 C[0].det()                 !   det: a matrix has two axes, and x has 1
 (B*0).inverse()            !   inv: singular matrix

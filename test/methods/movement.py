@@ -16,6 +16,34 @@ T.meshgrid(v,k.float(),indexing='ij')   T.meshgrid(k,k,indexing='xy')
 """
 
 MISTAKES = """
+y.chunk(0)                !   chunk: 0 pieces
+y.chunk(2, 5)             !   chunk: there is no axis 5
+x.diag()                  !   diag: x is neither a vector nor a matrix
+y.diag_embed(0, 5, 1)     !   there is no axis 5
+y.diagonal(0, 0, 0)       !   an axis appears twice
+v.tril()                  !   tril: x has fewer than two axes
+v.triu()                  !   triu: x has fewer than two axes
+y.unfold(1, 9, 1)         !   unfold: no window of 9, 1 apart, in an axis of size 4
+y.unfold(1, 2, 0)         !   unfold: no window of 2, 0 apart
+y.unbind(9)               !   unbind: there is no axis 9
+T.vstack([y, x])          !   f32[2,3,4] does not go behind f32[3,4] along axis 0
+T.hstack([y, x])          !   f32[2,3,4] does not go behind f32[3,4] along axis 1
+T.concat([y, p], 5)       !   there is no axis 5
+y.split(-1)               !   split: pieces of size -1
+y.split([1, 1], 0)        !   split: the sizes (1, 1) add up to 2, not to the 3 of axis 0
+y.shrink(((0, 9), (0, 1)))   !   shrink: ((0, 9), (0, 1)) does not lie within x
+y.expand_as(v)            !   only axes of size 1 do
+y.repeat(2)               !   repeat: 1 repeats for the 2 axes of x
+y.tile(2, -1)             !   repeat: (2, -1) times, of which one is negative
+T.meshgrid(v, y)          !   meshgrid: each axis is a vector
+T.meshgrid(v, v, indexing='ji')   !   indexing is "ij" or "xy"
+y.to('nodevice')          !   no device 'nodevice'
+y.astype('floaty')        !   no dtype 'floaty'
+y.type('x')               !   no dtype 'x'
+y.size(9)                 !   size: there is no axis 9
+y.item()                  !   x.item(): x has 12 elements, not one
+i.requires_grad_()        !   only float tensors have gradients
+i.backward()              !   only float tensors have gradients
 x.reshape(5)              !   x has 24 elements
 x.view(5)                 !   x has 24 elements
 x.flatten(2, 1)           !   start_dim 2 lies behind end_dim 1

@@ -23,6 +23,12 @@ imatmul(y+0, p.T@p) => y @ (p.T@p)
 """
 
 MISTAKES = """
+y.bilinear(y, y)          !   names 3 axes of an operand that has 2
+y.bilinear(p, T.ones(2, 3, 4))   !   axis n has size 4 and size 3
+y.addbmm(y, y)            !   addbmm: a has 2 axes, not 3
+y.addr(y, y)              !   a has 2 axes, not 1
+x.baddbmm(y, y)           !   a has 2 axes, not 3
+y.vdot(y)                 !   vdot: a has 2 axes, not 1
 y @ y                     !   a @ b: the last axis of a is 4
 y.matmul(y)               !   a @ b: the last axis of a is 4
 y.mm(v)                   !   mm

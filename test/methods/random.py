@@ -33,6 +33,8 @@ sorted(T.randperm(9).tolist()) => list(range(9))   T.randperm(4000)[::2]/4000 =>
 """
 
 MISTAKES = """
+T.randperm(-1)            !   randperm: there are no -1 integers
+y.gumbel_softmax(axis=9)  !   there is no axis 9
 T.rand(-1)                !   rand: a size is negative
 T.rand(2, dtype=I32)      !   random numbers in [0, 1) are no int32
 T.randn(-1)               !   randn: a size is negative
