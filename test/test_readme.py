@@ -59,8 +59,10 @@ def test_what_it_points_to_is_there():
 
 def test_commands_are_the_two():
   assert [text for language, text in blocks() if language == "sh"] == [
-    "pip install -e '.[examples]' && python examples/train_gpt2.py\n"
-    "pip install -e '.[test]' && python -m pytest -n auto --dist loadfile\n"
+    (
+      "pip install -e '.[examples]' && python examples/train_gpt2.py\n"
+      "pip install -e '.[test]' && python -m pytest -n auto --dist loadfile\n"
+    )
   ]
 
 

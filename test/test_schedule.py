@@ -35,6 +35,14 @@ def test_random_graphs(first):
     assert (report := disagreement(seed)) is None, report
 
 
+def test_graphs_that_once_failed():
+  for seed in (
+    700164,  # a kernel that walked more than a value has stored it on its way
+    805949,  # a padded window without an index that slides
+  ):
+    assert (report := disagreement(seed)) is None, report
+
+
 @pytest.mark.full
 def test_more_random_graphs(seed):
   for n in range(seed % (1 << 20), seed % (1 << 20) + 1500):

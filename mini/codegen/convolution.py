@@ -160,7 +160,7 @@ def padding(found: Windows) -> Padding | None:
     if len(terms) == 2 and axes[-1][1] is not found.columns[0]:
       places = [a + b + first for a in range(rsize(tap)) for b in range(rsize(axes[-1][1]))]
       share *= sum(0 <= n < size for n in places) / len(places)
-  if axes[-1][1:] != (found.columns[0],):
+  if not axes or axes[-1][1:] != (found.columns[0],):
     return None
   elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
   return Padding(axes, elements, prod(rsize(r) for axis in axes for r in axis[1:]), share)
