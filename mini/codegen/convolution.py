@@ -83,9 +83,7 @@ class Plan(NamedTuple):
   block: int  # rows of the output at once
   vectors: int  # columns of a tile, in vectors
   rows: int  # of a tile, where the vectors run along channels: neighbours in a row
-  padded: bool = (
-    False  # is what slides copied to the stack, with zeros around it, instead of read through a guard?
-  )
+  padded: bool = False  # is what slides copied to the stack, with zeros around it, not read through a guard?
 
 
 def plans(found: Windows, p: UOp | None, machine: Machine) -> Iterator[Plan]:
@@ -158,8 +156,9 @@ def padding(found: Windows) -> Padding | None:
       return None
     axes.append((tap, *(t for t in terms if t is not tap)))
     if len(terms) == 2 and axes[-1][1] is not found.columns[0]:
-      places = [a + b + first for a in range(rsize(tap)) for b in range(rsize(axes[-1][1]))]
-      share *= sum(0 <= n < size for n in places) / len(places)
+      taps, columns = rsize(tap), rsize(axes[-1][1])
+      inside = sum(max(min(columns, size - at) - max(-at, 0), 0) for at in range(first, first + taps))
+      share *= inside / (taps * columns)
   if not axes or axes[-1][1:] != (found.columns[0],):
     return None
   elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)

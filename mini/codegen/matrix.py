@@ -7,8 +7,8 @@ their own. The recipe's step splits the tile so, and marks the sum:
 
   %5 = reduce.add %4 over (%ko, %k) by m16n8k16 f16 (%i0, %i1, %j0, %j1, %k) : f32
 
-which still means what it says. `lower`, for the renderers, gives each factor the index that its registers have,
-and makes
+which still means what it says. `lower`, for the renderers, gives each factor the index that its registers have, and
+makes
 
   mma  src = (a, b, *the tile's ranges, *registers of a, *registers of b)      closes those registers
 

@@ -205,7 +205,7 @@ def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
   return [n * machine.lanes for n in (32, 24, 16, 12, 8) if n <= most]
 
 
-FEW = 8  # numbers of a row
+FEW, FEWER = 8, 3  # numbers of a row that lie together; where nothing is reduced
 NEAR = 512  # elements from one row to the next, at most: what lanes take together stays in an L1 cache
 WINDOW = 4  # numbers that are reduced at once, without a loop
 
@@ -228,7 +228,7 @@ def across_rows(w: Writer, machine: Machine) -> bool:
     or prod(map(rsize, outputs[: outputs.index(rows) + 1])) < 4 * machine.lanes
     or any(coefficient(flat_index(u), rows) is None for u in touched)
     or not all(1 < (coefficient(f, rows) or 0) <= NEAR for f in walked)
-    or max(map(rsize, alike), default=0) > (FEW if reduced else 3)
+    or max(map(rsize, alike), default=0) > (FEW if reduced else FEWER)
   ):
     return False
   name = rname(rows)
