@@ -36,7 +36,8 @@ from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.handle import described, fail, needs, tagged, user_line
+from mini.tensor.errors import described, fail, user_line
+from mini.tensor.handle import needs, tagged
 from mini.tensor.trace import local, outside
 from mini.types import DType, MiniError, dtypes
 

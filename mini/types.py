@@ -114,6 +114,7 @@ class dtypes:
 
 BY_SHORT = {d.short: d for d in (*dtypes.all, dtypes.index, dtypes.void)}
 BY_NUMPY = {d.np: d for d in dtypes.all if d is not dtypes.bfloat16}
+CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}  # of kinds: a result is of the highest among its operands
 
 
 def promote_types(a: DType, b: DType) -> DType:
@@ -179,6 +180,7 @@ Shape = tuple  # of ints
 
 __all__ = [
   "BY_SHORT",
+  "CATEGORY",
   "DType",
   "DTypeError",
   "MiniError",

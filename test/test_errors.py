@@ -115,7 +115,7 @@ def test_an_index_that_is_only_known_late_names_the_line():
 def test_finding_the_line_is_cheap():
   from time import perf_counter
 
-  from mini.tensor.handle import user_line
+  from mini.tensor.errors import user_line
 
   nested = lambda: user_line()
   start = perf_counter()

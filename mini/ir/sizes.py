@@ -153,7 +153,7 @@ class Variable:
 
   def refuse(self, *_: Any) -> NoReturn:
     """Wherever something asks a Variable for what only a number has, or cannot be told of all of its values."""
-    from mini.tensor.handle import refused  # who made what is known there
+    from mini.tensor.errors import refused  # who made what is known there
 
     refused(
       f"{self!r}, from {self.least} to {self.most}, is known only when it runs, and this does not go with all of these"

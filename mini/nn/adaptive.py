@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mini.nn.layers import Linear, ModuleList, Sequential
 from mini.nn.module import Module
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError
 
 

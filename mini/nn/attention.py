@@ -12,7 +12,7 @@ from mini.nn.layers import Dropout, Linear, ModuleList, weight
 from mini.nn.module import Module
 from mini.nn.normalization import LayerNorm
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
 
 

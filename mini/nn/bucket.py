@@ -13,7 +13,8 @@ from mini.engine.shards import zeros
 from mini.ir import graph
 from mini.nn.state import LANES, lay, pack, views
 from mini.tensor import Tensor
-from mini.tensor.handle import Handle, wide
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import wide
 from mini.types import dtypes
 
 Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element

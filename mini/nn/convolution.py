@@ -10,7 +10,7 @@ from mini.nn.layers import weight
 from mini.nn.module import Module
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
 
 PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}

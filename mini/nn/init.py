@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError
 
 

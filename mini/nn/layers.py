@@ -9,7 +9,7 @@ from typing import Any
 from mini.nn import init
 from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import dtypes
 
 if TYPE_CHECKING:

@@ -24,7 +24,9 @@ from mini.nn.bucket import Bucket, Choose, Group, near
 from mini.nn.state import LANES, StateError, get_state_dict, lay, part_of, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, no_grad, rebuilt, tensors_of
-from mini.tensor.handle import fail, needs, on_device, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import needs, on_device
+from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
 from mini.types import MiniError, ShapeError, dtypes
 from runtime.base import DeviceError

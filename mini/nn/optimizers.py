@@ -15,7 +15,7 @@ from mini.nn.bucket import Bucket, Choose, near, same
 from mini.nn.optim import Optimizer
 from mini.nn.state import lay, views
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
 
 State = dict[str, Tensor]

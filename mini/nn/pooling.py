@@ -9,7 +9,7 @@ from mini.nn.functions import row
 from mini.nn.module import Module
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 
 
 class _MaxUnpool(Module):

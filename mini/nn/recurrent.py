@@ -15,7 +15,7 @@ from mini.ir import graph
 from mini.nn import init
 from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import ShapeError
 
 State = tuple[Tensor, ...]  # (h,), or (h, c) of an LSTM

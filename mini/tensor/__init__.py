@@ -1,6 +1,6 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
-each other: handle, elementwise, mathematics, special, activations, movement, reduce, creation, random, indexing,
-multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg, inplace.
+each other: handle, values, elementwise, mathematics, special, activations, movement, reduce, creation, random,
+indexing, multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg, inplace.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.handle import fail, sizes_of
+from mini.tensor.data import sizes_of
+from mini.tensor.errors import fail
 from mini.tensor.movement import Movement
 from mini.types import DTypeError, ShapeError
 

@@ -20,7 +20,8 @@ from mini.grad import gradients, plus
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
-from mini.tensor.handle import Handle, checked, fail, needs
+from mini.tensor.errors import checked, fail
+from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
 from mini.types import DTypeError, MiniError, ShapeError, promote_types

@@ -13,7 +13,10 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
-from mini.tensor.handle import Handle, device_named, fail, on_device, scalar_dtype, sizes_of
+from mini.tensor.data import device_named, sizes_of
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle, on_device
+from mini.tensor.promotion import scalar_dtype
 from mini.tensor.reduce import Reduce
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mini.tensor.handle import broadcast_shape, fail
+from mini.tensor.errors import fail
 from mini.tensor.image import Image
+from mini.tensor.promotion import broadcast_shape
 from mini.types import ShapeError
 
 if TYPE_CHECKING:

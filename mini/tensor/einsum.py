@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.uop import UOp
-from mini.tensor.handle import Handle, fail, named, result_type, wide
+from mini.tensor.errors import fail, named
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import result_type, wide
 from mini.types import ShapeError
 
 Label = str | int

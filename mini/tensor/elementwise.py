@@ -15,7 +15,11 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.handle import Handle, Number, broadcast, fail, nodes, result_type
+from mini.tensor.data import Number
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import broadcast, nodes, result_type
+from mini.tensor.values import Values
 from mini.types import DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ def equals(a: UOp, b: UOp) -> UOp:
   return inverted(graph.alu("ne", a, b))
 
 
-class Elementwise(Handle):
+class Elementwise(Values):
   """Operations that give an element for an element."""
 
   # ---------------------------------------------------------------- how they are built

@@ -1,205 +1,40 @@
-"""The handle of a tensor: a graph node, where it was made, and how its values are had.
+"""The handle of a tensor: a graph node, where it was made, and whether gradients pass to it.
 
 A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
-before: Handle < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random < Indexing <
-Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
-LinearAlgebra < InPlace < Tensor.
+before: Handle < Values < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random <
+Indexing < Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
+LinearAlgebra < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in promotion.py, errors
+in errors.py.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from math import prod
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
-from mini.engine.device import Device
-from mini.engine.masked import plain, room
-from mini.engine.place import Mixed, device_of, place, shown
+from mini.engine.place import device_of, place
 from mini.engine.realize import realize
 from mini.engine.shards import memory
 from mini.given import gradient_inputs
 from mini.ir import graph
-from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
-from mini.ir.sizes import Variable, bound, known, varies
-from mini.ir.uop import UOp, const, unknown
+from mini.ir.sizes import Variable
+from mini.ir.uop import UOp, unknown
+from mini.tensor.data import Number, array_of, default_device, device_named
+from mini.tensor.errors import checked, described, fail, user_line
 from mini.tensor.trace import Tracer, local
-from mini.types import BY_NUMPY, DType, DTypeError, MiniError, ShapeError, as_dtype, dtypes, promote_types
-from runtime.base import DeviceError
+from mini.types import CATEGORY, DType, DTypeError, MiniError, ShapeError, as_dtype
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-Number = (bool, int, float, np.generic)
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}
-
-
-# ---------------------------------------------------------------- where things were made, and errors that say so
-
-
-def user_line() -> tuple[str, int]:
-  """(file, line) of the first caller that is not part of mini."""
-  frame = sys._getframe(2)
-  while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
-    frame = frame.f_back
-  return frame.f_code.co_filename, frame.f_lineno
-
-
-def described(name: str, x: Any) -> str:
-  """A line of an error: an input's name, type, shape and where it was made."""
-  if not isinstance(x, Handle):
-    return f"  {name}: {x!r}"
-  return f"  {name}: {spelled(x)}   made at {x.made}"
-
-
-def named(inputs: Sequence[Any]) -> dict[str, Any]:
-  """Inputs as an error lists them: a, b, c, ..."""
-  return dict(zip("abcdefgh", inputs))
-
-
-def spelled(x: Handle) -> str:
-  """f32[3,4]"""
-  return f"{x.dtype.short}[{','.join(map(str, x.shape))}]"
-
-
-def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> NoReturn:
-  """Raise `error`: the message, one line for each input, and what would fit."""
-  lines = [message, *(described(name, x) for name, x in inputs.items())]
-  raise error("\n".join(lines + ([f"  {hint}"] if hint else [])))
-
-
-# fmt: off
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
-         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
-         "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-# fmt: on
-
-
-def mixed(e: Mixed) -> NoReturn:
-  """Raise the DeviceError of tensors on several devices that met in one operation:
-  what was called, with which tensors."""
-  frame: FrameType | None = sys._getframe(1)
-  found: tuple[str, dict[str, Handle]] = ("an operation", {})  # the outermost call that was given two of them
-  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-    given = arguments(frame)
-    if len({p for x in given.values() if (p := place(x._uop))}) > 1:
-      found = frame.f_code.co_name, given
-    frame = frame.f_back
-  name, tensors = found
-  bare = name.strip("_")
-  sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
-  if sign:
-    bare, tensors = f"a {sign} b", named(list(tensors.values()))
-  homes = {n: p for n, x in tensors.items() if (p := place(x._uop))}
-  home = next(iter(homes.values()), e.places[0])
-  lines = [
-    f"{bare}: its inputs are on {' and on '.join(dict.fromkeys(map(shown, (home, *homes.values(), *e.places))))}"
-  ]
-  for n, x in tensors.items():
-    lines.append(f"  {n}: {spelled(x)} on {shown(homes.get(n, 'any device'))}   made at {x.made}")
-  home = next((p for p in homes.values() if isinstance(p, tuple)), home)
-  way = f'to("{home}")' if isinstance(home, str) else f"shard({home})"
-  moved = [f"{n}.{way}" for n, p in homes.items() if p != home]
-  if moved:
-    lines.append(f"  {' and '.join(moved)} would fit")
-  raise DeviceError("\n".join(lines)) from None
-
-
-def refused(why: str) -> NoReturn:
-  """Raise the ShapeError of what goes with no size that is known only at run time:
-  what was called, with which tensors."""
-  frame: FrameType | None = sys._getframe(1)
-  name = ""
-  given: dict[str, Any] = {}
-  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-    name, given = frame.f_code.co_name.strip("_"), arguments(frame)
-    frame = frame.f_back
-  fail(ShapeError, f"{name}: {why}", **given)
-
-
-def arguments(frame: FrameType) -> dict[str, Handle]:
-  """The tensors that a function was called with, by name; those of a list by its name and a number."""
-  code = frame.f_code
-  count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-  found: dict[str, Handle] = {}
-  for name in code.co_varnames[:count]:
-    x: Any = frame.f_locals.get(name)
-    name = "x" if name == "self" else name
-    several = dict(enumerate(x)) if isinstance(x, (list, tuple)) else x if isinstance(x, dict) else {}
-    found.update({f"{name}[{n}]": t for n, t in several.items() if hasattr(t, "_uop")})
-    if hasattr(x, "_uop"):
-      found[name] = x
-  return found
-
-
-# ---------------------------------------------------------------- types and shapes of operands
-
-
-def scalar_dtype(x: Any) -> DType:
-  """The type of a Python number by itself."""
-  if isinstance(x, (bool, np.bool_)):
-    return dtypes.bool
-  return dtypes.default_int if isinstance(x, (int, np.integer)) else dtypes.default_float
-
-
-def _promoted(a: DType | None, b: DType) -> DType:
-  return b if a is None else promote_types(a, b)
-
-
-def _outranked(strong: DType | None, weak: DType | None) -> DType | None:
-  """`weak` counts only where it is of a higher category: bool < integer < float."""
-  if strong is None or weak is None:
-    return strong or weak
-  return promote_types(strong, weak) if _CATEGORY[weak.kind] > _CATEGORY[strong.kind] else strong
-
-
-def result_type(*operands: Any) -> DType:
-  """The type that operands promote to, as PyTorch's `result_type`:
-  tensors with axes, then 0-d tensors, then numbers."""
-  full: DType | None = None
-  scalar: DType | None = None
-  number: DType | None = None
-  for x in operands:
-    if not isinstance(x, Handle):
-      number = _promoted(number, scalar_dtype(x))
-    elif graph.shape(x._uop):
-      full = _promoted(full, x._uop.dtype)
-    else:
-      scalar = _promoted(scalar, x._uop.dtype)
-  found = _outranked(_outranked(full, scalar), number)
-  assert found is not None
-  return found
-
-
-def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...] | None:
-  """The shape that all of them repeat to, or None."""
-  out = []
-  for axis in range(-max(map(len, shapes), default=0), 0):
-    sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
-    if len(sizes) > 1:
-      return None
-    out.append(sizes.pop() if sizes else 1)
-  return tuple(out)
-
-
-def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-  """Sizes given as one sequence or as several ints."""
-  if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
-    sizes = tuple(sizes[0])
-  try:
-    return tuple(bound(n) if type(n) is Variable else int(n.__index__()) for n in sizes)
-  except AttributeError:
-    raise DTypeError(f"sizes are integers, not {', '.join(map(repr, sizes))}") from None
 
 
 def needs(u: UOp) -> bool:
@@ -231,65 +66,6 @@ def untagged(u: UOp) -> UOp:
   return u
 
 
-# ---------------------------------------------------------------- data
-
-
-def _array(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
-  """What a user hands in, as an array and the type that it gets."""
-  if isinstance(data, (bytes, bytearray, memoryview)):
-    data = np.frombuffer(data, np.uint8)
-  typed = isinstance(data, (np.ndarray, np.generic))
-  if (
-    not typed
-    and not isinstance(data, (bool, int, float, list, tuple, range))
-    and not hasattr(data, "__array__")
-  ):
-    raise DTypeError(
-      f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array"
-    )
-  try:
-    # a list with numbers beyond int64 would become one of floats
-    exact = dtype is dtypes.uint64 and not typed
-    array = np.asarray(data, np.uint64 if exact else None)
-  except OverflowError:
-    array = np.asarray(data)
-  except ValueError:
-    raise ShapeError("Tensor: the nested lists do not all have the same length") from None
-  if array.dtype.kind not in "biuf" and not typed:
-    raise DTypeError(
-      "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
-    )
-  if array.size == 0 and not typed:
-    return array, dtype or dtypes.default_float
-  if dtype is not None:
-    return array, dtype
-  if typed or array.dtype.kind in "u":
-    if array.dtype.newbyteorder("=") not in BY_NUMPY:
-      raise DTypeError(
-        f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}"
-      )
-    return array, BY_NUMPY[array.dtype.newbyteorder("=")]
-  return array, {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float}[array.dtype.kind]
-
-
-def default_device() -> str:
-  """The device on which new tensors are made."""
-  return Device.DEFAULT
-
-
-def device_named(name: Any) -> Any:
-  """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of
-  several names: each of them, and of one in a list itself."""
-  if isinstance(name, (tuple, list)):
-    names = tuple(map(device_named, name))
-    if not names or len(set(names)) < len(names):
-      raise DeviceError(f"several devices are different ones, not {', '.join(names) or 'none'}")
-    return names if len(names) > 1 else names[0]
-  if not isinstance(name, str):
-    raise DTypeError(f'a device is named, as in "CPU" or "CUDA:1", not {name!r}')
-  return Device[name].name
-
-
 def on_device(u: UOp, device: str) -> UOp:
   """u, or a copy of it, on the device."""
   return u if device_of(u) == device else graph.copy(u, device)
@@ -308,6 +84,8 @@ class Handle:
   _trace: Tracer | None = None  # the trace in which it was made
   _spent: bool = False  # backward() has been called: a realize may drop the graph
 
+  __hash__ = object.__hash__
+
   def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
     kind = as_dtype(dtype) if dtype is not None else None
     device = None if device is None else device_named(device)
@@ -318,7 +96,7 @@ class Handle:
     elif type(data) is Variable:
       node = data.node
     else:
-      array, kind = _array(data, kind)
+      array, kind = array_of(data, kind)
       node = graph.buffer(memory(array, kind, device or default_device()), array.shape, kind)
     if device is not None:
       node = on_device(node, device)
@@ -470,7 +248,7 @@ class Handle:
       fail(ShapeError, f"{what}: an axis appears twice in {axis}", x=self)
     return axes if self.ndim else ()
 
-  # ---------------------------------------------------------------- values
+  # ---------------------------------------------------------------- memory
 
   def realize(self, *others: Handle) -> Tensor:
     """Compute this tensor, and `others` with it, now and together.
@@ -537,106 +315,6 @@ class Handle:
     elif self._uop is not leaf and (self._spent or not needs(self._uop)):
       self._uop = leaf
 
-  def numpy(self) -> np.ndarray:
-    """The values as a NumPy array of its own; bfloat16 as float32.
-
-    >>> Tensor([1, 2]).numpy()
-    array([1, 2])
-    """
-    return self._values("x.numpy()")
-
-  def _values(self, what: str) -> np.ndarray:
-    """numpy(), in the name of what was called."""
-    if local.current is not None:
-      local.current.value(self, what)
-    self.realize()
-    leaf = self._leaf()
-    if leaf is None:
-      array = evaluate([plain(untagged(self._uop))], lambda u: u.arg[0].numpy())[0].copy()
-    else:
-      array = leaf.arg[0].numpy().reshape(room(self.shape))
-    return array[tuple(slice(known(n)) for n in self.shape)].copy() if varies(self.shape) else array
-
-  def item(self) -> Any:
-    """The value of a tensor of one element, as a Python number.
-
-    >>> Tensor([[3.5]]).item()
-    3.5
-    """
-    return self._number("x.item()", "x.tolist() gives all of them")
-
-  def tolist(self) -> Any:
-    """The values as nested lists; a number where there are no axes.
-
-    >>> Tensor([[1, 2], [3, 4]]).tolist()
-    [[1, 2], [3, 4]]
-    """
-    return self._values("x.tolist()").tolist()
-
-  def data(self) -> memoryview:
-    """The values as a memoryview of a copy."""
-    return np.ascontiguousarray(self._values("x.data()")).data
-
-  def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    array = self._values("np.asarray(x)")
-    return array if dtype is None else array.astype(dtype)
-
-  def __reduce__(self) -> tuple:  # of pickle and copy: the values
-    device = self.device if isinstance(self.device, str) else None
-    return _rebuilt, (self.numpy(), self.dtype, self._is_own_tag(), device)
-
-  def __repr__(self) -> str:
-    about = (
-      ""
-      if self.dtype in (dtypes.default_float, dtypes.default_int, dtypes.bool)
-      else f", dtype={self.dtype.name}"
-    )
-    about += ", requires_grad=True" if self.requires_grad else ""
-    if local.current is not None:
-      return f"Tensor({spelled(self)} being traced)"
-    array = self.numpy()
-    text = np.array2string(array, separator=", ", prefix="Tensor(")
-    if not array.size:
-      about = f", shape={self.shape}" + about
-    return f"Tensor({text}{about})"
-
-  def _repr_html_(self) -> str:
-    """What notebooks show: what it is, and its values."""
-    from html import escape  # only notebooks need it
-
-    about = f"Tensor, {self.dtype.name}, shape {self.shape}, on {shown(self.device)}"
-    values = "" if local.current is not None else np.array2string(self.numpy(), separator=", ")
-    return f"<div>{escape(about)}<pre>{escape(values)}</pre></div>"
-
-  def __format__(self, spec: str) -> str:
-    return format(self.item(), spec) if spec else repr(self)
-
-  def _number(self, what: str, hint: str = "x.sum() or x.mean() makes one of them") -> Any:
-    if self.numel() != 1:
-      fail(ShapeError, f"{what}: x has {self.numel()} elements, not one", hint, x=self)
-    return self._values(what).item()
-
-  def __bool__(self) -> bool:
-    return bool(self._number("bool(x)", "x.any() or x.all() makes one of them"))
-
-  def __int__(self) -> int:
-    return int(self._number("int(x)"))
-
-  def __float__(self) -> float:
-    return float(self._number("float(x)"))
-
-  def __index__(self) -> int:
-    if self.dtype.kind not in "iu":
-      fail(DTypeError, f"a {self.dtype.name} tensor is no index", x=self)
-    return int(self._number("index(x)"))
-
-  __hash__ = object.__hash__
-
-  def __iter__(self) -> Iterator[Tensor]:
-    if not self.shape:
-      fail(ShapeError, "iter(x): a 0-d tensor has no elements to go through", x=self)
-    return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
-
   # ---------------------------------------------------------------- rebinding
 
   def assign(self, x: Any) -> Tensor:
@@ -679,7 +357,7 @@ class Handle:
     self._not_a_leaf(what)
     if shaped and value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
-    if _CATEGORY[value.dtype.kind] > _CATEGORY[self.dtype.kind]:
+    if CATEGORY[value.dtype.kind] > CATEGORY[self.dtype.kind]:
       fail(
         DTypeError,
         f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}",
@@ -757,64 +435,6 @@ class Handle:
     if type(x) is Variable:
       return Handle._final(x)
     return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented
-
-
-def checked(node: UOp) -> None:
-  """Every operation's result comes here: DeviceError, if its inputs are on several devices."""
-  try:
-    place(node)
-  except Mixed as e:
-    mixed(e)
-
-
-def _rebuilt(array: np.ndarray, dtype: DType, requires_grad: bool, device: str | None = None) -> Tensor:
-  return Handle._final(array, dtype=dtype, device=device, requires_grad=requires_grad)
-
-
-def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **names: Any) -> list[UOp]:
-  """The operands of an elementwise operation as nodes of one type and one shape; () stays () and is repeated."""
-  if dtype is None:
-    try:
-      dtype = result_type(*operands)
-    except DTypeError as e:
-      fail(DTypeError, f"{what}: {e}", **named(operands))
-  found = [graph.cast(x.uop, dtype) if isinstance(x, Handle) else const(x, dtype) for x in operands]
-  return broadcast(what, found, operands)
-
-
-def broadcast(what: str, found: list[UOp], operands: Sequence[Any]) -> list[UOp]:
-  """Nodes repeated to their common shape; () stays ()."""
-  shapes = {s for u in found if (s := graph.shape(u))}
-  if len(shapes) < 2:
-    return found
-  common = broadcast_shape(*shapes)
-  if common is None:
-    tensors = {n: x for n, x in zip("abcd", operands) if isinstance(x, Handle)}
-    fail(
-      ShapeError,
-      f"{what}: the shapes {' and '.join(str(x.shape) for x in tensors.values())} do not repeat to a common one",
-      hint=fitting(list(tensors.values())),
-      **tensors,
-    )
-  return [graph.expand_to(u, common) if graph.shape(u) else u for u in found]
-
-
-def fitting(tensors: list[Handle]) -> str:
-  """What would make two shapes repeat to a common one, if something simple does."""
-  if len(tensors) != 2:
-    return ""
-  a, b = (x.shape for x in tensors)
-  for name, s, other in (("b", b, a), ("a", a, b)):
-    if len(s) == 2 and broadcast_shape(s[::-1], other) is not None:
-      return f"{name}.T would fit"
-    if s and broadcast_shape((*s, 1), other) is not None:
-      return f"{name}.unsqueeze(-1) would fit"
-  return ""
-
-
-def wide(x: DType) -> DType:
-  """The type in which sums of this type are taken."""
-  return dtypes.float32 if x in (dtypes.float16, dtypes.bfloat16) else x
 
 
 assert "tag" in OPS

@@ -14,9 +14,11 @@ import numpy as np
 
 from mini.ir import graph
 from mini.tensor.convolution import Form, Ints, numbers
-from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.movement import overlapped
 from mini.tensor.pooling import Pooling, cut
+from mini.tensor.promotion import wide
 from mini.tensor.resample import MODES, axis_map, mapped
 from mini.types import DTypeError, ShapeError, dtypes
 

@@ -16,8 +16,11 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
-from mini.tensor.handle import Handle, Number, broadcast_shape, fail, named, wide
+from mini.tensor.data import Number
+from mini.tensor.errors import fail, named
+from mini.tensor.handle import Handle
 from mini.tensor.movement import around, span, spread, strided
+from mini.tensor.promotion import broadcast_shape, wide
 from mini.tensor.random import Random
 from mini.types import DTypeError, ShapeError, dtypes, prod
 
@@ -254,7 +257,7 @@ class Indexing(Random):
       if not _is_mask(x):
         out.append(x)
         continue
-      values = x.numpy() if isinstance(x, Handle) else x
+      values = x if isinstance(x, np.ndarray) else x.numpy()
       if not x.ndim:
         out.append(Flag(np.flatnonzero(values)))
         continue

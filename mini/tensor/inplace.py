@@ -12,7 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.handle import SIGNS, Number
+from mini.tensor.data import Number
+from mini.tensor.errors import SIGNS
 from mini.tensor.linalg import LinearAlgebra
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ import numpy as np
 
 from mini.ir import graph
 from mini.tensor.autograd import custom_gradient
-from mini.tensor.handle import Handle, broadcast_shape, described, fail
+from mini.tensor.errors import described, fail
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import broadcast_shape
 from mini.tensor.trace import local
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mini.tensor.autograd import Autograd
-from mini.tensor.handle import Handle, fail
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
   QR,
   Eigh,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.tensor.handle import Handle, fail
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.normalize import Normalize
 from mini.types import DTypeError, ShapeError
 

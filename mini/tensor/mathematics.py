@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from mini.tensor.elementwise import Elementwise
-from mini.tensor.handle import fail
+from mini.tensor.errors import fail
 from mini.types import DTypeError
 
 if TYPE_CHECKING:

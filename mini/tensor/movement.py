@@ -16,18 +16,10 @@ from mini.ir import graph
 from mini.ir.sizes import filled, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.handle import (
-  Handle,
-  device_named,
-  fail,
-  named,
-  needs,
-  on_device,
-  result_type,
-  sizes_of,
-  spelled,
-  untagged,
-)
+from mini.tensor.data import device_named, sizes_of
+from mini.tensor.errors import fail, named, spelled
+from mini.tensor.handle import Handle, needs, on_device, untagged
+from mini.tensor.promotion import result_type
 from mini.tensor.trace import local
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
 

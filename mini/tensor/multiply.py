@@ -12,9 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
+from mini.tensor.data import Number
 from mini.tensor.einsum import einsum
-from mini.tensor.handle import Handle, Number, broadcast_shape, fail, result_type, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.movement import below
+from mini.tensor.promotion import broadcast_shape, result_type, wide
 from mini.tensor.sorting import Sorting
 from mini.types import DTypeError, ShapeError, dtypes
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mini.given import with_gradient
 from mini.ir.uop import UOp
 from mini.tensor.distance import Distance
-from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import wide
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

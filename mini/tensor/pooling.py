@@ -12,9 +12,11 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers, on_last
 from mini.tensor.elementwise import equals, inverted
-from mini.tensor.handle import Handle, fail, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.indexing import least_of
 from mini.tensor.movement import windows
+from mini.tensor.promotion import wide
 from mini.tensor.resample import averages, covering, mapped
 from mini.types import ShapeError
 

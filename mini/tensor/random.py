@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.handle import Handle, default_device, device_named, fail, on_device, wide
+from mini.tensor.data import default_device, device_named
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle, on_device
+from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
 from mini.types import DTypeError, ShapeError, as_dtype, dtypes, prod
 

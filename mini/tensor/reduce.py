@@ -15,7 +15,9 @@ from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
 from mini.tensor.arrange import Arrange
 from mini.tensor.elementwise import equals, inverted, negated
-from mini.tensor.handle import fail, needs, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import needs
+from mini.tensor.promotion import wide
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:

@@ -14,10 +14,13 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.data import Number
 from mini.tensor.elementwise import negated
-from mini.tensor.handle import Handle, Number, fail, result_type, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.indexing import Indexing
 from mini.tensor.movement import span
+from mini.tensor.promotion import result_type, wide
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

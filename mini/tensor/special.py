@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
+from mini.tensor.data import Number
 from mini.tensor.elementwise import Operand
-from mini.tensor.handle import Handle, Number, fail, nodes, result_type, wide
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.tensor.mathematics import Mathematics
+from mini.tensor.promotion import nodes, result_type, wide
 from mini.types import DType, DTypeError, dtypes
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from mini.tensor.autograd import (
   tensors_of,
   with_chosen,
 )
-from mini.tensor.handle import Handle, described, fail
+from mini.tensor.errors import described, fail
+from mini.tensor.handle import Handle
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 Function = Callable[..., Any]

@@ -1,0 +1,83 @@
+"""What a user hands in: numbers, sizes, and the name of a device.
+
+What a tensor makes of them is in handle.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mini.engine.device import Device
+from mini.ir.sizes import Variable, bound
+from mini.types import BY_NUMPY, DType, DTypeError, ShapeError, dtypes
+from runtime.base import DeviceError
+
+Number = (bool, int, float, np.generic)
+
+
+def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+  """What a user hands in, as an array and the type that it gets."""
+  if isinstance(data, (bytes, bytearray, memoryview)):
+    data = np.frombuffer(data, np.uint8)
+  typed = isinstance(data, (np.ndarray, np.generic))
+  if (
+    not typed
+    and not isinstance(data, (bool, int, float, list, tuple, range))
+    and not hasattr(data, "__array__")
+  ):
+    raise DTypeError(
+      f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array"
+    )
+  try:
+    # a list with numbers beyond int64 would become one of floats
+    exact = dtype is dtypes.uint64 and not typed
+    array = np.asarray(data, np.uint64 if exact else None)
+  except OverflowError:
+    array = np.asarray(data)
+  except ValueError:
+    raise ShapeError("Tensor: the nested lists do not all have the same length") from None
+  if array.dtype.kind not in "biuf" and not typed:
+    raise DTypeError(
+      "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
+    )
+  if array.size == 0 and not typed:
+    return array, dtype or dtypes.default_float
+  if dtype is not None:
+    return array, dtype
+  if typed or array.dtype.kind in "u":
+    if array.dtype.newbyteorder("=") not in BY_NUMPY:
+      raise DTypeError(
+        f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}"
+      )
+    return array, BY_NUMPY[array.dtype.newbyteorder("=")]
+  return array, {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float}[array.dtype.kind]
+
+
+def default_device() -> str:
+  """The device on which new tensors are made."""
+  return Device.DEFAULT
+
+
+def device_named(name: Any) -> Any:
+  """The canonical name of a device that a user asks for, which is opened. DeviceError where it cannot be had. Of
+  several names: each of them, and of one in a list itself."""
+  if isinstance(name, (tuple, list)):
+    names = tuple(map(device_named, name))
+    if not names or len(set(names)) < len(names):
+      raise DeviceError(f"several devices are different ones, not {', '.join(names) or 'none'}")
+    return names if len(names) > 1 else names[0]
+  if not isinstance(name, str):
+    raise DTypeError(f'a device is named, as in "CPU" or "CUDA:1", not {name!r}')
+  return Device[name].name
+
+
+def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+  """Sizes given as one sequence or as several ints."""
+  if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+    sizes = tuple(sizes[0])
+  try:
+    return tuple(bound(n) if type(n) is Variable else int(n.__index__()) for n in sizes)
+  except AttributeError:
+    raise DTypeError(f"sizes are integers, not {', '.join(map(repr, sizes))}") from None
