@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mini.ir import graph
+from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
 from mini.tensor.random import Generator, Random
@@ -104,6 +105,8 @@ class Tensor(InPlace):
     return self.cast(dtypes.bool)
 
 
+for family in Tensor.__mro__[:-1]:
+  guard(family)
 Handle._final = Tensor
 Random.generator = Generator()
 

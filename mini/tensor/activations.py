@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
+from mini.tensor.data import Number
 from mini.tensor.elementwise import add, negated
 from mini.tensor.errors import fail
 from mini.tensor.special import Special
@@ -72,6 +73,8 @@ class Activations(Special):
 
   def celu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a / alpha) - 1) where a is negative."""
+    if isinstance(alpha, Number) and alpha == 0:
+      fail(ValueError, "celu: alpha is 0, by which it divides", x=self)
     return (self > 0).where(self, alpha * (self.minimum(0) / alpha).expm1())
 
   def selu(self) -> Tensor:
@@ -97,6 +100,8 @@ class Activations(Special):
 
   def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """a between min_val and max_val."""
+    if isinstance(min_val, Number) and isinstance(max_val, Number) and min_val > max_val:
+      fail(ValueError, f"hardtanh: min_val {min_val} is greater than max_val {max_val}", x=self)
     return self.clamp(min_val, max_val)
 
   def hardsigmoid(self) -> Tensor:
@@ -125,6 +130,8 @@ class Activations(Special):
 
   def rrelu(self, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """a, or a times a random slope in [lower, upper) where a is negative; times the mean of both unless training."""
+    if isinstance(lower, Number) and isinstance(upper, Number) and lower > upper:
+      fail(ValueError, f"rrelu: lower {lower} is greater than upper {upper}", x=self)
     x = self._new(self._float())
     slope: Any = (lower + upper) / 2
     if training:
@@ -137,6 +144,8 @@ class Activations(Special):
 
   def softshrink(self, lambd: float = 0.5) -> Tensor:
     """a, nearer to 0 by lambd; 0 where |a| <= lambd."""
+    if isinstance(lambd, Number) and lambd < 0:
+      fail(ValueError, f"softshrink: lambd is {lambd}, less than 0", x=self)
     return self - self.clamp(-lambd, lambd)
 
   def tanhshrink(self) -> Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.data import sizes_of
+from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.movement import Movement
-from mini.types import DTypeError, ShapeError
+from mini.types import ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -27,7 +28,7 @@ class Arrange(Movement):
     """The names of the axes, as PyTorch's: axes have none. (`rearrange` gives them names in its formula.)"""
     return (None,) * self.ndim
 
-  def rot90(self, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+  def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes to the second.
 
     >>> Tensor([[1, 2], [3, 4]]).rot90()
@@ -41,7 +42,7 @@ class Arrange(Movement):
     turned: Any = self if k % 2 == 0 else self.transpose(a, b)
     return turned.flip(*{0: (), 1: (a,), 2: (a, b), 3: (b,)}[k % 4]) if k % 4 else self._new(self.uop)
 
-  def pad_to(self, *shape: Any, value: float = 0) -> Tensor:
+  def pad_to(self, *shape: Sizes | None, value: float = 0) -> Tensor:
     """Padded behind its elements to a shape; None leaves an axis as it is.
 
     >>> Tensor([1, 2]).pad_to(4)
@@ -54,7 +55,7 @@ class Arrange(Movement):
       self.pad([(0, m - n) for n, m in zip(self.shape, sizes)], value=value) if sizes else self._new(self.uop)
     )
 
-  def shrink_to(self, *shape: Any) -> Tensor:
+  def shrink_to(self, *shape: Sizes | None) -> Tensor:
     """The first elements of each axis, as many as the shape says; None leaves an axis as it is.
 
     >>> Tensor([1, 2, 3]).shrink_to(2)
@@ -92,8 +93,6 @@ class Arrange(Movement):
 
   def _both_sides(self, formula: str) -> tuple[Groups, Groups]:
     """The groups of names of both sides; "..." as names of their own."""
-    if not isinstance(formula, str):
-      fail(DTypeError, f'rearrange: the formula is a string as "a b -> b a", not {formula!r}', x=self)
     sides = [side.split() for side in re.sub(r"\(|\)|\.\.\.", r" \g<0> ", formula).split("->")]
     if len(sides) != 2 or not all(
       re.fullmatch(r"\(|\)|\.\.\.|1|[A-Za-z_]\w*", token) for side in sides for token in side

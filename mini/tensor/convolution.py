@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
+from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.movement import around, span, spread, windows
 from mini.tensor.multiply import Multiply, common
@@ -227,14 +228,14 @@ class Convolution(Multiply):
   """Convolutions. Each has the option channels_last (`on_last`)."""
 
   @on_last(1)
-  def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-             groups: int = 1) -> Tensor:  # fmt: skip
+  def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+             dilation: Sizes = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
     return self._convolved("conv1d", 1, weight, bias, stride, padding, dilation, groups)
 
   @on_last(2)
-  def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-             groups: int = 1) -> Tensor:  # fmt: skip
+  def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+             dilation: Sizes = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """A weighted sum over each window of the last two axes, as PyTorch's `F.conv2d`.
 
     self: T[N, C, H, W], or without N   weight: T[O, C / groups, h, w]   bias: T[O]   ->   T[N, O, H', W']
@@ -250,22 +251,22 @@ class Convolution(Multiply):
     return self._convolved("conv2d", 2, weight, bias, stride, padding, dilation, groups)
 
   @on_last(3)
-  def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-             groups: int = 1) -> Tensor:  # fmt: skip
+  def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+             dilation: Sizes = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """`conv2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
     return self._convolved("conv3d", 3, weight, bias, stride, padding, dilation, groups)
 
   @on_last(1)
-  def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+  def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
+                       output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of one axis.   T[N, C, L] -> T[N, O, L']"""
     return self._spread(
       "conv_transpose1d", 1, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
   @on_last(2)
-  def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+  def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
+                       output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:  # fmt: skip
     """The transpose of `conv2d` as a linear map of its input, which is also its gradient:
     PyTorch's `F.conv_transpose2d`.
 
@@ -281,8 +282,8 @@ class Convolution(Multiply):
     )
 
   @on_last(3)
-  def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-                       output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
+  def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
+                       output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:  # fmt: skip
     """`conv_transpose2d` of three axes.   T[N, C, D, H, W] -> T[N, O, D', H', W']"""
     return self._spread(
       "conv_transpose3d", 3, weight, bias, stride, padding, output_padding, groups, dilation

@@ -13,7 +13,7 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
-from mini.tensor.data import device_named, sizes_of
+from mini.tensor.data import Scalar, Sizes, device_named, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import scalar_dtype
@@ -44,7 +44,7 @@ class Creation(Reduce):
 
   @staticmethod
   def full(
-    size: Any, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+    size: Sizes, fill_value: Scalar, dtype: Any = None, device: str | None = None, requires_grad: bool = False
   ) -> Tensor:
     """One value everywhere.
 
@@ -57,7 +57,9 @@ class Creation(Reduce):
     return placed(graph.full(s, fill_value, kind), device, requires_grad)
 
   @staticmethod
-  def zeros(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def zeros(
+    *size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """Zeros; float32 unless dtype says otherwise.
 
     >>> Tensor.zeros(2, 2, dtype=dtypes.int64)
@@ -69,19 +71,21 @@ class Creation(Reduce):
     )
 
   @staticmethod
-  def ones(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def ones(*size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Ones; float32 unless dtype says otherwise."""
     return Creation.full(checked_sizes("ones", size), 1, dtype or dtypes.default_float, device, requires_grad)
 
   @staticmethod
-  def empty(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def empty(
+    *size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """Values that nothing is promised of (here zeros)."""
     return Creation.full(
       checked_sizes("empty", size), 0, dtype or dtypes.default_float, device, requires_grad
     )
 
   def full_like(
-    self, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+    self, fill_value: Scalar, dtype: Any = None, device: str | None = None, requires_grad: bool = False
   ) -> Tensor:
     """One value everywhere, in this shape and type."""
     return Creation.full(self.shape, fill_value, dtype or self.dtype, device or self.device, requires_grad)
@@ -100,9 +104,9 @@ class Creation(Reduce):
 
   @staticmethod
   def arange(
-    start: Any,
-    end: Any = None,
-    step: Any = 1,
+    start: Scalar,
+    end: Scalar | None = None,
+    step: Scalar = 1,
     dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
@@ -224,7 +228,8 @@ class Creation(Reduce):
   def one_hot(self, num_classes: int = -1) -> Tensor:
     """A new last axis of 0 and 1, with the 1 at the place that the integer says; int64.
 
-    num_classes -1: one more than the largest value, which has to be computed for it.
+    num_classes -1: one more than the largest value, which has to be computed for it. IndexError, when computed, if an
+    integer is negative or no class.
 
     >>> Tensor([2, 0]).one_hot(3)
     Tensor([[0, 0, 1],
@@ -233,7 +238,12 @@ class Creation(Reduce):
     if self.dtype.kind not in "iu":
       fail(DTypeError, f"one_hot: places are integers, not {self.dtype.name}", x=self)
     n = num_classes if num_classes >= 0 else int(self.max().item()) + 1 if self.numel() else 0
-    return (self.unsqueeze(-1) == self._new(graph.iota(n, self.dtype))).to(dtypes.int64)
+    return (self._place(n).unsqueeze(-1) == self._new(graph.iota(n, dtypes.int64))).to(dtypes.int64)
+
+  def _place(self, n: int) -> Tensor:
+    """These integers as int64; an IndexError, when computed, if one of them is not in 0..n-1."""
+    places = self._new(graph.iota(n, dtypes.int64))
+    return places.gather(0, self.flatten().long()).reshape(self.shape)  # type: ignore[attr-defined]
 
 
 def _column(n: int) -> UOp:

@@ -15,6 +15,11 @@ from mini.types import BY_NUMPY, DType, DTypeError, ShapeError, dtypes
 from runtime.base import DeviceError
 
 Number = (bool, int, float, np.generic)
+Operand = Any  # a tensor, a number or an array
+Scalar = Any  # a number, or a Variable
+Sizes = Any  # an integer, or a sequence of integers
+Axes = Any  # None, an int or several
+Spans = Any  # for each axis a pair of integers, or None
 
 
 def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:

@@ -8,14 +8,14 @@ Every comparison with NaN is false, but for `!=`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Number
+from mini.tensor.data import Number, Operand
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast, nodes, result_type
@@ -24,8 +24,6 @@ from mini.types import DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-Operand = Any  # a Tensor, a number or an array
 
 
 def negated(u: UOp) -> UOp:
@@ -60,19 +58,24 @@ class Elementwise(Values):
     swap: bool = False,
     dtype: DType | None = None,
   ) -> Tensor:
-    """Promote, broadcast, build. NotImplemented, for Python to say so, if `other` is no operand."""
-    other = self._coerced(other)
-    if other is NotImplemented:
-      return other
-    a, b = nodes(what, (other, self) if swap else (self, other), dtype)
+    """Promote, broadcast, build. NotImplemented, for Python to ask `other`, if that is no operand."""
+    operand = self._coerced(other)
+    if operand is NotImplemented:
+      if isinstance(other, Sequence):  # which Python would ask for as many repetitions as the tensor says
+        self._foreign(what, other)
+      return operand
+    a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
     return self._new(build(a, b))
+
+  def _foreign(self, what: str, other: Any) -> NoReturn:
+    fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
 
   def _named(
     self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, dtype: DType | None = None
   ) -> Tensor:
     out = self._binary(what, build, other, dtype=dtype)
     if out is NotImplemented:
-      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+      self._foreign(what, other)
     return out
 
   def _float(self, what: str = "") -> UOp:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -47,10 +47,15 @@ def spelled(x: Handle) -> str:
   return f"{x.dtype.short}[{','.join(map(str, x.shape))}]"
 
 
-def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> NoReturn:
-  """Raise `error`: the message, one line for each input, and what would fit."""
+def told(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> Exception:
+  """An `error`: the message, one line for each input, and what would fit."""
   lines = [message, *(described(name, x) for name, x in inputs.items())]
-  raise error("\n".join(lines + ([f"  {hint}"] if hint else [])))
+  return error("\n".join(lines + ([f"  {hint}"] if hint else [])))
+
+
+def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> NoReturn:
+  """Raise what is `told`."""
+  raise told(error, message, hint, **inputs)
 
 
 # fmt: off
@@ -60,16 +65,23 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "
 # fmt: on
 
 
+def calls() -> Iterator[FrameType]:
+  """The functions of mini that are running, from the caller outwards; the gate (gate.py) is none of them."""
+  frame: FrameType | None = sys._getframe(1)
+  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    if frame.f_code.co_name != "gated":
+      yield frame
+    frame = frame.f_back
+
+
 def mixed(e: Mixed) -> NoReturn:
   """Raise the DeviceError of tensors on several devices that met in one operation:
   what was called, with which tensors."""
-  frame: FrameType | None = sys._getframe(1)
   found: tuple[str, dict[str, Handle]] = ("an operation", {})  # the outermost call that was given two of them
-  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+  for frame in calls():
     given = arguments(frame)
     if len({p for x in given.values() if (p := place(x._uop))}) > 1:
       found = frame.f_code.co_name, given
-    frame = frame.f_back
   name, tensors = found
   bare = name.strip("_")
   sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
@@ -93,12 +105,10 @@ def mixed(e: Mixed) -> NoReturn:
 def refused(why: str) -> NoReturn:
   """Raise the ShapeError of what goes with no size that is known only at run time:
   what was called, with which tensors."""
-  frame: FrameType | None = sys._getframe(1)
   name = ""
   given: dict[str, Any] = {}
-  while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+  for frame in calls():
     name, given = frame.f_code.co_name.strip("_"), arguments(frame)
-    frame = frame.f_back
   fail(ShapeError, f"{name}: {why}", **given)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from mini.ir import graph
 from mini.tensor.convolution import Form, Ints, numbers
+from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.movement import overlapped
@@ -38,8 +39,8 @@ class Image(Pooling):
 
   # ---------------------------------------------------------------- other sizes
 
-  def interpolate(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                  align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+  def interpolate(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
+                  mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                   antialias: bool = False) -> Tensor:  # fmt: skip
     """The last axes in another size, as PyTorch's `F.interpolate`.   T[N, C, L..] -> T[N, C, L'..]
 
@@ -184,7 +185,7 @@ class Image(Pooling):
 
   # ---------------------------------------------------------------- patches
 
-  def im2col(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+  def im2col(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """Each window as a column, as PyTorch's `F.unfold` and `nn.Unfold` (`Tensor.unfold` is along one axis,
     here as there).
 
@@ -204,7 +205,7 @@ class Image(Pooling):
     return self._new(graph.reshape(graph.permute(cut(x, form, 2), (0, 1, 2, 4, 3, 5)), columns))
 
   def fold(
-    self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
   ) -> Tensor:
     """The sum of columns at the places that `im2col` takes them from, as PyTorch's `F.fold`: its transpose.
 

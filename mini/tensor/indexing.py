@@ -16,7 +16,7 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Number
+from mini.tensor.data import Number, Operand
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.tensor.movement import around, span, spread, strided
@@ -401,7 +401,7 @@ class Indexing(Random):
       fail(ShapeError, "index_select: the index is no vector", x=self, index=index)
     return self[(slice(None),) * self._axis(dim, "index_select") + (index.reshape(-1),)]
 
-  def scatter(self, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
+  def scatter(self, dim: int, index: Tensor, src: Operand, reduce: str | None = None) -> Tensor:
     """self with out[index[i][j]][j] = src[i][j] for dim 0, and so on; of several the last one wins.
 
     src: a tensor that covers index, or a number. reduce: None, "add" or "multiply".
@@ -414,7 +414,7 @@ class Indexing(Random):
       fail(ValueError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)
     return self._new(self._scattered("scatter", dim, index, src, kinds[reduce]))
 
-  def scatter_add(self, dim: int, index: Tensor, src: Any) -> Tensor:
+  def scatter_add(self, dim: int, index: Tensor, src: Operand) -> Tensor:
     """self with out[index[i][j]][j] += src[i][j] for dim 0, and so on.
 
     >>> Tensor.zeros(2, dtype="int64").scatter_add(0, Tensor([1, 1]), Tensor([5, 6]))
@@ -507,6 +507,8 @@ class Indexing(Random):
 
   def _at_places(self, what: str, dim: int, index: Any, source: Any, kind: str) -> Tensor:
     a = self._axis(dim, what)
+    if index.dtype.kind not in "iu":
+      fail(DTypeError, f"{what}: the index is {index.dtype.name}, and holds no integers", x=self, index=index)
     if index.ndim > 1 or source.shape != (*self.shape[:a], index.numel(), *self.shape[a + 1 :]):
       fail(
         ShapeError,
@@ -519,7 +521,7 @@ class Indexing(Random):
     i = graph.expand_to(graph.reshape(index.uop, (index.numel(), *ones)), source.shape)
     return self._new(graph.scatter(self.uop, i, graph.cast(source.uop, self.dtype), kind, a))
 
-  def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Tensor:
+  def index_put(self, indices: tuple[Any, ...], values: Operand, accumulate: bool = False) -> Tensor:
     """self with self[indices] = values, or += values of every index if accumulate."""
     if not accumulate:
       out = self.clone()

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.data import Number
+from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS
 from mini.tensor.linalg import LinearAlgebra
 
@@ -44,7 +44,7 @@ class InPlace(LinearAlgebra):
     """
     return self._update(src.to(self.device).expand(self.shape).cast(self.dtype), "a.copy_(b)")
 
-  def fill_(self, value: Any) -> Tensor:
+  def fill_(self, value: Operand) -> Tensor:
     """One value everywhere: a number, or a tensor without axes, to which a gradient passes.
 
     >>> Tensor([1, 2]).fill_(7)
@@ -74,7 +74,7 @@ class InPlace(LinearAlgebra):
     """Numbers from the exponential distribution, whose mean is 1 / lambd."""
     return self._update(self.exponential(*self.shape, rate=lambd, **self._like()), "a.exponential_(...)")
 
-  def bernoulli_(self, p: Any = 0.5) -> Tensor:
+  def bernoulli_(self, p: Operand = 0.5) -> Tensor:
     """1 with probability p, a number or a tensor, else 0."""
     return self._update(self.rand(*self.shape, device=self.device) < p, "a.bernoulli_(...)")
 

@@ -9,6 +9,7 @@ products alone is lazy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -165,7 +166,7 @@ def _largest(A: Tensor) -> float:
 
 
 def newton_schulz(
-  A: Tensor, steps: int, params: tuple[float, ...] = (3.4445, -4.775, 2.0315), eps: float = 1e-7
+  A: Tensor, steps: int, params: Sequence[float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7
 ) -> Tensor:
   """About the nearest matrix with orthonormal rows or columns: A over its norm, put `steps` times into the polynomial
   params[0] X + params[1] (X X^T) X + params[2] (X X^T)^2 X + ...   T[.., n, m] -> T[.., n, m]
@@ -319,7 +320,7 @@ class LinearAlgebra(Autograd):
     return cond(self, p)
 
   def newton_schulz(
-    self, steps: int, params: tuple[float, ...] = (3.4445, -4.775, 2.0315), eps: float = 1e-7
+    self, steps: int, params: Sequence[float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7
   ) -> Tensor:
     """`mini.linalg.newton_schulz`."""
     return newton_schulz(self, steps, params, eps)

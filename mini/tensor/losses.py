@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
+from mini.tensor.data import Operand
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.normalize import Normalize
@@ -235,7 +236,7 @@ class Losses(Normalize):
     return loss._mean_or(reduction)
 
   def gaussian_nll_loss(
-    self, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    self, target: Tensor, var: Operand, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
   ) -> Tensor:
     """(log var + (x - target)**2 / var) / 2, var being at least eps; full: with log(2 pi) / 2.
 
@@ -330,7 +331,7 @@ class Losses(Normalize):
     self,
     positive: Tensor,
     negative: Tensor,
-    distance_function: Any = None,
+    distance_function: Callable | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
@@ -356,8 +357,8 @@ class Losses(Normalize):
   def ctc_loss(
     self,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,

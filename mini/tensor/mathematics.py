@@ -6,6 +6,7 @@ What is a composite (mini/ir/composites.py) is one node; the others are made of 
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import TYPE_CHECKING
 
 from mini.tensor.elementwise import Elementwise
@@ -172,7 +173,7 @@ class Mathematics(Elementwise):
     """
     if decimals == 0 or self.dtype.kind != "f":
       return self._rounded("round")
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** abs(index(decimals))
     return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
 
   def frac(self) -> Tensor:

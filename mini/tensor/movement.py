@@ -16,7 +16,7 @@ from mini.ir import graph
 from mini.ir.sizes import filled, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.data import device_named, sizes_of
+from mini.tensor.data import Sizes, Spans, device_named, sizes_of
 from mini.tensor.errors import fail, named, spelled
 from mini.tensor.handle import Handle, needs, on_device, untagged
 from mini.tensor.promotion import result_type
@@ -63,7 +63,7 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- shapes
 
-  def reshape(self, *shape: Any) -> Tensor:
+  def reshape(self, *shape: Sizes) -> Tensor:
     """The same elements, in row-major order, in another shape. One size may be -1: what is left.
 
     ShapeError if the number of elements differs.
@@ -79,7 +79,7 @@ class Movement(Activations):
       fail(ShapeError, about, x=self)
     return self._new(graph.reshape(self.uop, found))
 
-  def view(self, *shape: Any) -> Tensor:
+  def view(self, *shape: Sizes) -> Tensor:
     """`reshape`: here a view never fails, and never aliases."""
     return self.reshape(*shape)
 
@@ -110,7 +110,7 @@ class Movement(Activations):
     rest = prod(n for n in sizes if n != -1)
     return tuple(total // rest if n == -1 and rest else n for n in sizes)
 
-  def squeeze(self, dim: Any = None) -> Tensor:
+  def squeeze(self, dim: Sizes | None = None) -> Tensor:
     """Without the axes of size 1: all of them, or of those in dim.
 
     >>> Tensor.zeros(1, 2, 1).squeeze().shape
@@ -126,7 +126,7 @@ class Movement(Activations):
     a = self._axis(dim, "unsqueeze", self.ndim + 1)
     return self._new(graph.reshape(self.uop, (*self.shape[:a], 1, *self.shape[a:])))
 
-  def expand(self, *shape: Any) -> Tensor:
+  def expand(self, *shape: Sizes) -> Tensor:
     """Axes of size 1 repeated, new ones put in front. -1 leaves a size as it is.
 
     >>> Tensor([[1], [2]]).expand(2, 3)
@@ -144,7 +144,7 @@ class Movement(Activations):
       )
     return self._new(graph.expand_to(self.uop, sizes))
 
-  def broadcast_to(self, *shape: Any) -> Tensor:
+  def broadcast_to(self, *shape: Sizes) -> Tensor:
     """NumPy's name of `expand`."""
     return self.expand(*shape)
 
@@ -154,7 +154,7 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- orders
 
-  def permute(self, *order: Any) -> Tensor:
+  def permute(self, *order: Sizes) -> Tensor:
     """The axes in another order: axis i of the result is axis order[i].
 
     >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
@@ -177,7 +177,7 @@ class Movement(Activations):
     """NumPy's name of `transpose`."""
     return self.transpose(axis0, axis1)
 
-  def movedim(self, source: Any, destination: Any) -> Tensor:
+  def movedim(self, source: Sizes, destination: Sizes) -> Tensor:
     """Axes `source` moved to `destination`, the others in their order.
 
     >>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape
@@ -209,7 +209,7 @@ class Movement(Activations):
       fail(ShapeError, "x.mT: x has fewer than two axes", x=self)
     return self.transpose(-1, -2)
 
-  def flip(self, *dims: Any) -> Tensor:
+  def flip(self, *dims: Sizes) -> Tensor:
     """Reversed along the axes dims; along all of them if none is given.
 
     >>> Tensor([1, 2, 3]).flip(0)
@@ -218,7 +218,7 @@ class Movement(Activations):
     axes = self._axes(sizes_of(dims) if dims else None, "flip")
     return self._new(graph.flip(self.uop, axes))
 
-  def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+  def roll(self, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Shifted along axes; what falls out at the end comes in at the beginning. Without dims: of the flattened tensor.
 
     >>> Tensor([1, 2, 3]).roll(1)
@@ -240,7 +240,7 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- repeating
 
-  def repeat(self, *repeats: Any) -> Tensor:
+  def repeat(self, *repeats: Sizes) -> Tensor:
     """The whole tensor repeats[i] times along axis i; more repeats than axes put axes in front.
 
     >>> Tensor([1, 2]).repeat(2, 2)
@@ -257,7 +257,7 @@ class Movement(Activations):
       u = _tiled(u, a, n)
     return self._new(u)
 
-  def tile(self, *repeats: Any) -> Tensor:
+  def tile(self, *repeats: Sizes) -> Tensor:
     """NumPy's `repeat`: fewer repeats than axes count from the last axis on."""
     times = sizes_of(repeats)
     return self.repeat((1,) * (self.ndim - len(times)) + times)
@@ -278,7 +278,9 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- padding and cutting
 
-  def pad(self, padding: Sequence[Any], mode: str = "constant", value: float = 0) -> Tensor:
+  def pad(
+    self, padding: Sequence[int] | Sequence[Sequence[int]], mode: str = "constant", value: float = 0
+  ) -> Tensor:
     """Elements put around it, or, where a width is negative, cut off.
 
     padding: (before, after) of the last axis, then of the one before it, as PyTorch's `F.pad`; or a pair for each axis.
@@ -336,7 +338,7 @@ class Movement(Activations):
       sides = _tiled(span(u, axis, 0, 1), axis, before), _tiled(span(u, axis, n - 1, n), axis, after)
     return self._new(graph.cat((sides[0], u, sides[1]), axis))
 
-  def shrink(self, spans: Sequence[tuple[int, int] | None]) -> Tensor:
+  def shrink(self, spans: Spans) -> Tensor:
     """[start, stop) of every axis; None: all of it.
 
     >>> Tensor([1, 2, 3, 4]).shrink(((1, 3),))
@@ -485,7 +487,7 @@ class Movement(Activations):
     """`cat`: another name."""
     return Movement._joined(tensors, dim)
 
-  def cat(self, *others: Any, dim: int = 0) -> Tensor:
+  def cat(self: Any, *others: Any, dim: int = 0) -> Tensor:
     """Tensors one after another along dim, in one memory: `Tensor.cat([a, b], dim=0)` or `a.cat(b)`.
 
     Types promote. ShapeError if the other axes differ.
@@ -513,7 +515,7 @@ class Movement(Activations):
     kind = _promoted("cat", tensors)
     return Handle._new(graph.cat(tuple(graph.cast(t.uop, kind) for t in tensors), a))
 
-  def stack(self, *others: Any, dim: int = 0) -> Tensor:
+  def stack(self: Any, *others: Any, dim: int = 0) -> Tensor:
     """Tensors of one shape along a new axis: `Tensor.stack([a, b], dim=0)` or `a.stack(b)`.
 
     >>> Tensor.stack([Tensor([1, 2]), Tensor([3, 4])], dim=1)

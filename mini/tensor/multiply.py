@@ -160,7 +160,7 @@ class Multiply(Sorting):
     """
     return einsum(formula, *operands)  # type: ignore[return-value]
 
-  def tensordot(self, other: Tensor, dims: Any = 2) -> Tensor:
+  def tensordot(self, other: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> Tensor:
     """The sums of products over the last `dims` axes of this and the first ones of the other;
     or over the axes of two lists.
 
@@ -241,8 +241,13 @@ class Multiply(Sorting):
 
   @staticmethod
   def chain_matmul(*matrices: Tensor) -> Tensor:
-    """`multi_dot` of arguments."""
-    return matrices[0] if len(matrices) == 1 else Multiply.multi_dot(matrices)
+    """`multi_dot` of arguments; of one, that matrix."""
+    if len(matrices) > 1:
+      return Multiply.multi_dot(matrices)
+    if not matrices:
+      fail(ShapeError, "chain_matmul: no matrices")
+    matrices[0]._expect("chain_matmul", 2, matrix=matrices[0])
+    return matrices[0]
 
   def bilinear(self, other: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight[o] @ y for each o, as PyTorch's `F.bilinear`.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.given import with_gradient
 from mini.ir.uop import UOp
+from mini.tensor.data import Axes, Sizes
 from mini.tensor.distance import Distance
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -27,7 +28,7 @@ class Normalize(Distance):
   # ---------------------------------------------------------------- normalization
 
   def layer_norm(
-    self, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    self, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
   ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last axes, those of normalized_shape.
     https://arxiv.org/abs/1607.06450
@@ -42,7 +43,9 @@ class Normalize(Distance):
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
 
-  def rms_norm(self, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+  def rms_norm(
+    self, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
+  ) -> Tensor:
     """x / sqrt(mean(x**2) + eps) * weight over the last axes, those of normalized_shape.
     https://arxiv.org/abs/1910.07467
 
@@ -170,7 +173,7 @@ class Normalize(Distance):
         running.assign(running + (share - running) * momentum)
     return self.group_norm(self.shape[1], weight, bias, eps)
 
-  def layernorm(self, axis: Any = -1, eps: float = 1e-5) -> Tensor:
+  def layernorm(self, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) over any axes."""
     centered = self - self.mean(axis, True)
     return centered * (centered.square().mean(axis, True) + eps).rsqrt()

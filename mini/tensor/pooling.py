@@ -11,6 +11,7 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers, on_last
+from mini.tensor.data import Sizes
 from mini.tensor.elementwise import equals, inverted
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -28,13 +29,13 @@ class Pooling(Convolution):
   """Pooling. All but max_unpool have the option channels_last (`on_last`)."""
 
   @on_last(1)
-  def max_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+  def max_pool1d(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
                  ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._max_pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
   @on_last(2)
-  def max_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+  def max_pool2d(self, kernel_size: Sizes = 2, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
                  ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """The largest value of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
 
@@ -48,19 +49,19 @@ class Pooling(Convolution):
     return self._max_pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
   @on_last(3)
-  def max_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+  def max_pool3d(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
                  ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
     """`max_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
     return self._max_pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
   @on_last(1)
-  def avg_pool1d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+  def avg_pool1d(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> Tensor:  # fmt: skip
     """`avg_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._avg_pool("avg_pool1d", 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
   @on_last(2)
-  def avg_pool2d(self, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+  def avg_pool2d(self, kernel_size: Sizes = 2, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """The average of each window of the last two axes.   T[.., H, W] -> T[.., H', W']
 
@@ -75,7 +76,7 @@ class Pooling(Convolution):
     )
 
   @on_last(3)
-  def avg_pool3d(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+  def avg_pool3d(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """`avg_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
     return self._avg_pool(
@@ -84,14 +85,14 @@ class Pooling(Convolution):
 
   @on_last(1)
   def lp_pool1d(
-    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
   ) -> Tensor:
     """`lp_pool2d` of the last axis.   T[.., L] -> T[.., L']"""
     return self._lp_pool("lp_pool1d", 1, norm_type, kernel_size, stride, ceil_mode)
 
   @on_last(2)
   def lp_pool2d(
-    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
   ) -> Tensor:
     """(the sum of x**p over each window of the last two axes)**(1 / p), p being norm_type.
 
@@ -106,18 +107,18 @@ class Pooling(Convolution):
 
   @on_last(3)
   def lp_pool3d(
-    self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
   ) -> Tensor:
     """`lp_pool2d` of the last three axes.   T[.., D, H, W] -> T[.., D', H', W']"""
     return self._lp_pool("lp_pool3d", 3, norm_type, kernel_size, stride, ceil_mode)
 
-  def max_unpool1d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                   output_size: Any = None) -> Tensor:  # fmt: skip
+  def max_unpool1d(self, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                   output_size: Sizes | None = None) -> Tensor:  # fmt: skip
     """`max_unpool2d` of the last axis.   T[.., L'] -> T[.., L]"""
     return self._max_unpool("max_unpool1d", 1, indices, kernel_size, stride, padding, output_size)
 
-  def max_unpool2d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                   output_size: Any = None) -> Tensor:  # fmt: skip
+  def max_unpool2d(self, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                   output_size: Sizes | None = None) -> Tensor:  # fmt: skip
     """Each value at the place where `max_pool2d` with return_indices found it, and zeros.
 
     T[.., H', W'] -> T[.., H, W]
@@ -131,18 +132,18 @@ class Pooling(Convolution):
     """
     return self._max_unpool("max_unpool2d", 2, indices, kernel_size, stride, padding, output_size)
 
-  def max_unpool3d(self, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                   output_size: Any = None) -> Tensor:  # fmt: skip
+  def max_unpool3d(self, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                   output_size: Sizes | None = None) -> Tensor:  # fmt: skip
     """`max_unpool2d` of the last three axes.   T[.., D', H', W'] -> T[.., D, H, W]"""
     return self._max_unpool("max_unpool3d", 3, indices, kernel_size, stride, padding, output_size)
 
   @on_last(1)
-  def adaptive_avg_pool1d(self, output_size: Any) -> Tensor:
+  def adaptive_avg_pool1d(self, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool2d` of the last axis."""
     return self._adaptive_avg_pool("adaptive_avg_pool1d", 1, output_size)
 
   @on_last(2)
-  def adaptive_avg_pool2d(self, output_size: Any) -> Tensor:
+  def adaptive_avg_pool2d(self, output_size: Sizes) -> Tensor:
     """The averages of windows of the last two axes that give output_size: window i is i * H // h ..
     ceil((i + 1) * H / h).
 
@@ -154,22 +155,22 @@ class Pooling(Convolution):
     return self._adaptive_avg_pool("adaptive_avg_pool2d", 2, output_size)
 
   @on_last(3)
-  def adaptive_avg_pool3d(self, output_size: Any) -> Tensor:
+  def adaptive_avg_pool3d(self, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool2d` of the last three axes."""
     return self._adaptive_avg_pool("adaptive_avg_pool3d", 3, output_size)
 
   @on_last(1)
-  def adaptive_max_pool1d(self, output_size: Any, return_indices: bool = False) -> Any:
+  def adaptive_max_pool1d(self, output_size: Sizes, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last axis."""
     return self._adaptive_max_pool("adaptive_max_pool1d", 1, output_size, return_indices)
 
   @on_last(2)
-  def adaptive_max_pool2d(self, output_size: Any, return_indices: bool = False) -> Any:
+  def adaptive_max_pool2d(self, output_size: Sizes, return_indices: bool = False) -> Any:
     """The largest values of the windows that `adaptive_avg_pool2d` takes; return_indices as in `max_pool2d`."""
     return self._adaptive_max_pool("adaptive_max_pool2d", 2, output_size, return_indices)
 
   @on_last(3)
-  def adaptive_max_pool3d(self, output_size: Any, return_indices: bool = False) -> Any:
+  def adaptive_max_pool3d(self, output_size: Sizes, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` of the last three axes."""
     return self._adaptive_max_pool("adaptive_max_pool3d", 3, output_size, return_indices)
 

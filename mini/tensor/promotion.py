@@ -21,7 +21,11 @@ def scalar_dtype(x: Any) -> DType:
   """The type of a Python number by itself."""
   if isinstance(x, (bool, np.bool_)):
     return dtypes.bool
-  return dtypes.default_int if isinstance(x, (int, np.integer)) else dtypes.default_float
+  if isinstance(x, (int, np.integer)):
+    return dtypes.default_int
+  if isinstance(x, (float, np.floating)):
+    return dtypes.default_float
+  raise DTypeError(f"{x!r} is no number")
 
 
 def _promoted(a: DType | None, b: DType) -> DType:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.data import default_device, device_named
+from mini.tensor.data import Sizes, default_device, device_named
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import wide
@@ -132,7 +132,7 @@ class Random(Creation):
     Random.generator.seed(seed)
 
   @staticmethod
-  def rand(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def rand(*size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1): multiples of 2**-24, in float64 of 2**-53.
 
     >>> bool((Tensor.rand(100) < 1).all())
@@ -149,7 +149,9 @@ class Random(Creation):
     return placed(u, device, requires_grad)
 
   @staticmethod
-  def randn(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+  def randn(
+    *size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """From the normal distribution: mean 0, variance 1.
 
     Box-Muller: sqrt(-2 log u) * cos(2 pi v), u in (0, 1] and v from the two words of one block. In float32 no value is
@@ -170,7 +172,11 @@ class Random(Creation):
 
   @staticmethod
   def randint(
-    low: int, high: Any = None, size: Any = None, dtype: Any = None, device: str | None = None
+    low: int,
+    high: Sizes = None,
+    size: Sizes = None,
+    dtype: Any = None,
+    device: str | None = None,
   ) -> Tensor:
     """Integers in low..high-1, as PyTorch: `randint(high, size)` or `randint(low, high, size)`; int64.
 
@@ -197,7 +203,7 @@ class Random(Creation):
 
   @staticmethod
   def uniform(
-    *size: Any,
+    *size: Sizes,
     low: float = 0.0,
     high: float = 1.0,
     dtype: Any = None,
@@ -210,7 +216,7 @@ class Random(Creation):
 
   @staticmethod
   def normal(
-    *size: Any,
+    *size: Sizes,
     mean: float = 0.0,
     std: float = 1.0,
     dtype: Any = None,
@@ -222,7 +228,7 @@ class Random(Creation):
     return t.requires_grad_() if requires_grad else t
 
   @staticmethod
-  def exponential(*size: Any, rate: float = 1.0, dtype: Any = None, device: str | None = None) -> Tensor:
+  def exponential(*size: Sizes, rate: float = 1.0, dtype: Any = None, device: str | None = None) -> Tensor:
     """From the exponential distribution, whose mean is 1 / rate: -log(1 - u) / rate.
 
     >>> bool((Tensor.exponential(100) >= 0).all())
@@ -234,7 +240,7 @@ class Random(Creation):
 
   @staticmethod
   def gamma(
-    *size: Any, shape: float = 1.0, rate: float = 1.0, dtype: Any = None, device: str | None = None
+    *size: Sizes, shape: float = 1.0, rate: float = 1.0, dtype: Any = None, device: str | None = None
   ) -> Tensor:
     """From the gamma distribution, whose mean is shape / rate.
 
@@ -259,7 +265,7 @@ class Random(Creation):
     return out / rate
 
   @staticmethod
-  def beta(*size: Any, a: float, b: float, dtype: Any = None, device: str | None = None) -> Tensor:
+  def beta(*size: Sizes, a: float, b: float, dtype: Any = None, device: str | None = None) -> Tensor:
     """From the beta distribution, whose mean is a / (a + b): x / (x + y) of two gamma variables.
 
     >>> Tensor.beta(5, a=2.0, b=3.0).shape
@@ -269,27 +275,27 @@ class Random(Creation):
     return x / (x + y)
 
   @staticmethod
-  def scaled_uniform(*size: Any, **kwargs: Any) -> Tensor:
+  def scaled_uniform(*size: Sizes, **kwargs: Any) -> Tensor:
     """Uniform in [-1, 1), over the square root of the number of elements."""
     s = checked_sizes("scaled_uniform", size)
     return Random.uniform(*s, low=-1.0, high=1.0, **kwargs) * max(prod(s), 1) ** -0.5
 
   @staticmethod
-  def glorot_uniform(*size: Any, **kwargs: Any) -> Tensor:
+  def glorot_uniform(*size: Sizes, **kwargs: Any) -> Tensor:
     """Uniform within sqrt(6 / (fan in + fan out)) of 0; size is (out, in, ...). Glorot and Bengio, AISTATS 2010."""
     s = checked_sizes("glorot_uniform", size)
     bound = math.sqrt(6 / (s[0] + prod(s[1:])))
     return Random.uniform(*s, low=-bound, high=bound, **kwargs)
 
   @staticmethod
-  def kaiming_uniform(*size: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+  def kaiming_uniform(*size: Sizes, a: float = 0.01, **kwargs: Any) -> Tensor:
     """Uniform within sqrt(6 / ((1 + a**2) fan in)) of 0; size is (out, in, ...). https://arxiv.org/abs/1502.01852"""
     s = checked_sizes("kaiming_uniform", size)
     bound = math.sqrt(6 / ((1 + a * a) * prod(s[1:])))
     return Random.uniform(*s, low=-bound, high=bound, **kwargs)
 
   @staticmethod
-  def kaiming_normal(*size: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+  def kaiming_normal(*size: Sizes, a: float = 0.01, **kwargs: Any) -> Tensor:
     """Normal with the standard deviation sqrt(2 / ((1 + a**2) fan in)); size is (out, in, ...)."""
     s = checked_sizes("kaiming_normal", size)
     return Random.normal(*s, std=math.sqrt(2 / ((1 + a * a) * prod(s[1:]))), **kwargs)
@@ -317,6 +323,7 @@ class Random(Creation):
 
     With replacement, a search for uniform numbers in the running sum;
     without, the largest of log(weight) + Gumbel noise.
+    IndexError, when computed, if weights are negative, infinite or NaN, or all of them are 0.
     """
     if self.dtype.kind != "f":
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
@@ -327,9 +334,12 @@ class Random(Creation):
     if replacement:
       upto = x.cumsum(-1)
       u = Random.rand(*self.shape[:-1], num_samples, device=self.device) * upto[..., -1:]
-      return upto.searchsorted(u, right=True)
-    noisy = x.log() - (-(1 - Random.rand(*self.shape, device=self.device)).log()).log()
-    return noisy.argmax(-1, True) if num_samples == 1 else noisy.topk(num_samples)[1]
+      found = upto.searchsorted(u, right=True)
+    else:
+      noisy = x.log() - (-(1 - Random.rand(*self.shape, device=self.device)).log()).log()
+      found = noisy.argmax(-1, True) if num_samples == 1 else noisy.topk(num_samples)[1]
+    good = ((x >= 0) & (x < math.inf)).all(-1, True) & (x > 0).any(-1, True)
+    return good.where(found, n)._place(n)
 
   def rand_like(self, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1), in this shape and type."""

@@ -14,6 +14,7 @@ from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
 from mini.tensor.arrange import Arrange
+from mini.tensor.data import Axes, Number
 from mini.tensor.elementwise import equals, inverted, negated
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
@@ -22,8 +23,6 @@ from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-Axes = Any  # None, an int or several
 
 
 class Reduce(Arrange):
@@ -244,13 +243,21 @@ class Reduce(Arrange):
     return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
 
   def norm(
-    self, p: Any = 2, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
+    self,
+    p: Any = 2,
+    axis: Axes = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    dim: Axes = None,
   ) -> Tensor:
     """The p-norm of the elements along axes: (sum |a|**p) ** (1/p); p may be inf, -inf or 0. dtype: of the computation.
 
     >>> Tensor([3.0, 4.0]).norm()
     Tensor(5.)
     """
+    if not isinstance(p, Number) and p != "fro":
+      fail(ValueError, f'norm: p is a number or "fro", not {p!r}', x=self)
     axis = axis if dim is None else dim
     x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):
@@ -293,7 +300,7 @@ class Reduce(Arrange):
     top = self.detach().max(axis, True)
     return top.isfinite().where(top, 0)
 
-  def softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+  def softmax(self, axis: Axes = -1, dtype: Any = None, *, dim: Axes = None) -> Tensor:
     """exp(a) / sum(exp(a)) along an axis: positive numbers that sum to 1. Halves are computed in float32.
 
     >>> Tensor([0.0, 0.0]).softmax()
@@ -303,7 +310,7 @@ class Reduce(Arrange):
     e = x.exp()
     return (e / e.sum(axis, True)).to(result)
 
-  def log_softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+  def log_softmax(self, axis: Axes = -1, dtype: Any = None, *, dim: Axes = None) -> Tensor:
     """log(softmax(a)) along an axis, without overflow."""
     x, axis, result = self._shifted(axis if dim is None else dim, dtype)
     return (x - x.exp().sum(axis, True).log()).to(result)
@@ -375,7 +382,13 @@ class Reduce(Arrange):
     return nothing.where(-math.inf, nothing.where(1, total).log() + top)
 
   def diff(
-    self, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, *, dim: int | None = None
+    self,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    dim: int | None = None,
   ) -> Tensor:
     """The differences of neighbours along an axis, n times over; of booleans where they differ.
 

@@ -8,13 +8,14 @@ What depends on values in its size (`unique`, `bincount`) is computed at once, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Number
+from mini.tensor.data import Number, Operand
 from mini.tensor.elementwise import negated
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -286,7 +287,7 @@ class Sorting(Indexing):
 
   def quantile(
     self,
-    q: Any,
+    q: Operand | Sequence[float],
     axis: int | None = None,
     keepdim: bool = False,
     interpolation: str = "linear",
@@ -304,7 +305,7 @@ class Sorting(Indexing):
 
   def nanquantile(
     self,
-    q: Any,
+    q: Operand | Sequence[float],
     axis: int | None = None,
     keepdim: bool = False,
     interpolation: str = "linear",
@@ -346,7 +347,7 @@ class Sorting(Indexing):
 
   def searchsorted(
     self,
-    values: Any,
+    values: Operand,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
-from mini.tensor.data import Number
-from mini.tensor.elementwise import Operand
-from mini.tensor.errors import fail
-from mini.tensor.handle import Handle
+from mini.tensor.data import Operand
 from mini.tensor.mathematics import Mathematics
 from mini.tensor.promotion import nodes, result_type, wide
-from mini.types import DType, DTypeError, dtypes
+from mini.types import DType, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -71,8 +68,7 @@ class Special(Mathematics):
 
   def _pair(self, what: str, other: Operand) -> tuple[Tensor, Tensor]:
     """Both of one float type, in one shape."""
-    if not isinstance(other, (Handle, *Number)):
-      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+    other = self._coerced(other)
     kind = result_type(self, other)
     a, b = nodes(what, (self, other), kind if kind.kind == "f" else dtypes.default_float)
     return self._new(a), self._new(b)
@@ -163,9 +159,7 @@ class Special(Mathematics):
     return self._without_nan("fmin", other, "minimum")
 
   def _without_nan(self, what: str, other: Operand, name: str) -> Tensor:
-    if not isinstance(other, (Handle, *Number)):
-      fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
-    a, b = map(self._new, nodes(what, (self, other)))
+    a, b = map(self._new, nodes(what, (self, self._coerced(other))))
     return a.isnan().where(b, b.isnan().where(a, getattr(a, name)(b)))
 
   def heaviside(self, values: Operand) -> Tensor:

@@ -14,4 +14,14 @@ odd.glu()                 !   glu
 x.prelu(v)                !   prelu
 
 y.gelu('erf')             !   approximate is "none" or "tanh", not 'erf'
+y.leaky_relu('a')         !   leaky_relu: negative_slope is 'a', not a number
+y.elu(v[:3])              !   elu: alpha is f32[3], not a number
+y.celu(0)                 !   celu: alpha is 0
+y.softplus(v[:3])         !   softplus: beta is f32[3], not a number
+y.hardtanh(3, 1)          !   hardtanh: min_val 3 is greater than max_val 1
+y.rrelu(0.5, 0.25)        !   rrelu: lower 0.5 is greater than upper 0.25
+y.hardshrink('a')         !   hardshrink: lambd is 'a', not a number
+y.softshrink(-1)          !   softshrink: lambd is -1, less than 0
+y.threshold(v[:3], 1)     !   threshold: threshold is f32[3], not a number
+y.gumbel_softmax(axis=2)  !   softmax: there is no axis 2
 """

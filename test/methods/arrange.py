@@ -22,6 +22,6 @@ x.rearrange('a (b d) c -> a b c d', b=2)   !   an axis of size 3 is not (b d)
 x.rearrange('a b c -> a b c', d=2)   !   no axis is called d
 x.rearrange('a (b c -> a b c')   !   the parentheses do not match
 x.rearrange('a b c')      !   a formula reads as
-x.rearrange(3)            !   the formula is a string
+x.rearrange(3)            !   formula is 3, not a string
 T.from_dlpack([1])        !   list has no __dlpack__
 """

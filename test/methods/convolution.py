@@ -51,4 +51,5 @@ v.adaptive_avg_pool2d(2)  !   adaptive_avg_pool2d
 a2.adaptive_max_pool2d(0) !   adaptive_max_pool2d
 w.lp_pool2d(2,99)         !   lp_pool2d
 u1.max_unpool1d(at2,2)    !   max_unpool1d
+a1.lp_pool3d(2, 99)       !   lp_pool3d
 """

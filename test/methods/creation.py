@@ -19,4 +19,11 @@ T.linspace(0, 1, -1)      !   linspace: -1 numbers
 T.from_numpy([1])         !   list is no numpy.ndarray
 T.tensor([[1], [1, 2]])   !   do not all have the same length
 T.tensor(S)               !   no tensor can be made
+y.full_like(y)            !   full_like: fill_value is f32[3,4], not a number
+T.full_like(3, 1)         !   full_like: x is 3, not a tensor
+T.zeros_like(3)           !   zeros_like: x is 3, not a tensor
+y.ones_like(dtype='f31')  !   no dtype 'f31'
+y.empty_like(device=3)    !   empty_like: device is 3, not a string
+k.one_hot(2)              !   index 2 is out of bounds for an axis of size 2
+(k - 3).one_hot(3)        !   is out of bounds for an axis of size 3
 """

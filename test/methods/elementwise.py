@@ -35,11 +35,11 @@ y % k                     !   a % b
 y ** k                    !   a ** b
 y < k                     !   a < b
 y.add(k)                  !   a + b: the shapes (3, 4) and (3,)
-y.add('1')                !   b is a str
+y.add('1')                !   other is '1', not a tensor or a number
 y.sub(k)                  !   a - b
-y.sub('1')                !   b is a str
+y.sub('1')                !   other is '1', not a tensor or a number
 y.mul(k)                  !   a * b
-y.mul([1])                !   b is a list
+y.mul([1])                !   other is [1], not a tensor or a number
 y.div(k)                  !   a / b
 y.div(v, rounding_mode='up')   !   rounding_mode is None, "floor" or "trunc", not 'up'
 y.floor_divide(k)         !   a // b
@@ -77,4 +77,8 @@ y.masked_fill(y, 0)       !   the mask is float32, not bool
 y.masked_fill(b[0, :3], 0)   !   masked_fill
 imul(i+0, 0.5)            !   a *= b: the result is float32
 iadd(v+0, y)              !   a += b: the result has shape (3, 4)
+y.equal(3)                !   equal: other is 3, not a tensor
+y.nan_to_num('a')         !   nan_to_num: nan is 'a', not a number
+y + 'a'                   !   a + b: b is a str, neither a tensor nor a number
+y * [1, 2]                !   a * b: b is a list, neither a tensor nor a number
 """

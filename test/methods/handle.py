@@ -16,3 +16,15 @@ f: float(s)
 f~: y.requires_grad_().is_leaf   y.assign(p) => p   y.replace(p) => p   back(y)   (y.requires_grad_()*y).sum().gradient(y) => 2*y
 x.contiguous().realize().is_realized => True   bytes(y.data()) => np.array(y).tobytes()   bool((y.numpy() == y.tolist()).all()) => True   x.device in ('CPU','INTERP','CL','CUDA','METAL') => True
 """
+
+MISTAKES = """
+y.realize(3)              !   realize: others is 3, not a tensor
+y.assign(v)               !   a.assign(b): a has shape (3, 4), b has (4,)
+y.replace(3)              !   replace: x is 3, not a tensor
+y.type_as(3)              !   type_as: other is 3, not a tensor
+y.gradient(v)             !   x.gradient(w): y has 12 elements; a loss has one
+y.sum().gradient(v, gradient=y)   !   what is passed back does not have the shape of y
+y.sum().gradient(3)       !   gradient: wrt is 3, not a tensor
+y.register_hook(print)    !   register_hook(f): x does not require a gradient
+y.cuda('a')               !   cuda: index is 'a', not an integer
+"""

@@ -27,4 +27,69 @@ v.masked_scatter(y, v)    !   masked_scatter: the mask is boolean
 y.masked_scatter(b, i)    !   masked_scatter: x and source are of different types
 y.masked_scatter(y < 99, v)   !   out of bounds
 y.imag                    !   imag: float32 is not complex
+v.atan2_(y)               !   a.atan2_(...): the result has shape (3, 4) and does not fit into a
+v.clamp_(y)               !   a.clamp_(...): the result has shape (3, 4) and does not fit into a
+v.clip_(y)                !   a.clip_(...): the result has shape (3, 4) and does not fit into a
+v.copysign_(y)            !   a.copysign_(...): the result has shape (3, 4) and does not fit into a
+v.eq_(y)                  !   a.eq_(...): the result has shape (3, 4) and does not fit into a
+v.floor_divide_(y)        !   a.floor_divide_(...): the result has shape (3, 4) and does not fit into a
+v.ge_(y)                  !   a.ge_(...): the result has shape (3, 4) and does not fit into a
+v.gt_(y)                  !   a.gt_(...): the result has shape (3, 4) and does not fit into a
+v.heaviside_(y)           !   a.heaviside_(...): the result has shape (3, 4) and does not fit into a
+v.hypot_(y)               !   a.hypot_(...): the result has shape (3, 4) and does not fit into a
+v.le_(y)                  !   a.le_(...): the result has shape (3, 4) and does not fit into a
+v.logical_and_(y)         !   a.logical_and_(...): the result has shape (3, 4) and does not fit into a
+v.logical_or_(y)          !   a.logical_or_(...): the result has shape (3, 4) and does not fit into a
+v.logical_xor_(y)         !   a.logical_xor_(...): the result has shape (3, 4) and does not fit into a
+v.lt_(y)                  !   a.lt_(...): the result has shape (3, 4) and does not fit into a
+v.mul_(y)                 !   a.mul_(...): the result has shape (3, 4) and does not fit into a
+v.ne_(y)                  !   a.ne_(...): the result has shape (3, 4) and does not fit into a
+v.nextafter_(y)           !   a.nextafter_(...): the result has shape (3, 4) and does not fit into a
+v.pow_(y)                 !   a.pow_(...): the result has shape (3, 4) and does not fit into a
+v.remainder_(y)           !   a.remainder_(...): the result has shape (3, 4) and does not fit into a
+v.sub_(y)                 !   a.sub_(...): the result has shape (3, 4) and does not fit into a
+k.bitwise_and_(i)         !   a & b: the shapes (3,) and (3, 4) do not repeat to a common one
+k.bitwise_or_(i)          !   a | b: the shapes (3,) and (3, 4) do not repeat to a common one
+k.bitwise_xor_(i)         !   a ^ b: the shapes (3,) and (3, 4) do not repeat to a common one
+i.clamp_(0.5)             !   a.clamp_(...): the result is float32 and cannot be kept in a, which is int64
+i.cumsum_(0,F32)          !   a.cumsum_(...): the result is float32 and cannot be kept in a, which is int64
+i.cumprod_(0,F32)         !   a.cumprod_(...): the result is float32 and cannot be kept in a, which is int64
+i.div_(2)                 !   a.div_(...): the result is float32 and cannot be kept in a, which is int64
+i.fmod_(0.5)              !   a.fmod_(...): the result is float32 and cannot be kept in a, which is int64
+i.lerp_(i,0.5)            !   a.lerp_(...): the result is float32 and cannot be kept in a, which is int64
+i.mul_(0.5)               !   a.mul_(...): the result is float32 and cannot be kept in a, which is int64
+i.pow_(0.5)               !   a.pow_(...): the result is float32 and cannot be kept in a, which is int64
+i.sub_(i,alpha=0.5)       !   a.sub_(...): the result is float32 and cannot be kept in a, which is int64
+i.nextafter_(i)           !   a.nextafter_(...): the result is float32 and cannot be kept in a, which is int64
+v.lerp_(y, 0.5)           !   a.lerp_(...): the result has shape (3, 4)
+v.masked_fill_(b, 0)      !   a.masked_fill_(...): the result has shape (3, 4)
+y.masked_fill_(y, 0)      !   masked_fill: the mask is float32, not bool
+y.masked_scatter_(y, p)   !   masked_scatter: the mask is boolean
+i.bitwise_and_(y)         !   a & b: bits of float numbers
+y.addbmm_(x, x.mT)        !   addbmm: x does not repeat to the shape of the product, (3, 3)
+y.addmm_(y, y.T)          !   addmm: x does not repeat to the shape of the product, (3, 3)
+y.addmv_(y, v)            !   addmv: x does not repeat to the shape of the product, (3,)
+y.addr_(v, v)             !   addr: x does not repeat to the shape of the product, (4, 4)
+x.baddbmm_(x, x.mT)       !   baddbmm: x does not repeat to the shape of the product, (2, 3, 3)
+y.bernoulli_(v[:3])       !   the shapes (3, 4) and (3,) do not repeat to a common one
+i.uniform_()              !   random numbers in [0, 1) are no int64
+i.exponential_()          !   random numbers in [0, 1) are no int64
+y.exponential_(-1.0)      !   exponential: rate is positive, not -1.0
+y.cumsum_(2)              !   cumsum: there is no axis 2
+y.cumprod_(2)             !   cumprod: there is no axis 2
+y.div_(2, rounding_mode='up')   !   rounding_mode is None, "floor" or "trunc", not 'up'
+y.index_add_(0, y, y)     !   index_add: the index is float32, and holds no integers
+y.index_add_(0, k, v)     !   index_add: source does not have x's shape with 3 along axis 0
+y.index_copy_(0, k[:2], y)   !   index_copy: source does not have x's shape with 2 along axis 0
+y.index_put_((k,), v[:3])   !   v has shape (3,), what x[i] takes has (3, 4)
+y.nan_to_num_('a')        !   nan_to_num_: nan is 'a', not a number
+y.round_('a')             !   round_: decimals is 'a', not an integer
+y.scatter_(1, y, y)       !   scatter: the index is no integer tensor
+y.scatter_add_(1, d, v)   !   scatter_add: src does not cover the index
+y.scatter_reduce_(1, d, y, 'max')   !   not 'max'
+v.tril_()                 !   tril: x has fewer than two axes
+v.triu_()                 !   triu: x has fewer than two axes
+y.squeeze_(2)             !   squeeze: there is no axis 2
+y.swapaxes_(0, 2)         !   there is no axis 2
+y.transpose_(0, 2)        !   there is no axis 2
 """

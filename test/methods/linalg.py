@@ -44,4 +44,6 @@ B.long().svd()             !   svd: x is int64, not float32 or float64
 A.solve(C)                 !   solve: A @ X = B has no X
 A.trace()                  !   trace: x has 3 axes, not 2
 C.matrix_power(2)          !   matrix_power: x is not a square matrix
+y.triangular_solve(y)     !   solve_triangular: x is 3 by 4, and not square
+v.newton_schulz(3)        !   newton_schulz: a matrix has two axes, and x has 1
 """

@@ -56,4 +56,9 @@ l.cross_entropy(k)        !   cross_entropy
 l.cross_entropy(at, reduction='max')   !   reduction
 l.nll_loss(k)             !   nll_loss
 l.sparse_categorical_crossentropy(k)   !   cross
+y.gaussian_nll_loss(v[:3], p)   !   the shapes (3, 4) and (3,) do not repeat to a common one
+y.gaussian_nll_loss(y, v[:2])   !   the shapes (3, 4) and (2,) do not repeat to a common one
+y.hinge_embedding_loss(v[:3])   !   the shapes (3,) and (3, 4) do not repeat to a common one
+y.triplet_margin_with_distance_loss(v[:3], y)   !   the shapes (3, 4) and (3,) do not repeat to a common one
+y.triplet_margin_with_distance_loss(y, y, 'cosine')   !   distance_function is 'cosine', not a function
 """

@@ -9,3 +9,7 @@ f: y.round(decimals=1)   (y*1000).round(decimals=-2)   y.frac()
 e.sqrt()   e.exp()   e.log()   e.log1p()   e.expm1()   e.floor()   e.ceil()   e.trunc()   e.round()   e.frac()   e.rsqrt()   e.log2()   e.log10()   e.exp2()   e.sigmoid()   e.tanh()   e.atan()   e.erf()
 i.exp()   b.exp()   h.exp()   i.round()   y.asin()   y.acos()   y.atanh()
 """
+
+MISTAKES = """
+y.round(0.5)              !   round: decimals is 0.5, not an integer
+"""

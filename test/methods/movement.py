@@ -59,7 +59,7 @@ x.swapaxes(0, 3)          !   there is no axis 3
 x.movedim((0, 1), 0)      !   not equally many axes
 v.mT                      !   x has fewer than two axes
 x.flip(3)                 !   flip: there is no axis 3
-x.flip(0.5)               !   sizes are integers, not 0.5
+x.flip(0.5)               !   dims is 0.5, not an integer
 x.roll(1, 3)              !   roll: there is no axis 3
 x.roll((1, 2), 0)         !   2 shifts for 1 axes
 x.repeat(2, 2)            !   2 repeats for the 3 axes
@@ -75,4 +75,7 @@ T.stack([y, v])           !   stack
 y.to('nowhere')           !   nowhere
 y.cast('float33')         !   float33
 y.bitcast(F64)            !   bitcast
+v.shard('CPU', 0)         !   shard: devices is 'CPU', not a sequence of strings
+v.shard_(('CPU', 'CPU:1'), 1)   !   shard: there is no axis 1
+v.shard_(('CPU', 'CPU'))  !   several devices are different ones
 """

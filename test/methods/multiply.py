@@ -45,4 +45,8 @@ v.addmv(y, v)             !   addmv: x does not repeat
 y.linear(y.T)             !   linear: the last axis of x is 4, and the weight takes 3
 y.addmm(y, y)             !   a @ b
 Q.scaled_dot_product_attention(y, V)   !   key
+y.kron(3)                 !   kron: other is 3, not a tensor
+T.chain_matmul(y, y)      !   multi_dot: matrices beside each other do not fit
+T.chain_matmul([y, y])    !   chain_matmul: matrices is [f32[3,4], f32[3,4]], not a tensor
+T.chain_matmul(v)         !   chain_matmul: matrix has 1 axes, not 2
 """

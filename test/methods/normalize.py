@@ -22,4 +22,6 @@ w.group_norm(3)           !   group_norm
 w.instance_norm(v)        !   instance_norm
 w.normalize(2, 9)         !   there is no axis 9
 y.dropout(2.0)            !   dropout
+y.layernorm(5)            !   there is no axis 5
+i.layernorm()             !   the average of int64 is no integer
 """

@@ -53,4 +53,11 @@ i.multinomial(2)          !   weights are floats
 y.multinomial(5)          !   multinomial: 5 draws from 4 places
 i.rand_like()             !   rand
 i.randn_like()            !   randn
+T.manual_seed('a')        !   manual_seed: seed is 'a', not an integer
+T.beta(3, a=-1.0, b=1.0)  !   shape and rate are positive, not -1.0 and 1.0
+T.beta(3, a=1.0, b=1.0, dtype=I32)   !   random numbers in [0, 1) are no int32
+(y * 0).multinomial(2)    !   is out of bounds
+(y * 0).multinomial(2, True)   !   is out of bounds
+(y - 9).multinomial(1)    !   is out of bounds
+(y / 0).abs().multinomial(1)   !   is out of bounds
 """

@@ -32,7 +32,7 @@ s.diff()                  !   diff: 1 times, of a tensor with 0 axes
 x.diff(-1)                !   diff: -1 times
 x.sum(3)                  !   sum: there is no axis 3: x has 3 axes
 x.sum((0, 0))             !   an axis appears twice
-x.sum(0.5)                !   an axis is an integer
+x.sum(0.5)                !   axis is 0.5, not an axis
 x.prod(3)                 !   prod: there is no axis 3
 x.max(3)                  !   max: there is no axis 3
 z.max()                   !   no max over an axis without elements

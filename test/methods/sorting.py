@@ -32,7 +32,7 @@ z.mode(0)                 !   no mode over an axis without elements
 z.quantile(0.5)           !   no quantile over an axis without elements
 m.quantile(1.5)           !   quantile: q lies in [0, 1], and is 1.5
 m.quantile(0.5, interpolation='even')   !   interpolation is linear, lower, higher, nearest, midpoint, not 'even'
-m.quantile([[0.5]])       !   quantile: q is a number or a vector
+m.quantile([[0.5]])       !   q is [[0.5]], not a tensor or a number
 i.nanquantile(0.5)        !   nanquantile: of int64
 m.searchsorted(m[0])      !   searchsorted: what is sorted is a vector
 m.searchsorted(m, side='middle')   !   searchsorted: side is

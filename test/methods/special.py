@@ -24,13 +24,13 @@ e[:11].sinc()   e[:8].digamma()   e[18:].digamma()
 
 MISTAKES = """
 y.atan2(k)                !   atan2: the shapes (3, 4) and (3,)
-y.atan2('a')              !   atan2: b is a str
+y.atan2('a')              !   atan2: other is 'a'
 y.hypot(k)                !   hypot: the shapes
 y.copysign(k)             !   copysign: the shapes
 y.logaddexp(k)            !   logaddexp: the shapes
 y.logaddexp2(k)           !   logaddexp2: the shapes
 y.fmax(k)                 !   fmax: the shapes
-y.fmax('a')               !   fmax: b is a str
+y.fmax('a')               !   fmax: other is 'a'
 y.fmin(k)                 !   fmin: the shapes
 y.heaviside(k)            !   heaviside: the shapes
 y.nextafter(k)            !   nextafter: the shapes
