@@ -222,13 +222,19 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   rest = [r for r in closed(w.kernel) if r is not found.rows and r is not found.columns[0]]
   name = next(n[1:] for n, u in w.named.items() if u is weight)
   around = padding(found) if plan.padded else None
+  summed = [r for r in found.summed if r in weight.free]
   if around is not None:
-    w.attempt(f"stage {seen} over ({', '.join(' + '.join(map(rname, axis)) for axis in around.axes)}) stack")
-    copy_rows(w, f"{rname(around.axes[-1][0])}.{seen}", machine)
+    # row by row, and place by place in the window: all channels of a row stay in the L1; and what a step reads is no
+    # part of what the next one reads, which C compilers would keep in registers that there are not
+    axes = [*sorted(around.axes[:-1], key=len, reverse=True), around.axes[-1]]
+    place = {axis[0]: n for n, axis in enumerate(sorted(axes, key=len, reverse=True))}
+    summed.sort(key=lambda r: place.get(r, -1))
+    w.attempt("order " + " ".join(map(rname, summed)))
+    w.attempt(f"stage {seen} over ({', '.join(' + '.join(map(rname, axis)) for axis in axes)}) stack")
+    copy_rows(w, f"{rname(axes[-1][0])}.{seen}", machine)
   panels, lane = cut(w, c, rsize(found.rows), plan.vectors * machine.lanes, "vec")
   row_loop, row = cut(w, q, rsize(found.columns[0]), plan.rows, "unroll")
-  summed = [rname(r) for r in found.summed if r in weight.free]
-  w.attempt(f"stage {name} over ({', '.join([*summed, lane])}) stack")
+  w.attempt(f"stage {name} over ({', '.join([*map(rname, summed), lane])}) stack")
   # what a panel is for, outside; then what has the same panel again, first what has a copy of its own
   outside = [rname(r) for r in rest if r in weight.free]
   within = {r for axis in around.axes for r in axis} if around is not None else set()
