@@ -20,7 +20,8 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
-          "einsum": ("mini.tensor.einsum", "einsum"), "optimize": ("mini.nn.optim", "optimize"),
+          "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
+          "optimize": ("mini.nn.optim", "optimize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -48,6 +49,7 @@ __all__ = [
   "Tensor",
   "TinyJit",
   "Variable",
+  "block",
   "chain_rule",
   "checkpoint",
   "custom_gradient",

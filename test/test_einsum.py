@@ -138,7 +138,7 @@ ERRORS = {
   "axis j has size 3 and size 4": ("ij,jk->ik", (2, 3), (4, 5)),
   "the result has an axis x, which no operand has": ("ij->ix", (2, 3)),
   "an axis of the result has a name twice": ("ij->ii", (2, 3)),
-  "named by a letter, not '1'": ("i1->i", (2, 3)),
+  "'%' is no axis; an axis is named by a letter": ("i%->i", (2, 3)),
   "an axis of the ellipsis has size 2 and size 3": ("...i,...i->...", (2, 4), (3, 4)),
 }
 

@@ -1,58 +1,256 @@
-"""einsum: sums of products over axes that have names.
+"""einsum: sums of products over axes that have names; and of what else is multiplied and added.
 
-Each operand's axes are named; the letters of an ellipsis are numbers, -1 for its last axis. Operands are multiplied two
-at a time, those first whose product has the fewest elements to multiply, and what no other operand and no result needs
-is summed at once. A product of two is one multiplication under a sum, as a matrix product is (multiply.py).
+formula.py reads the formula, mini/shapes.py finds the sizes, contract.py computes. Here stands what a call is, and its
+errors.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import combinations
-from math import prod
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from mini.ir import graph
-from mini.ir.graph import shape
-from mini.ir.uop import UOp
+from mini.ir.uop import UOp, const
+from mini.shapes import Clash, Sizes, Undetermined, Use, reach
+from mini.tensor.contract import OPERATIONS, REDUCTIONS, Algebra, Plan, evaluated
 from mini.tensor.errors import fail, named
+from mini.tensor.formula import Formula, Index, Join, Label, Term, expanded, labels_of, name_of, parsed
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
-from mini.types import ShapeError
-
-Label = str | int
-Labels = tuple[Label, ...]
-Named = tuple[UOp, Labels]  # a node and the names of its axes
+from mini.types import DTypeError, ShapeError, dtypes
 
 
-def einsum(formula: Any, *operands: Any) -> Handle:
+def einsum(formula: Any, *operands: Any, op: Any = "mul", reduce: str = "sum", **sizes: int) -> Handle:
   """See Tensor.einsum."""
   if isinstance(formula, Handle):
     formula, operands = _from_lists((formula, *operands))
   elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
     operands = tuple(operands[0])
-
-  def wrong(message: str) -> NoReturn:
-    fail(ShapeError, f'einsum("{formula}"): {message}', **named(operands))
-
-  inputs, output = parsed(formula, [len(t.shape) for t in operands], wrong)
-  sizes = _sizes([t.shape for t in operands], inputs, wrong)
-  for label in output:
-    if label not in sizes:
-      wrong(f"the result has an axis {label}, which no operand has")
-  kind = result_type(*operands)
-  todo = [_distinct(graph.cast(t.uop, wide(kind)), labels, sizes) for t, labels in zip(operands, inputs)]
-  while len(todo) > 1:
-    a, b = min(combinations(todo, 2), key=lambda pair: prod(sizes[n] for n in {*pair[0][1], *pair[1][1]}))
-    todo = [t for t in todo if t is not a and t is not b]
-    needed = {*output}.union(*(labels for _, labels in todo))
-    todo.append(_product(_summed(a, needed.union(b[1])), _summed(b, needed.union(a[1])), needed, sizes))
-  out, labels = _summed(todo[0], {*output})
-  return Handle._new(graph.cast(_arranged(out, labels, output), kind))
+  call = Call(formula, operands)
+  if call.formula.reduce:
+    call.wrong("x.einsum_ accumulates")
+  return call.result(op, reduce, sizes)
 
 
-# ---------------------------------------------------------------- the formula
+def accumulated(
+  target: Handle, formula: str, operands: Sequence[Any], op: Any, sizes: dict[str, int]
+) -> Handle:
+  """What target becomes by an accumulating formula."""
+  call = Call(formula, operands, target)
+  if not call.formula.reduce:
+    call.wrong('einsum_ accumulates, as in "i += i j"')
+  found = call.result(op, call.formula.reduce, sizes)
+  kind = result_type(target, found)
+  join = call.algebra(op, call.formula.reduce).joined
+  return Handle._new(join(graph.cast(target.uop, kind), graph.cast(found.uop, kind)))
+
+
+def block(rows: Sequence[Any]) -> Handle:
+  """A tensor of blocks, as NumPy's `block`: the innermost lists are put together along the last axis, those around them
+  along the one before, and so on. Blocks with fewer axes get axes of size 1 in front.
+
+  >>> from mini import Tensor
+  >>> block([[Tensor([[1, 2]]), Tensor([[3]])], [Tensor([[4, 5]]), Tensor([[6]])]])
+  Tensor([[1, 2, 3],
+          [4, 5, 6]])
+  """
+  depth, flat = _leaves(rows)
+  ndim = max(depth, *(t.ndim for t in flat))
+
+  def joined(x: Any, axis: int) -> Any:
+    if isinstance(x, Handle):
+      return x.reshape((1,) * (ndim - x.ndim) + x.shape)  # type: ignore[attr-defined]
+    return Handle._final._joined([joined(y, axis + 1) for y in x], axis)
+
+  return joined(rows, ndim - depth)
+
+
+def _leaves(x: Any) -> tuple[int, list[Handle]]:
+  """How deep tensors lie in lists, and all of them."""
+  if isinstance(x, Handle):
+    return 0, [x]
+  if not isinstance(x, (list, tuple)) or not x:
+    raise DTypeError(f"block: tensors in lists, not {x!r}")
+  found = [_leaves(y) for y in x]
+  if len({depth for depth, _ in found}) > 1:
+    raise ShapeError("block: not all tensors lie equally deep in lists")
+  return found[0][0] + 1, [t for _, ts in found for t in ts]
+
+
+# ---------------------------------------------------------------- a call
+
+
+class Call:
+  """A formula and its operands, for errors that name them."""
+
+  def __init__(self, formula: Any, operands: Sequence[Any], target: Handle | None = None):
+    self.text, self.operands, self.target = formula, operands, target
+    if not isinstance(formula, str) or not all(isinstance(t, Handle) for t in operands):
+      fail(DTypeError, f"einsum({formula!r}): a formula and tensors are needed", **named(operands))
+    try:
+      self.formula: Formula = parsed(formula)
+    except ShapeError as e:
+      self.wrong(str(e))
+
+  def wrong(self, message: str, error: type[Exception] = ShapeError) -> NoReturn:
+    given = named(self.operands)
+    if self.target is not None:
+      given["x"] = self.target
+    fail(error, f'einsum("{self.text}"): {message}', **given)
+
+  def result(self, op: Any, reduce: str, sizes: dict[str, int]) -> Handle:
+    algebra = self.algebra(op, reduce)
+    inputs, output = self.terms()
+    if reduce == "mean":
+      self.averaged(inputs, output)
+    plan = self.planned(inputs, output, sizes)
+    if reduce in ("max", "min"):
+      self.some(plan, reduce)
+    return Handle._new(algebra.finished(plan, evaluated(plan, self.nodes(algebra), algebra)))
+
+  def algebra(self, op: Any, reduce: str) -> Algebra:
+    if not callable(op) and op not in OPERATIONS:
+      self.wrong(f"op is one of {', '.join(OPERATIONS)}, or a function of two tensors, not {op!r}")
+    if reduce not in REDUCTIONS:
+      self.wrong(f"reduce is one of {', '.join(REDUCTIONS)}, not {reduce!r}")
+    kind = dtypes.bool if reduce in ("any", "all") else result_type(*self.operands)
+    if reduce == "mean" and kind.kind != "f":
+      self.wrong(f"the average of {kind.name} is no integer; cast an operand to a float type", DTypeError)
+    return Algebra(op, reduce, kind)
+
+  def averaged(self, inputs: list[Term], output: Term) -> None:
+    """Of what is an average, all places are the average of as many."""
+    if any(isinstance(a, Join) or len(a.terms) > 1 for term in (*inputs, output) for a in term):
+      self.wrong("an average of parts or at reckoned indices is not of equally many everywhere; sum them")
+
+  def some(self, plan: Plan, reduce: str) -> None:
+    """Where the largest or smallest is taken, there is one."""
+    for label in {n for term in plan.inputs for n in labels_of(term)} - {*labels_of(plan.output)}:
+      if plan.sizes[label] == 0:
+        self.wrong(f"there is no {reduce} over {name_of(label)}, which has no elements")
+
+  def nodes(self, algebra: Algebra) -> list[UOp]:
+    """The operands in the type in which they are multiplied."""
+    if algebra.op in ("and", "or"):
+      return [
+        t.uop if t.dtype is dtypes.bool else graph.alu("ne", t.uop, const(0, t.dtype)) for t in self.operands
+      ]
+    kind = wide(result_type(*self.operands))
+    return [graph.cast(t.uop, kind) for t in self.operands]
+
+  def terms(self) -> tuple[list[Term], Term]:
+    try:
+      ndim = None if self.target is None else self.target.ndim
+      inputs, output = expanded(self.formula, [t.ndim for t in self.operands], ndim)
+    except ShapeError as e:
+      self.wrong(str(e))
+    return inputs, output
+
+  def planned(self, inputs: list[Term], output: Term, told: dict[str, int]) -> Plan:
+    """With the sizes of all names."""
+    sizes = None if told or self.target is not None else _agreed(inputs, self.operands)
+    if sizes is None or not sizes.keys() >= {*labels_of(output)}:
+      sizes = self.solved(inputs, output, told)
+    return Plan(inputs, output, sizes, self.result_shape(output, sizes))
+
+  def solved(self, inputs: list[Term], output: Term, told: dict[str, int]) -> dict[Label, Any]:
+    found = Sizes()
+    for n, (term, t) in enumerate(zip(inputs, self.operands)):
+      say(found, term, t.shape, self.use(n, t), n)
+    names: set[Label] = {*labels_of(output)}.union(*map(labels_of, inputs))
+    for name, size in told.items():
+      if name not in names:
+        self.wrong(f"no axis is called {name}")
+      found.given(name, size, Use("", 0, f"{name}={size}"))
+      found.exact(name)
+    if self.target is not None:
+      file, line = self.target._where
+      say(found, output, self.target.shape, Use(file, line, "x, the result"), -1)
+      for label in labels_of(output):
+        found.exact(label)
+    for label in names:
+      found.find(label)
+    try:
+      return found.solve()
+    except Clash as e:
+      self.clash(e)
+    except Undetermined as e:
+      self.undetermined(e, inputs)
+
+  def clash(self, e: Clash) -> NoReturn:
+    one, other = e.first, e.second
+    if isinstance(e.name, Place):
+      what = f"axis {e.name.axis} of {one.use.what}"
+      self.wrong(f"{what} has size {one.size}, and its names make {other.size}")
+    what = f"{name_of(e.name)} has size {one.size} and size {other.size}"
+    self.wrong(f"{what}: {one.use.what}, and {other.use.what}")
+
+  def use(self, n: int, t: Handle) -> Use:
+    """What an operand says, for errors that have two of them."""
+    file, line = t._where
+    return Use(file, line, f'"{self.formula.texts[n]}" of {"abcdefgh"[n : n + 1] or n}')
+
+  def undetermined(self, e: Undetermined, inputs: list[Term]) -> NoReturn:
+    there = {n for term in inputs for n in labels_of(term)}
+    names = sorted(str(n) for n in e.names if not isinstance(n, Place))
+    if new := [n for n in names if n not in there]:
+      self.wrong(f"the result has an axis {new[0]}, which no operand has")
+    self.wrong(f"the size of {' and of '.join(names)} is not determined; {names[0]}=... would tell it")
+
+  def result_shape(self, output: Term, sizes: dict[Label, Any]) -> tuple[Any, ...]:
+    if self.target is not None:
+      return self.target.shape
+    if any(isinstance(a, Index) and not a.terms for a in output):
+      self.wrong(
+        "the size of an axis of the result that has a number is not determined; x.einsum_ has it of x"
+      )
+    labels = list(labels_of(output))
+    if len({*labels}) < len(labels):
+      self.wrong("an axis of the result has a name twice")
+    return tuple(size_of(axis, sizes) for axis in output)
+
+
+class Place(NamedTuple):
+  """The size of an axis that is more than a name."""
+
+  operand: int
+  axis: int
+
+
+def _agreed(inputs: list[Term], operands: Sequence[Handle]) -> dict[Label, Any] | None:
+  """The sizes where every axis is a name, and all is well: most formulas."""
+  sizes: dict[Label, Any] = {}
+  for term, t in zip(inputs, operands):
+    for axis, n in zip(term, t.shape):
+      label = None if isinstance(axis, Join) else axis.label
+      known = sizes.get(label, 1) if label is not None else None
+      if label is None or (n != known and 1 not in (n, known)):
+        return None
+      sizes[label] = n if known == 1 else known
+  return sizes
+
+
+def say(found: Sizes, term: Term, s: Sequence[Any], use: Use, n: int) -> None:
+  """What an operand of shape s says of sizes."""
+  for a, (axis, size) in enumerate(zip(term, s)):
+    place = Place(n, a)
+    if isinstance(axis, Join):
+      found.given(place, size, use)
+      found.sum(place, axis.parts, use)
+    elif axis.label is not None:
+      found.given(axis.label, size, use)
+    else:
+      found.given(place, size, use)
+      found.room(place, axis.terms, axis.plus if axis.plus >= 0 else -axis.plus - 1, use)
+
+
+def size_of(axis: Index | Join, sizes: dict[Label, Any]) -> Any:
+  """The smallest size of an axis of the result."""
+  if isinstance(axis, Join):
+    return sum(sizes[n] for n in axis.parts)
+  if axis.label is not None:
+    return sizes[axis.label]
+  return reach([(sizes[n], f) for n, f in axis.terms], axis.plus)
 
 
 def _from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
@@ -65,102 +263,3 @@ def _from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
   count = len(given) // 2
   arrow = f"->{spelled(names[count])}" if len(given) % 2 else ""
   return ",".join(map(spelled, names[:count])) + arrow, tuple(given[0 : 2 * count : 2])
-
-
-def parsed(
-  formula: str, ndims: Sequence[int], wrong: Callable[[str], NoReturn]
-) -> tuple[list[Labels], Labels]:
-  """The names of the axes of each operand and of the result."""
-  left, arrow, right = formula.replace(" ", "").partition("->")
-  terms = left.split(",")
-  if len(terms) != len(ndims):
-    wrong(f"names the axes of {len(terms)} operands, and there are {len(ndims)}")
-  inputs = []
-  for term, ndim in zip(terms, ndims):
-    before, dots, after = term.partition("...")
-    rest = ndim - len(before) - len(after)
-    if rest < 0 or (rest and not dots):
-      wrong(f'"{term}" names {len(before) + len(after)} axes of an operand that has {ndim}')
-    inputs.append((*before, *range(-rest, 0), *after))
-  for name in {n for labels in inputs for n in labels if isinstance(n, str)} | {*right.replace("...", "")}:
-    if not name.isalpha():
-      wrong(f"an axis is named by a letter, not {name!r}")
-  longest = max((-n for labels in inputs for n in labels if isinstance(n, int)), default=0)
-  counts = Counter(n for labels in inputs for n in labels)
-  if not arrow:
-    once = sorted(n for n, c in counts.items() if c == 1 and isinstance(n, str))
-    return inputs, (*range(-longest, 0), *once)
-  before, dots, after = right.partition("...")
-  output: Labels = (*before, *(range(-longest, 0) if dots else ()), *after)
-  if len({*output}) < len(output):
-    wrong("an axis of the result has a name twice")
-  return inputs, output
-
-
-def _sizes(
-  shapes: Sequence[tuple[int, ...]], inputs: Sequence[Labels], wrong: Callable[[str], NoReturn]
-) -> dict[Label, int]:
-  """The size of each name; an axis of size 1 goes with any."""
-  sizes: dict[Label, int] = {}
-  for s, labels in zip(shapes, inputs):
-    for n, label in zip(s, labels):
-      known = sizes.get(label, 1)
-      if n != known and 1 not in (n, known):
-        where = f"axis {label}" if isinstance(label, str) else "an axis of the ellipsis"
-        wrong(f"{where} has size {known} and size {n}")
-      sizes[label] = n if known == 1 else known
-  return sizes
-
-
-# ---------------------------------------------------------------- on nodes
-
-
-def _distinct(u: UOp, labels: Labels, sizes: dict[Label, int]) -> Named:
-  """Each name once: of axes with one name the diagonal; and none that is repeated along its axis."""
-  labels = tuple(labels)
-  keep = [a for a, n in enumerate(labels) if shape(u)[a] == sizes[n]]
-  u, labels = graph.reshape(u, tuple(shape(u)[a] for a in keep)), tuple(labels[a] for a in keep)
-  while len({*labels}) < len(labels):
-    name = next(n for n in labels if labels.count(n) > 1)
-    i, j = [a for a, n in enumerate(labels) if n == name][:2]
-    rest = [a for a in range(len(labels)) if a not in (i, j)]
-    s, n = tuple(shape(u)[a] for a in rest), sizes[name]
-    u = graph.reshape(graph.permute(u, (*rest, i, j)), (*s, n * n))
-    # padded, n rows of n + 1 elements begin with the diagonal
-    u = graph.reshape(graph.pad(u, (*((0, 0) for _ in s), (0, n))), (*s, n, n + 1))
-    u = (
-      graph.reshape(graph.shrink(u, (*((0, m) for m in s), (0, n), (0, min(n, 1)))), (*s, n))
-      if n
-      else graph.reshape(u, (*s, 0))
-    )
-    labels = (*(labels[a] for a in rest), name)
-  return u, labels
-
-
-def _summed(x: Named, needed: set[Label]) -> Named:
-  """Without the axes that nobody needs."""
-  u, labels = x
-  gone = tuple(a for a, n in enumerate(labels) if n not in needed)
-  if not gone:
-    return x
-  s = tuple(n for a, n in enumerate(shape(u)) if a not in gone)
-  return graph.reshape(graph.reduce(u, "add", gone), s), tuple(n for n in labels if n in needed)
-
-
-def _arranged(u: UOp, labels: Labels, wanted: Labels) -> UOp:
-  """The axes in this order; of those that it does not have, size 1."""
-  u = graph.permute(u, tuple(labels.index(n) for n in wanted if n in labels))
-  rest = iter(shape(u))
-  return graph.reshape(u, tuple(next(rest) if n in labels else 1 for n in wanted))
-
-
-def _product(a: Named, b: Named, needed: set[Label], sizes: dict[Label, int]) -> Named:
-  """Multiplied, and summed over what both have and nobody needs."""
-  both = [n for n in a[1] if n in b[1]]
-  out = (
-    [n for n in both if n in needed] + [n for n in a[1] if n not in both] + [n for n in b[1] if n not in both]
-  )
-  order = (*out, *(n for n in both if n not in needed))
-  s = tuple(sizes[n] for n in order)
-  x, y = (graph.expand(_arranged(u, labels, order), s) for u, labels in (a, b))
-  return _summed((graph.alu("mul", x, y), order), {*out})

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor.data import Number, Operand
+from mini.tensor.einsum import accumulated
 from mini.tensor.errors import SIGNS
 from mini.tensor.linalg import LinearAlgebra
 
@@ -53,6 +54,20 @@ class InPlace(LinearAlgebra):
     return (
       self._update(self.full_like(value), "a.fill_(b)") if isinstance(value, Number) else self.copy_(value)
     )
+
+  def einsum_(self, formula: str, *operands: Any, op: Any = "mul", **sizes: int) -> Tensor:
+    """Accumulate what `einsum` gives: "row col += row k, k col", or *= max= min= |= &=, which also is the reduction.
+
+    Names are words here, with blanks between them. The axes on the left are this tensor's: the elements at a diagonal,
+    at an integer or at a reckoned index change, and the others stay. ShapeError where sizes do not fit.
+
+    >>> Tensor([[1, 1], [1, 1]]).einsum_("i i += i", Tensor([10, 20]))
+    Tensor([[11,  1],
+            [ 1, 21]])
+    >>> Tensor([5, 5, 5]).einsum_("i+1 max= i k", Tensor([[1, 9], [2, 3]]))
+    Tensor([5, 9, 5])
+    """
+    return self._update(accumulated(self, formula, operands, op, sizes), "a.einsum_(...)")
 
   def zero_(self) -> Tensor:
     """Zeros."""

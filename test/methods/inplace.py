@@ -11,6 +11,7 @@ f~: p.clone().log_().exp_().log2_().exp2_().log1p_().expm1_().log10_().rsqrt_().
 f~: y.clone().atan2_(p).hypot_(q).copysign_(y).fmod_(p).remainder_(q)   y.clone().floor_divide_(p)   y.clone().cumsum_(0).cumprod_(1).tril_().triu_(-1)   y.clone().scatter_(1,d[:,:1],5.0).scatter_add_(1,d,p).scatter_reduce_(1,d,p,'amax')
 ~: y.clone().lt_(p)   y.clone().le_(p).ge_(b)   y.clone().gt_(0).eq_(b).ne_(p)   y.clone().logical_and_(b).logical_or_(p>1).logical_xor_(b).logical_not_()   e.clone().nan_to_num_(1,2,3).heaviside_(s)   y.clone().nextafter_(p)
 i.clone().bitwise_and_(6).bitwise_or_(j).bitwise_xor_(3).bitwise_not_()   i.clone().add_(u).mul_(j)   b.clone().logical_not_()
+f: y.clone().einsum_("i j += i k, k j", y@y.T, p) => y+y@y.T@p   y[:,:3].clone().einsum_("i i += i", v[:3]) => y[:,:3]+v[:3].diag()
 T.zeros(3000).uniform_(-2,3) => flat(-2,3)   T.zeros(3000).normal_(2,3) => bell(2,3)   T.zeros(3000).exponential_(2.0) => falling(2.0)   T.zeros(4000,dtype=I32).bernoulli_(0.3) => among(0.7,0.3)
 """
 
@@ -22,6 +23,7 @@ v.copy_(y)                !   expand
 v.fill_(y)                !   expand
 y.requires_grad_().zero_()   !   a.fill_(b): a is a leaf that requires a gradient; do it under no_grad()
 y.requires_grad_().unsqueeze_(0)   !   a.unsqueeze_(...): a is a leaf
+y.clone().einsum_("i i += i", v[:3])   !   axis i has size 3 and size 4
 i.normal_()               !   randn: random numbers in [0, 1) are no int64
 v.masked_scatter(y, v)    !   masked_scatter: the mask is boolean
 y.masked_scatter(b, i)    !   masked_scatter: x and source are of different types

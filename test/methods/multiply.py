@@ -24,7 +24,7 @@ imatmul(y+0, p.T@p) => y @ (p.T@p)
 
 MISTAKES = """
 y.bilinear(y, y)          !   names 3 axes of an operand that has 2
-y.bilinear(p, T.ones(2, 3, 4))   !   axis n has size 4 and size 3
+y.bilinear(p, T.ones(2, 3, 4))   !   axis n has size 3 and size 4
 y.addbmm(y, y)            !   addbmm: a has 2 axes, not 3
 y.addr(y, y)              !   a has 2 axes, not 1
 x.baddbmm(y, y)           !   a has 2 axes, not 3
@@ -37,7 +37,7 @@ y.mv(y)                   !   mv
 y.outer(x)                !   outer
 y.dot(y)                  !   the last axis of a is 4
 y.inner(k)                !   which meet, do not have the same sizes
-T.einsum("ij,jk", y, y)   !   axis j has size 4 and size 3
+T.einsum("ij,jk", y, y)   !   axis j has size 3 and size 4
 y.cross(y, 1)             !   cross: axis 1 does not have size 3
 y.tensordot(y, 3)         !   tensordot: a and b do not both have 3 axes
 T.multi_dot([y, y])       !   multi_dot: matrices beside each other
