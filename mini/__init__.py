@@ -22,6 +22,8 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
           "optimize": ("mini.nn.optim", "optimize"),
+          "op": ("mini.extend.named", "op"), "walk": ("mini.extend.walk", "walk"),
+          "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -66,6 +68,7 @@ __all__ = [
   "linalg",
   "nn",
   "no_grad",
+  "op",
   "optimize",
   "rewrite",
   "rule",
@@ -74,6 +77,8 @@ __all__ = [
   "visualize",
   "vjp",
   "vmap",
+  "walk",
+  "wrap_as_operation",
 ]
 
 if _config.PROFILE:

@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from mini.engine.place import place
 from mini.given import all_inputs, with_gradient
 from mini.grad import total
 from mini.ir import graph
+from mini.ir.extern import Extern
 from mini.ir.graph import shape
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.uop import UOp
@@ -63,6 +66,18 @@ def _scatter(u: UOp, n: int, *xs: UOp | None) -> UOp:
   return graph.scatter(base, index, value, u.arg[0], u.arg[1] + 1)
 
 
+def _call(u: UOp, n: int, *xs: UOp | None) -> UOp:
+  """One call, which makes the samples one after another."""
+  f, s = u.arg
+  shared = tuple(x is None for x in xs)
+
+  def many(*arrays: np.ndarray) -> np.ndarray:
+    return np.stack([f.f(*(x if alone else x[k] for x, alone in zip(arrays, shared))) for k in range(n)])
+
+  g = f.of_many.get((n, shared)) or f.of_many.setdefault((n, shared), Extern(f"{f.name}.each", many))
+  return graph.call(g, tuple(one if x is None else x for one, x in zip(u.src, xs)), (n, *s), u.dtype)
+
+
 def _after(u: UOp, n: int, x: UOp | None, first: UOp | None) -> UOp:
   value, waits = _all(u, n, (x, first))
   return graph.after(value, waits if first is not None else u.src[1])
@@ -90,6 +105,7 @@ BATCHING: dict[str, Batch] = {
   "stage":   lambda u, n, x: graph.stage(x),
   "detach":  lambda u, n, x: graph.detach(x),
   "tag":     lambda u, n, x: x,  # told the samples' gradients apart, which are taken
+  "call":    _call,
   "after":   _after,
 }
 # fmt: on

@@ -206,6 +206,7 @@ NO_GRADIENT: dict[str, str] = {
   "buffer":  "a leaf: to differentiate with respect to memory, tag it",
   "iota":    "a leaf that depends on nothing",
   "detach":  "there to stop gradients",
+  "call":    "a function of the host's: what it says of its gradient, `with_gradient` says for it",
   "lt":      "a comparison is flat wherever it is differentiable",
   "ne":      "a comparison is flat wherever it is differentiable",
   "and":     "is not of floats",

@@ -12,6 +12,7 @@ from mini import DTypeError, MiniError, ShapeError, Tensor
 from mini.batch import BATCHING, batched, rule_of
 from mini.grad import GRADS, gradients
 from mini.ir import graph as g
+from mini.ir.extern import Extern
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const
@@ -37,6 +38,8 @@ def run(roots, data):
 
 
 S = (2, 3)
+OUTER = Extern("outer", lambda a, b: a @ b.T)
+
 # An operation on floats in 0.3..2.7 of shape (2, 3); each row may be of several.
 # fmt: off
 ROWS = {
@@ -70,6 +73,7 @@ ROWS = {
   "detach": g.detach,
   "tag": g.tag,
   "after": lambda a, b: g.after(a, b),
+  "call": lambda a, b: g.call(OUTER, (a, b), (2, 2), F),
   "lt": lambda a, b: g.cast(g.alu("lt", a, b), F),
   "ne": lambda a, b: g.cast(g.alu("ne", a, b), F),
   **{op: lambda a, b, op=op: g.cast(g.alu(op, index(a), index(b)), F) for op in ("and", "or", "xor")},

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mini.engine.device import Device
+from mini.ir.extern import HOST
 from mini.ir.graph import shape
 from mini.ir.uop import UOp, unknown
 from runtime.base import DeviceError
@@ -53,6 +54,7 @@ OWN: dict[str, Callable[[UOp], Place]] = {
   "buffer": lambda u: u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", ""),
   # a leaf that gradients are taken of has a home: there its gradient goes
   "tag": lambda u: u.src[0].memo["place"] if "given" in u.memo else device_of(u.src[0]),
+  "call": lambda u: HOST,
   "after": lambda u: u.src[0].memo["place"],
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -32,11 +32,11 @@ from mini.ir.kernel import (
   params_of,
   stores,
 )
-from mini.ir.rules import simplify
+from mini.ir.rules import rules_here, simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
-from mini.schedule import Why, schedule
+from mini.schedule import NONE, Why, schedule
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
@@ -268,8 +268,10 @@ class Program:
     device: str,
     inout: dict[int, int] | None = None,
     levels: Sequence[int] = (),
+    labels: Mapping[Any, str] = NONE,
   ):
-    """inout: {output: input} whose old value is of no use once the output is there;
+    """labels: what users call some values, for SHOW=graph.
+    inout: {output: input} whose old value is of no use once the output is there;
     `inplace` are those that share memory.
     levels: of inputs that come later than at once, such as copies from other devices."""
     self.device, self.inout, self.levels = device, inout or {}, levels
@@ -279,6 +281,11 @@ class Program:
     self.graph = graph_program(
       "g", tuple(outputs if opened.interprets or config.NOOPT else simplify(list(outputs)))
     )
+    known = rules_here()
+    found = [(known.result(u) if known in u.memo else u, label) for u, label in labels.items()]
+    self.labels: dict[UOp, tuple[str, ...]] = {}
+    for u, label in found:
+      self.labels[u] = (*self.labels.get(u, ()), label)
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))

@@ -21,6 +21,7 @@ from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
+from mini.ir.extern import calling, refuse_within
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
@@ -38,6 +39,8 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 def realize(roots: Sequence[UOp]) -> list[UOp]:
   """The roots as buffer leaves, computed together. What has no memory beneath it does not remember its leaf: who asks
   next may want it on another device."""
+  if calling.get():
+    refuse_within()
   bare = [*map(stripped, roots)]
   todo = [u for u in dict.fromkeys(bare) if leaf_of(u) is None]
   with _lock:
@@ -241,6 +244,7 @@ class Numbered:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
     self.roots = [memo[u] for u in roots]
+    self.labels = {memo[u]: u.memo["label"] for u in memo if "label" in u.memo}  # what users call values
     self.homes = {memo[u]: device_of(u) for u in roots}  # where each root is to be
 
   def leaf(self, u: UOp) -> UOp:
@@ -255,7 +259,7 @@ class Numbered:
 
     homes = [self.homes[u] for u in roots]
     if {*self.devices, *self.copied, *homes} == {homes[0]}:
-      return Program(roots, len(self.leaves), homes[0], inout)
+      return Program(roots, len(self.leaves), homes[0], inout, labels=self.labels)
     from mini.engine.parts import Parts
 
     return Parts(roots, self.devices, homes, inout, self.free)

@@ -99,7 +99,7 @@ class View:
 
   @property
   def graph(self) -> list[UOp]:
-    return [graph_program(self.name, self.program.graph.src)]
+    return [noted(graph_program(self.name, self.program.graph.src), self.program.labels)]
 
   @cached_property
   def schedule(self) -> list[UOp]:

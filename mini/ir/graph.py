@@ -8,6 +8,7 @@ broadcasting, promotion and Python's operators; nothing here knows of memory or 
   reduce  arg = (kind, axes)                   scan    arg = (kind, axis)               cat  arg = axis
   gather  src = (x, index)  arg = axis         scatter  src = (base, index, value)  arg = (kind, axis); set add mul max
   copy    arg = a device's name, or several    shard   arg = (axis, names)                 tag   arg = a number
+  call    arg = (function, shape)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
+from mini.ir.extern import Extern
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
 from mini.ir.sizes import Variable, filled
 from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
@@ -40,6 +42,8 @@ def _infer(u: UOp) -> tuple[int, ...]:
     return u.arg[1]
   if u.op == "iota":
     return (u.arg,)
+  if u.op == "call":
+    return u.arg[1]
   if not u.src:
     return ()
   s = shape(u.src[0])
@@ -296,6 +300,13 @@ def tag(x: UOp) -> UOp:
   """x as a node like no other, so that a gradient can be taken with respect to it and to nothing else of equal
   value."""
   return alone("tag", x.dtype, (x,), next(_tags))
+
+
+def call(f: Extern, xs: tuple[UOp, ...], s: tuple[int, ...], dtype: DType) -> UOp:
+  """f of arrays with the values of xs, which gives one of this shape and type. They are on the host."""
+  for x in xs:
+    fixed(shape(x))
+  return uop("call", dtype, xs, (f, tuple(s)))
 
 
 def after(x: UOp, first: UOp) -> UOp:

@@ -119,6 +119,8 @@ def node(u: UOp, s: list[np.ndarray], memory: Callable[[UOp], np.ndarray]) -> np
     return np.concatenate(s, axis=u.arg)
   if u.op in ("stage", "detach", "copy", "shard", "tag", "after"):
     return x
+  if u.op == "call":
+    return held(u.arg[0](s, u.arg[1], u.dtype), u.dtype)
   raise ValueError(f"{u.op} is not an operation of a tensor graph")
 
 

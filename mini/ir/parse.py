@@ -24,6 +24,7 @@ from math import prod
 from typing import Any
 
 from mini.codegen.matrix import marked
+from mini.ir.extern import Extern, extern
 from mini.ir.graph import buffer, full, shape
 from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
 from mini.ir.operands import MAX_STEPS, Operands
@@ -111,7 +112,9 @@ class Reader(Operands):
         self.fail("iota has one axis and no inputs", spot)
       u = uop("iota", dtype, (), s[0])
     else:
-      u = uop(op, dtype, self.resolve(op, got, dtype), (kind, arg) if kind else arg)
+      u = uop(
+        op, dtype, self.resolve(op, got, dtype), (kind, arg) if kind else (arg, s) if op == "call" else arg
+      )
       if any(x.dtype is dtypes.index for x in u.src):
         self.fail("a graph knows no index expressions", spot)
     self.checked(u, check_graph_node, at, spot)
@@ -147,6 +150,10 @@ class Reader(Operands):
 
   def devices(self) -> str | tuple[str, ...]:
     return tuple(self.listed(self.string, "[", "]")) if self.next == "[" else self.string()
+
+  def function(self) -> Extern:
+    at, name = self.at, self.string()
+    return extern(name) or self.fail(f"this process has no function {name}", at)
 
   def place(self) -> tuple[int, tuple[str, ...]]:
     self.take("[")
@@ -441,6 +448,7 @@ ATTRIBUTE_READERS: dict[str, Callable[[Reader], Any]] = {
   "spans": Reader.pairs,
   "device": Reader.devices,
   "place": Reader.place,
+  "function": Reader.function,
 }
 STAGES: dict[str, Callable[[Reader], UOp]] = {
   "graph": Reader.graph,

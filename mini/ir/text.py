@@ -25,7 +25,7 @@ from mini.ir.uop import TRUE, UOp, closed, conjuncts, mul, rkind, rname, rsize, 
 from mini.types import DType, dtypes
 
 IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)  # the name of an input or a range; values have numbers
-Notes = Mapping[str, Sequence[str]]  # memory -> sentences
+Notes = Mapping[Any, Sequence[str]]  # memory, or a value of a graph -> sentences
 WIDTH = 56  # types stand in one column, not further to the right than this
 
 
@@ -85,15 +85,13 @@ def source_program(name: str, language: str, source: str) -> UOp:
 def text(program: UOp, comments: bool = False) -> str:
   """The text of a program, of whichever stage, without a newline at the end. comments:
   with those that `noted` gave it."""
-  return (
-    schedule_text(program, noted_of(program))
-    if comments and program.op == "schedule"
-    else PRINTERS[program.op](program)
-  )
+  commented = {"schedule": schedule_text, "graph": graph_text}.get(program.op) if comments else None
+  return commented(program, noted_of(program)) if commented else PRINTERS[program.op](program)
 
 
 def noted(program: UOp, why: Notes) -> UOp:
-  """The same schedule, with comments on memory, to be printed where it is written. They are no part of the program."""
+  """The same program, with comments, which are no part of it: of a schedule on memory, to be printed where it is
+  written; of a graph on values."""
   program.memo["why"] = why
   return program
 
@@ -240,7 +238,7 @@ def header(stage: str, name: str, inputs: list[str]) -> str:
 # fmt: off
 ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths",
               "shrink": "spans", "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis",
-              "copy": "device", "shard": "place"}
+              "copy": "device", "shard": "place", "call": "function"}
 # fmt: on
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
 
@@ -248,7 +246,7 @@ KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, writt
 def attribute(u: UOp) -> str:
   if u.op not in ATTRIBUTES:
     return ""
-  value = u.arg[1] if u.op in KINDS else u.arg
+  value = u.arg[1] if u.op in KINDS else u.arg[0].name if u.op == "call" else u.arg
   return f" {{{ATTRIBUTES[u.op]}={_nested(value)}}}"
 
 
@@ -264,18 +262,17 @@ def input_names(outputs: tuple[UOp, ...]) -> dict[UOp, str]:
   return {u: f"%{named[u] if u in named else next(fresh)}" for u in buffers}
 
 
-def graph_text(graph: UOp) -> str:
+def graph_text(graph: UOp, notes: Notes = MappingProxyType({})) -> str:
   names = input_names(graph.src)
   inputs = [f"{name}: {type_text(u)}{on(''.join(u.arg[2:]))}" for u, name in names.items()]
   show = Names(names)
   rows: list[tuple[str, str]] = []
-  for u in toposort(*graph.src):
-    if u.op in ("const", "buffer"):
-      continue
+  for n, u in enumerate(u for u in toposort(*graph.src) if u.op not in ("const", "buffer")):
     operands = show.operands(u)
-    names[u] = f"%{len(rows)}"
+    names[u] = f"%{n}"
     name = f"{u.op}.{u.arg[0]}" if u.op in KINDS else u.op
     rows.append((f"{names[u]} = {name}{' ' if operands else ''}{operands}{attribute(u)}", type_text(u)))
+    rows += [(f"# {note}", "") for note in notes.get(u, ())]
   rows.append((f"return {', '.join(show.operand(u, None) for u in graph.src)}", ""))
   return block(header("graph", graph.arg, inputs), rows)
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as g
+from mini.ir.extern import HOST, Extern
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
 from mini.ir.uop import UOp, const
 from mini.ir.verify import check_types
@@ -325,6 +326,14 @@ def marks(op: str, of: Callable[[UOp], UOp]) -> Iterator[Row]:
   yield everywhere(op, marked)
 
 
+REVERSED = Extern("reversed", lambda x: x[::-1])
+
+
+def called(x: UOp) -> UOp:
+  """A call, which takes the value to the host, and back."""
+  return g.copy(g.call(REVERSED, (g.copy(x, HOST),), g.shape(x), x.dtype), HERE)
+
+
 def joins(op: str) -> Iterator[Row]:
   def joined(d: DType) -> Roots:
     x = leaf("edges", (17, 5), d)
@@ -360,6 +369,7 @@ GENERATORS: dict[str, Callable[[str], Iterator[Row]]] = {
   "cat": joins,
   "detach": lambda op: marks(op, g.detach),
   "tag": lambda op: marks(op, g.tag),
+  "call": lambda op: marks(op, called),
   "after": lambda op: marks(op, lambda x: g.after(x, x)),
 }
 

@@ -1,0 +1,10 @@
+"""What users add to mini without changing it: docs/extending.md tells it with examples.
+
+  named.py   `op`: a function of tensors as one named node
+  walk.py    `walk`: the graph, node by node, for an evaluator or a printer of one's own
+  host.py    `wrap_as_operation`: a function of NumPy arrays in the middle of a graph
+  calls.py   the right side of a rewrite rule that is a call of such a function
+  kernel.py  `kernel`: a scalar Python function as a device kernel; scalar.py reads its source
+
+Rewrite rules themselves stand in mini/ir/rules.py, devices in mini/engine/device.py.
+"""
