@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from data import Missing, restored, tokenizer
 from gpt2 import GPT2, Cache, load
 from report import mistakes_in_a_line
 
-from mini import Context, Tensor, dtypes, jit, nn, no_grad
+from mini import Context, Tensor, Variable, dtypes, jit, nn, no_grad
 
 
 def choose(logits: np.ndarray, temperature: float, top_k: int, rng: np.random.Generator) -> int:
@@ -37,28 +37,24 @@ def choose(logits: np.ndarray, temperature: float, top_k: int, rng: np.random.Ge
 class Generator:
   """A model with a cache: tokens in, the logits of the next one out.
 
-  A step is captured for each power of two that what was seen fits in: of a cache that is almost empty little is read.
+  How many tokens were seen is an argument of the step: it is captured once, and reads what there is of the cache.
   """
 
-  def __init__(self, model: GPT2, least: int = 128):
+  def __init__(self, model: GPT2):
     model.eval()
-    self.model, self.least, self.seen = model, least, 0
-    self.cache = Cache(model.config, 1, model.dtype)
-    self.steps: dict[int, Callable[[Tensor], Tensor]] = {}
+    self.cache, self.seen = Cache(model.config, 1, model.dtype), 0
+    self.most = Variable("seen", 1, model.config.block)
+    self.step = jit(lambda tokens, seen: model.next(tokens, self.cache, seen)[0])
 
   def logits(self, tokens: list[int]) -> np.ndarray:
     """Of the token after these, which follow those of the calls before.   -> f32[V]"""
     self.seen += len(tokens)
-    reach = min(max(self.least, 1 << (self.seen - 1).bit_length()), self.model.config.block)
-    if reach not in self.steps:
-      self.steps[reach] = jit(lambda tokens: self.model.next(tokens, self.cache, reach)[0])
     with no_grad():
-      return self.steps[reach](Tensor(np.array([tokens], np.int32))).numpy()
+      return self.step(Tensor(np.array([tokens], np.int32)), self.most.bind(self.seen)).numpy()
 
   def forget(self) -> None:
     """Begin anew."""
     self.seen = 0
-    self.cache.length.assign(0).realize()
 
 
 def generate(model: GPT2, prompt: list[int], n: int, temperature=0.8, top_k=50, seed=0) -> Iterator[int]:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mini import Tensor, dtypes, nn
+from mini import Tensor, Variable, dtypes, nn
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,13 @@ class Cache:
     shape = (batch, config.heads, config.block, config.width // config.heads)
     self.keys = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
     self.values = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
-    self.length = Tensor(0).realize()
-    self.reach = config.block
+    self.seen = Variable("seen", 1, config.block)
 
   def extend(self, layer: int, places: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Put k and v at these places; the keys and values within reach."""
+    """Put k and v at these places; the keys and values of all that is seen by then."""
     self.keys[layer][:, :, places] = k
     self.values[layer][:, :, places] = v
-    return self.keys[layer][:, :, : self.reach], self.values[layer][:, :, : self.reach]
+    return self.keys[layer][:, :, : self.seen], self.values[layer][:, :, : self.seen]
 
 
 class Attention(nn.Module):
@@ -87,8 +86,8 @@ class Attention(nn.Module):
       y = q.scaled_dot_product_attention(k, v, is_causal=True, dropout_p=p)
     else:
       k, v = cache.extend(self.layer, places, k, v)
-      seen = places.unsqueeze(1) >= Tensor.arange(k.shape[2])
-      y = q.scaled_dot_product_attention(k, v, attn_mask=seen)
+      past = places.unsqueeze(1) >= Tensor.arange(cache.keys[0].shape[2])[: cache.seen] if t > 1 else None
+      y = q.scaled_dot_product_attention(k, v, attn_mask=past)
     return self.c_proj(y.transpose(1, 2).reshape(b, t, c))
 
 
@@ -131,8 +130,7 @@ class GPT2(nn.Module):
     # tokens: i[B, T]   ->   T[B, T, C]; a cache is extended by these tokens
     places = Tensor.arange(tokens.shape[1])
     if cache is not None:
-      places = places + cache.length
-      cache.length += tokens.shape[1]
+      places = places + (cache.seen - tokens.shape[1])
     x = self.drop(self.wte(tokens).cast(self.dtype) + self.wpe(places).cast(self.dtype))
     for block in self.h:
       x = block(x, places, cache)
@@ -149,12 +147,12 @@ class GPT2(nn.Module):
     """Mean cross entropy in nats of the token after each. tokens, targets: i[B, T]   ->   f32[]"""
     return self(tokens).flatten(0, 1).cross_entropy(targets.flatten())
 
-  def next(self, tokens: Tensor, cache: Cache, reach: int | None = None) -> Tensor:
+  def next(self, tokens: Tensor, cache: Cache, seen: Variable) -> Tensor:
     """Logits of the token after the last, which the cache has not seen yet. tokens: i[B, T]   ->   f32[B, V]
 
-    reach: how much of the cache is looked at; it must hold what there is with these tokens.
+    seen: how many tokens there are with these; no more than so many of the cache are read.
     """
-    cache.reach = reach or self.config.block
+    cache.seen = seen
     return self.logits(self.features(tokens, cache)[:, -1])
 
   def groups(self, decay: float) -> list[dict]:

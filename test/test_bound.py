@@ -79,10 +79,10 @@ def test_in_c(source, tmp_path, capsys):
 
 
 REFUSALS = {
-  "bound i": "no loop of a reduce or a stage",
+  "bound i": "for all values of %i is wanted",
   "bound s": "whatever the outer loops are at",
   "stage 0 over (i, s) stack; bound k; bound k1; bound s; bound s.0": "filled again for each %i",
-  "vec k; bound k": "no loop of a reduce",
+  "vec k; bound k": "no plain loop",
   "bound k; split k 5 -> a, b": "bounded last",
   "bound k closely": "it is written: bound",
 }
@@ -124,7 +124,7 @@ def test_what_is_read_through_a_guard():
 LIMITED = ROWS.replace("%k = range 50", "%k = range 50 from 0 to %i + 1")
 WRONG = {
   "may read what its stage did not write": ROWS.replace("%s = range 50", "%s = range 50 from 0 to %i + 1"),
-  "limits are for loops of a reduce": ROWS.replace("%i = range 50", "%i = range 50 from 0 to 7"),
+  "may leave out what is wanted": ROWS.replace("%i = range 50", "%i = range 50 from 0 to 7"),
   "nothing closes %k1": ROWS.replace("%k = range 50", "%k = range 50 from 0 to %k1"),
 }
 
@@ -133,6 +133,70 @@ WRONG = {
 def test_the_verifier_refuses(why):
   with pytest.raises(Exception, match=why):
     verify(one(WRONG[why]))
+
+
+# %n is a size that only a run knows: from there on nothing is added, and nobody reads what is stored.
+SIZED = """kernel f(%y: out f32[50], %x: in f32[50, 50], %n: in i32[]) {
+  %i = range 50
+  %s = range 50
+  %k = range 50
+  %0 = load %x[%i, %s]                  : f32
+  %1 = stage %0 at [%s] over (%s) stack : f32[50]
+  %2 = cast %k                          : i32
+  %3 = load %n[]                        : i32
+  %4 = lt %2, %3                        : bool
+  %5 = load %1[%k]                      : f32
+  %6 = where %4, %5, 0.0                : f32
+  %7 = reduce.add %6 over (%k)          : f32
+  store %y[%i], %7
+  end over (%i) if %i - %3 < 0
+}
+"""
+BY_SIZE = {
+  "bound i; bound k; bound s": 3,
+  "split i 4 -> io, iu overlap; unroll iu; split k 8 -> ko, kv peel; vec kv; bound io; bound ko; bound k.rest; bound s": 4,
+  "split s 8 -> so, sv overlap; vec sv; par i; bound k; bound so": 2,
+}
+
+
+@pytest.mark.parametrize("recipe", BY_SIZE)
+def test_loops_end_where_a_size_does(recipe):
+  kernel = apply(one(SIZED), steps(recipe))
+  verify(kernel)
+  assert text(kernel).count(" from ") == BY_SIZE[recipe]
+  assert one(text(kernel)) is kernel
+  x = np.random.default_rng(0).standard_normal((50, 50)).astype(np.float32)
+  for n in (-9, 0, 1, 7, 8, 31, 49, 50, 99):
+    y = np.full(50, np.nan, np.float32)
+    run_kernel(kernel, {"y": y, "x": x, "n": np.array(n, np.int32)})
+    end = max(0, min(n, 50))
+    np.testing.assert_allclose(y[:end], x[:end, :end].sum(1), rtol=1e-5, atol=1e-6, err_msg=str(n))
+    assert "bound i" not in recipe or n > 0 or np.isnan(y).all()
+
+
+WRONG_SIZES = {
+  "may leave out what is wanted": SIZED.replace("%i = range 50\n", "").replace(
+    "  %0 = load",
+    "  %8 = load %n[]                        : i32\n  %i = range 50 from 0 to %8 // 2\n  %0 = load",
+  ),
+  "data that is not the same everywhere": SIZED.replace("%n: in i32[]", "%n: in i32[50]")
+  .replace("%3 = load %n[]", "%3 = load %n[%i]")
+  .replace("  %k = range 50\n", "")
+  .replace("  %4 = lt", "  %k = range 50 from 0 to %3\n  %4 = lt")
+  .replace("  %2 = cast %k                          : i32\n", "")
+  .replace("  %4 = lt %2, %3", "  %2 = cast %k                          : i32\n  %4 = lt %2, %3")
+  .replace(" if %i - %3 < 0", ""),
+  "may read what its stage did not write": SIZED.replace("  %s = range 50\n", "").replace(
+    "  %0 = load",
+    "  %8 = load %n[]                        : i32\n  %s = range 50 from 0 to %8 - 1\n  %0 = load",
+  ),
+}
+
+
+@pytest.mark.parametrize("why", WRONG_SIZES)
+def test_the_verifier_refuses_sizes(why):
+  with pytest.raises(Exception, match=why):
+    verify(one(WRONG_SIZES[why]))
 
 
 def test_the_verifier_refuses_an_index_that_is_data():

@@ -1,9 +1,21 @@
 """Sizes and indices that are known only at run time: one program serves all, and its results are NumPy's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mini import ShapeError, Tensor, Variable, grad, jit, nn, stats
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.engine.masked import plain
+from mini.engine.program import nameless
+from mini.ir.kernel import all_ranges, stores, wanted
+from mini.ir.parse import parse
+from mini.ir.text import kernel_text
+from mini.ir.uop import rkind, rsize
+from mini.ir.verify import verify
+from mini.schedule import schedule
+from mini.schedule.unread import without_unread
 
 N = Variable("n", 1, 9)
 RNG = np.random.default_rng(5)
@@ -144,6 +156,80 @@ def test_attention():
     got = f(Tensor(q), Tensor(keys), Tensor(values), N.bind(k)).numpy()
     scores = q @ keys[:, :k].transpose(0, 2, 1) / 2
     np.testing.assert_allclose(got, softmax(scores, -1) @ values[:, :k], rtol=1e-4, atol=1e-6)
+
+
+def test_what_lies_beyond_is_not_computed():
+  """Every loop over the largest size ends at the size of the run, but that of the results."""
+  n = replace(
+    Variable("n", 1, 1000).bind(7), value=Tensor(7, dtype="int32").realize().uop
+  )  # as a jitted one has
+  q, k = Tensor.zeros(2, 1, 64).realize(), Tensor.zeros(2, 1000, 64).realize()
+  y = q.scaled_dot_product_attention(k[:, :n], k[:, :n]) + 1
+  kernels, _ = schedule({"y": plain(y.uop)})
+  assert any("if" in kernel_text(each).splitlines()[-2] for each in kernels), "all of a temporary is wanted"
+  for each in kernels:
+    tuned, recipe = write_recipe(nameless(each).kernel, Machine(lanes=8))
+    verify(tuned)
+    for r in all_ranges(tuned):
+      assert rsize(r) < 1000 // 64 or r.src or rkind(r) != "loop" or rsize(r) == 64, (
+        kernel_text(tuned),
+        recipe,
+      )
+  results, _ = schedule({"y": plain((k[:, :n] * 2).uop)})
+  assert " if " not in kernel_text(results[0])
+
+
+WRITES = """kernel a(%t: out f32[9], %x: in f32[9]) {
+  %i = range 9
+  %0 = load %x[%i] : f32
+  %1 = exp %0      : f32
+  store %t[%i], %1
+  end over (%i)
+}"""
+GOES_ON = WRITES.replace("a(%t", "b(%u").replace("%x", "%t").replace("store %t", "store %u")
+SUMS = """kernel r(%y: out f32[], %t: in f32[9], %n: in i32[]) {
+  %k = range 9
+  %0 = cast %k                   : i32
+  %1 = load %n[]                 : i32
+  %2 = lt %0, %1                 : bool
+  %3 = load %t[%k]               : f32
+  %4 = where %2, %3, 0.0         : f32
+  %5 = reduce.add %4 over (%k)   : f32
+  store %y[], %5
+  end over ()
+}"""
+BOTH = SUMS.replace("reduce.add %4", "reduce.add %6").replace("  %5 =", "  %6 = add %4, %3 : f32\n  %5 =")
+OTHERWISE = SUMS.replace("where %2, %3, 0.0", "where %2, 0.0, %3")
+COPIES = GOES_ON.replace("kernel b", "kernel c").replace("%u", "%z")
+SIZE = """kernel n(%n: out i32[], %m: in i32[]) {
+  %0 = load %m[] : i32
+  store %n[], %0
+  end over ()
+}"""
+LIMITED = {  # kernels, and whether something is wanted below %n alone
+  "read below a size": ([WRITES, SUMS], True),
+  "read on the way": ([WRITES, GOES_ON, SUMS.replace("%t", "%u")], True),
+  "read in one place below it": ([WRITES, BOTH], False),
+  "read beyond it": ([WRITES, OTHERWISE], False),
+  "one reader reads all": ([WRITES, SUMS, COPIES], False),
+  "all readers are below it": ([WRITES, SUMS, SUMS.replace("%y", "%v")], True),
+  "two sizes": ([WRITES, SUMS, SUMS.replace("%y", "%v").replace("%n", "%m")], False),
+  "the size comes later": ([WRITES, SIZE, SUMS], False),
+  "the size comes first": ([SIZE, WRITES, SUMS], True),
+  "nobody reads it below a size": ([WRITES, GOES_ON], False),
+  "accumulated": ([WRITES.replace("store %t", "store.add %t"), SUMS], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITED)
+def test_what_is_wanted_of_a_temporary(case):
+  sources, limited = LIMITED[case]
+  kernels = [parse(s) for s in sources]
+  found = without_unread(kernels, {"y", "z", "v"})
+  assert [stores(k) for k in found] == [stores(k) for k in kernels]
+  assert any(map(wanted, found)) == limited
+  assert all(parse(kernel_text(k)) is k for k in found)
+  assert not any(wanted(k) for k in without_unread(kernels, {"y", "z", "v", "t", "u"}))
 
 
 def test_layers():

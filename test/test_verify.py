@@ -72,7 +72,7 @@ def shared_in_parallel():
 
 WRONG = {
   "nothing closes %j": lambda: kernel(K.store(Y, (J,), K.load(X, (J,)))),
-  "has stores, and nothing else": lambda: kernel(good()),
+  "has stores, and conditions on indices": lambda: kernel(good()),
   "%i names two ranges or parameters": lambda: kernel(K.store(K.param("i", (8,), F), (I,), good())),
   "'1' is no name": lambda: kernel(K.store(K.param("1", (8,), F), (I,), good())),
   "two owners": two_owners,

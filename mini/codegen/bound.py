@@ -1,8 +1,9 @@
 """Where a loop may begin and end: what it adds, or stores, is not wanted before and beyond.
 
 A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If c compares its index with those of
-outer loops (k <= i, in a triangle), the loop has limits that those decide. A stage need not be filled where nobody
-reads it.
+outer loops (k <= i, in a triangle), or with data that is the same everywhere (a size that only a run knows), the loop
+has limits that those decide. A stage need not be filled where nobody reads it, nor a result be stored where the
+kernel says that it is not wanted (schedule/unread.py).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from math import prod
 
 import numpy as np
 
-from mini.ir.bounded import CELLS, taken
-from mini.ir.kernel import access, stage_index
+from mini.ir.bounded import taken, unclamped, values
+from mini.ir.kernel import access, below_data, stage_index, under, wanted
 from mini.ir.ops import identity
 from mini.ir.uop import (
   UOp,
@@ -36,27 +37,34 @@ from mini.ir.uop import (
 )
 from mini.types import dtypes
 
+Condition = tuple[UOp, int]  # e < c
+
 
 def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
   """(first, end) for loop r; ValueError where it cannot be shown that there are any. finite:
   what is 0 makes a product 0."""
   owner = next(u for u in toposort(kernel) if r in closed(u))
-  if owner.op not in ("reduce", "stage") or rkind(r) != "loop":
-    raise ValueError(f"%{rname(r)} is no loop of a reduce or a stage")
-  found = _of_reduce(kernel, owner, r, finite) if owner.op == "reduce" else _of_stage(kernel, owner, r)
+  if rkind(r) != "loop":
+    raise ValueError(f"%{rname(r)} is no plain loop")
+  if owner.op == "stage":
+    found = _of_stage(kernel, owner, r)
+  else:
+    conditions = (
+      needed(owner.src[0], owner.arg.what, finite) if owner.op == "reduce" else of_results(kernel, r)
+    )
+    found = _of_conditions(kernel, r, conditions)
   if bounds(found[0])[1] <= 0 and bounds(found[1])[0] >= rsize(r):
     raise ValueError(f"%{rname(r)} takes all of its values whatever the outer loops are at")
   return found
 
 
-# ---------------------------------------------------------------- reduces
+# ---------------------------------------------------------------- reduces, and results
 
 
-def _of_reduce(kernel: UOp, owner: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
-  conditions = needed(owner.src[0], owner.arg.what, finite)
-  outer = {x for x in closed(kernel) if rkind(x) in ("loop", "par")}
+def _of_conditions(kernel: UOp, r: UOp, conditions: list[Condition]) -> tuple[UOp, UOp]:
+  outer = {x for x in closed(kernel) if rkind(x) in ("loop", "par")} if r not in closed(kernel) else set()
   firsts, ends = [], []
-  for e, c in conditions:  # what is added is nothing where e >= c
+  for e, c in conditions:  # what is added is nothing, or what is stored not wanted, where e >= c
     terms, k = linear(e)
     step = terms.get(r, 0)
     rest: UOp | None = const(k)
@@ -74,12 +82,11 @@ def _of_reduce(kernel: UOp, owner: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]
       ends.append(div(add(mul(rest, -1), c - 1 + step), step))
     else:  # r * -step > rest - c
       firsts.append(add(div(add(rest, -c), -step), 1))
+  if not firsts and not ends and r in closed(kernel):
+    raise ValueError(f"what is stored for all values of %{rname(r)} is wanted")
   if not firsts and not ends:
     raise ValueError(f"nothing says that %{rname(r)} adds nothing from somewhere on")
   return (firsts or [const(0)])[0], (ends or [const(rsize(r))])[0]
-
-
-Condition = tuple[UOp, int]  # e < c
 
 
 def needed(value: UOp, kind: str, finite: bool) -> list[Condition]:
@@ -97,8 +104,9 @@ def needed(value: UOp, kind: str, finite: bool) -> list[Condition]:
     return conditions_of(access(value)[2])
   if value.op == "cast" and value.src[0].dtype.kind == value.dtype.kind == "f":
     return needed(value.src[0], kind, finite)
-  if kind == "add" and value.op == "mul" and finite:
-    return [c for s in value.src for c in needed(s, kind, finite)]
+  if kind == "add" and value.op == "mul":
+    a, b = (needed(s, kind, finite) for s in value.src)
+    return a + b if finite else [c for c in a if c in b]
   return []
 
 
@@ -123,9 +131,16 @@ def _through(
 def conditions_of(c: UOp) -> list[Condition]:
   if is_condition(c):
     return [(x.src[0], x.src[1].arg) for x in conjuncts(c) if x.op == "lt"]
+  if (below := below_data(c)) is not None:
+    return conditions_of(under(*below))
   if c.op == "and" and c.dtype is dtypes.bool:
     return conditions_of(c.src[0]) + conditions_of(c.src[1])
   return []
+
+
+def of_results(kernel: UOp, r: UOp) -> list[Condition]:
+  """Conditions where one of which fails nobody wants what loop r stores."""
+  return [(unclamped(e, r), c) for found in wanted(kernel) for e, c in conditions_of(found)]
 
 
 def _is(u: UOp, x: float | bool) -> bool:
@@ -143,9 +158,11 @@ def _of_stage(kernel: UOp, owner: UOp, r: UOp) -> tuple[UOp, UOp]:
   step = next((c for t, c in parts.items() if r in t.free), 1)
   if step == 1 and len(parts) > 1:
     step = prod(rsize(t) for t in parts if t.op == "range" and t is not r)
-  firsts = [div(reach(access(u)[1][axis], False), step) for u in loads]
-  ends = [add(div(reach(access(u)[1][axis], True), step), 1) for u in loads]
-  first, end = _extreme(firsts, np.less_equal), _extreme(ends, np.greater_equal)
+  read = [access(u)[1][axis] for u in loads]
+  firsts = [div(reach(i, False, loose), step) for loose in (False, True) for i in read]
+  ends = [add(div(reach(i, True, loose), step), 1) for loose in (False, True) for i in read]
+  first = _extreme(firsts, len(read), rsize(r), np.less_equal)
+  end = _extreme(ends, len(read), rsize(r), np.greater_equal)
   if first is None or end is None:
     raise ValueError(f"no load of what %{rname(r)} stores reads first or last")
   again = (first.free | end.free) - owner.free
@@ -154,31 +171,34 @@ def _of_stage(kernel: UOp, owner: UOp, r: UOp) -> tuple[UOp, UOp]:
   return first, end
 
 
-def reach(e: UOp, most: bool) -> UOp:
-  """No smaller than the largest value that an index takes (or no larger than the smallest), by output loops."""
+def reach(e: UOp, most: bool, loose: bool = False) -> UOp:
+  """No smaller than the largest value that an index takes (or no larger than the smallest), by output loops and data.
+  loose: also where limits lie beyond the values of their loops."""
   terms, k = linear(e)
   total = const(k)
   for t, c in terms.items():
     up = most == (c > 0)
     if t.op == "range" and t.src:
-      first, end = loop_limits(t)
+      first, end = t.src if loose else loop_limits(t)
       at = add(end, -1) if up else first
     elif t.op == "min" and any(x.src for x in toposort(t) if x.op == "range"):
-      at = reach(t.src[0], up)
+      at = reach(t.src[0], up, loose)
     else:
       at = const(bounds(t)[1] if up else bounds(t)[0])
     total = add(total, mul(at, c))
   return total
 
 
-def _extreme(es: list[UOp], better: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> UOp | None:
-  """The expression that is never beaten by another."""
-  outer = list(dict.fromkeys(x for e in es for x in toposort(e) if x.op == "range"))
-  if prod(map(rsize, outer)) > CELLS:
+def _extreme(
+  es: list[UOp], count: int, size: int, better: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> UOp | None:
+  """The limit of a range of this size that is never beaten by one of the first `count`."""
+  outer = values([(e, size) for e in es])
+  if outer is None:
     return None
-  values = [taken(e, outer)[0] for e in es]
-  for e, v in zip(es, values):
-    if all(np.all(better(v, x)) for x in values):
+  found = [taken(e, outer)[0].clip(0, size) for e in es]
+  for e, v in zip(es, found):
+    if all(np.all(better(v, x)) for x in found[:count]):
       return e
   return None
 

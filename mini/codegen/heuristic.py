@@ -12,8 +12,9 @@ from mini.codegen.contraction import tile
 from mini.codegen.convolution import sums, windows
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
-from mini.codegen.writer import Machine, Writer
-from mini.ir.uop import UOp
+from mini.codegen.writer import Machine, Writer, bound
+from mini.ir.kernel import below_data, wanted
+from mini.ir.uop import UOp, toposort
 
 
 def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
@@ -25,6 +26,8 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
     gpu.write(w, machine)
   elif not any(family(w, machine) for family in (rows, sums, windows, tile)):
     stream(w, machine)
+  if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
+    bound(w)
   return w.kernel, "\n".join(w.lines)
 
 

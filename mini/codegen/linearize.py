@@ -86,7 +86,7 @@ def values_in(s: UOp) -> list[UOp]:
   """The values that s brings with it: itself, or those in an index expression (a gather's index)."""
   if not is_inline(s):
     return [s]
-  if s.op in ("const", "range", "param"):
+  if s.op in ("const", "param"):
     return []
   got = s.memo.get("values")
   if got is None:

@@ -20,8 +20,9 @@
                                j0, j1, ...: the 32 threads of a warp, and lanes
 
   bound R                      the loop R of a reduce begins and ends where what it adds is nothing but its identity
-                               before and beyond, by a condition on indices (codegen/bound.py); of a stage, where nobody
-                               reads what it would store. Loops are bounded last
+                               before and beyond, by a condition on indices, or on an index and a size that is data
+                               (codegen/bound.py); of a stage, where nobody reads what it would store; of the kernel,
+                               by the condition in its last line. Loops are bounded last
   bound R finite               the same where a product is nothing as soon as one factor is 0, whatever the other is
 
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mini.codegen.contraction import factors, flat_index_of
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index
+from mini.codegen.writer import Machine, Writer, bound, coefficient, collapse_outputs, cut, flat_index
 from mini.ir.kernel import all_ranges, contractions, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.ir.verify import STACK_BYTES, stage_bytes
@@ -51,7 +51,7 @@ def rows(w: Writer, machine: Machine) -> bool:
   along(w, machine)
   if loops:  # of one tile there is none
     w.attempt(f"par {loops[0]}")
-  bound(w)
+  bound(w, " finite")
   return True
 
 
@@ -59,14 +59,6 @@ def tile_rows(size: int, machine: Machine) -> int:
   """Of a tile; where there are registers for a few more, as many as leave no rest."""
   few = range(machine.rows, machine.rows * 4 // 3 + 1) if machine.registers >= 32 else ()
   return next((n for n in reversed(few) if size % n == 0), machine.rows)
-
-
-def bound(w: Writer) -> None:
-  """Loops end where a mask does: first the sums, then the stages that they read, users before sources."""
-  owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage")]
-  for op in ("reduce", "stage"):
-    for name in [rname(r) for u in owners if u.op == op for r in closed(u) if is_loop(r)]:
-      w.attempt(f"bound {name} finite" if op == "reduce" else f"bound {name}")
 
 
 def panels(w: Writer, name: str, machine: Machine) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.ir.kernel import access, contractions, stage_index, stores
-from mini.ir.uop import UOp, closed, index_nodes, linear, rname, toposort
+from mini.ir.uop import UOp, closed, index_nodes, linear, rkind, rname, toposort
 from mini.schedule.index import flatten
 
 
@@ -53,6 +53,14 @@ class Writer(Tuning):
       return False
     self.lines.append(line)
     return True
+
+
+def bound(w: Writer, how: str = "") -> None:
+  """Loops end where a mask does: those of the results, then the sums, then the stages that they read, users first."""
+  owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("kernel", "reduce", "stage")]
+  for op in ("kernel", "reduce", "stage"):
+    for name in [rname(r) for u in owners if u.op == op for r in closed(u) if rkind(r) == "loop"]:
+      w.attempt(f"bound {name}{how}" if op == "reduce" else f"bound {name}")
 
 
 # ---------------------------------------------------------------- what an access costs

@@ -18,7 +18,7 @@ from mini.engine.divide import Division, Share
 from mini.engine.place import place
 from mini.engine.program import assumed, nameless, scheduled, segments_of
 from mini.ir.graph import shape
-from mini.ir.kernel import all_ranges, kernel, param, params_of, stores
+from mini.ir.kernel import all_ranges, kernel, param, params_of, results, stores
 from mini.ir.rules import simplify
 from mini.ir.text import (
   Copy,
@@ -57,7 +57,7 @@ def with_kernels(program: UOp, change: Callable[[UOp], UOp]) -> UOp:
 
 
 def renamed(k: UOp, name: str) -> UOp:
-  return kernel(name, stores(k), closed(k))
+  return kernel(name, results(k), closed(k))
 
 
 def with_own_names(k: UOp) -> UOp:

@@ -30,7 +30,7 @@ from mini.ir.kernel import (
   kernel,
   param,
   params_of,
-  stores,
+  results,
 )
 from mini.ir.rules import rules_here, simplify
 from mini.ir.text import graph_program
@@ -88,7 +88,9 @@ def nameless(k: UOp, split: bool = False) -> Launch:
   body = substitute(body, table)
   found = [where.get(p, (p.arg[0], 0)) for p in params]
   starts = tuple(p.dtype.itemsize * first for p, (_, first) in zip(params, found))
-  return Launch(kernel("k", stores(body), closed(body)), tuple(name for name, _ in found), k.arg.what, starts)
+  return Launch(
+    kernel("k", results(body), closed(body)), tuple(name for name, _ in found), k.arg.what, starts
+  )
 
 
 def cost(k: UOp) -> tuple[int, int]:

@@ -310,7 +310,7 @@ class _Slice:
 
   def store(self, u: UOp) -> None:
     target, index, gate = access(u)
-    array, on = self.data[target.arg[0]], self.val[gate]
+    array, on = self.data[target.arg[0]], self.val[gate] & self.taken(closed(self.kernel))
     if not index:  # one cell
       array = array.reshape(1)
     where = [self.val[i] for i in index] or [np.zeros(self.ones, np.int64)]

@@ -7,7 +7,8 @@
   scan    src = (value, range)  arg = kind          the running value along a loop that its owner closes
   stage   src = (value, *index, *ranges)            writes value to anonymous memory[index] for all its ranges; it is
                                                     there once for each combination of the ranges that stay free in it
-  kernel  src = (store, ..., *ranges)               closes its output ranges, outermost first
+  kernel  src = (store, ..., *conditions, *ranges)  closes its output ranges, outermost first; what is stored where a
+                                                    condition fails is never read: it may be left out
   cast    index -> value (iota), value -> index (the index of a gather, which needs a gate)
 
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
@@ -19,7 +20,7 @@ of each thread (`stack`), or of the group (`shared`).
 
 from __future__ import annotations
 
-from mini.ir.uop import TRUE, Over, UOp, closed, rkind, rsize, toposort, uop
+from mini.ir.uop import TRUE, Over, UOp, add, closed, less, mul, rkind, rsize, toposort, uop
 from mini.types import DType, dtypes
 
 Index = tuple  # of UOps with dtype index, one per axis
@@ -49,8 +50,9 @@ def stage_at(value: UOp, index: Index, ranges: tuple[UOp, ...], space: str, shap
   return uop("stage", value.dtype, (value, *index, *ranges), Over(space, len(ranges), tuple(shape)))
 
 
-def kernel(name: str, stores: tuple[UOp, ...], ranges: tuple[UOp, ...]) -> UOp:
-  return uop("kernel", dtypes.void, (*stores, *ranges), Over(name, len(ranges)))
+def kernel(name: str, results: tuple[UOp, ...], ranges: tuple[UOp, ...]) -> UOp:
+  """results: stores, and conditions on what is read of them."""
+  return uop("kernel", dtypes.void, (*results, *ranges), Over(name, len(ranges)))
 
 
 def memory_shape(memory: UOp) -> tuple[int, ...]:
@@ -67,8 +69,17 @@ def stage_index(u: UOp) -> Index:
   return u.src[1 : len(u.src) - u.arg.count]
 
 
-def stores(k: UOp) -> tuple[UOp, ...]:
+def results(k: UOp) -> tuple[UOp, ...]:
   return k.src[: len(k.src) - k.arg.count]
+
+
+def stores(k: UOp) -> tuple[UOp, ...]:
+  return tuple(s for s in results(k) if s.op == "store")
+
+
+def wanted(k: UOp) -> tuple[UOp, ...]:
+  """The conditions where one of which fails nobody reads what is stored."""
+  return tuple(c for c in results(k) if c.op != "store")
 
 
 def written(k: UOp) -> list[UOp]:
@@ -146,6 +157,18 @@ def carries_value(e: UOp) -> bool:
   if got is None:
     got = e.memo["data"] = e.op == "cast" or any(carries_value(s) for s in e.src)
   return got
+
+
+def below_data(c: UOp) -> tuple[UOp, UOp] | None:
+  """(index, value), if c compares an index with data that is the same everywhere: a size that only a run knows."""
+  if c.op != "lt" or c.src[0].op != "cast" or c.src[0].src[0].dtype is not dtypes.index or c.src[1].free:
+    return None
+  return c.src[0].src[0], c.src[1]
+
+
+def under(index: UOp, value: UOp) -> UOp:
+  """The condition on indices that says the same."""
+  return less(add(index, mul(uop("cast", dtypes.index, (value,)), -1)), 0)
 
 
 def extent(k: UOp) -> int:

@@ -46,7 +46,7 @@ from mini.ir.text import (
   uops_program,
 )
 from mini.ir.tokens import Literal, TextError
-from mini.ir.uop import UOp, closed, range_, rsize, toposort, uop
+from mini.ir.uop import UOp, closed, conjuncts, range_, rsize, toposort, uop
 from mini.ir.verify import check_graph_node
 from mini.types import DType, dtypes
 
@@ -259,10 +259,10 @@ class Reader(Operands):
       else:
         self.kernel_line()
       self.newline()
-    ranges = self.over()
+    ranges, conditions = self.over(), conjuncts(self.guard())
     self.newline()
     self.take("}")
-    k = self.finish(self.limited(kernel(name, tuple(stores), ranges), start), start)
+    k = self.finish(self.limited(kernel(name, (*stores, *conditions), ranges), start), start)
     return self.tuned(k, steps, start) if steps else k
 
   def tuned(self, k: UOp, steps: list[tuple[int, str]], start: int) -> UOp:
@@ -396,14 +396,14 @@ class Reader(Operands):
         reader.line()
       self.newline()
     reader.closed()
-    ranges = self.over()
+    ranges, conditions = self.over(), conjuncts(self.guard())
     self.newline()
     self.take("}")
     order = {
       u: n for n, u in enumerate(self.env.values())
     }  # a store stands where its loops end: that is not its place
     stores = sorted(reader.stores, key=lambda s: order[s.src[0]])
-    k = self.finish(self.limited(kernel(name, tuple(stores), ranges), start), start)
+    k = self.finish(self.limited(kernel(name, (*stores, *conditions), ranges), start), start)
     reader.check_lanes()
     return uops_program(k)
 

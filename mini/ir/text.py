@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mini.codegen.linearize import Line, lanes, linearize, local_ranges
 from mini.codegen.matrix import instruction_of, tile
 from mini.ir.graph import shape
-from mini.ir.kernel import access, all_ranges, directions, is_inline, stage_index
+from mini.ir.kernel import access, all_ranges, carries_value, directions, is_inline, stage_index, wanted
 from mini.ir.ops import OPS
-from mini.ir.uop import TRUE, UOp, closed, conjuncts, mul, rkind, rname, rsize, toposort, uop
+from mini.ir.uop import TRUE, UOp, both, closed, conjuncts, mul, rkind, rname, rsize, toposort, uop
 from mini.types import DType, dtypes
 
 IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)  # the name of an input or a range; values have numbers
@@ -299,18 +300,25 @@ def _kernel_header(stage: str, kernel: UOp) -> str:
   )
 
 
-def range_text(r: UOp) -> str:
-  return f"%{rname(r)} = range {rsize(r)}" + ("" if rkind(r) == "loop" else f" {rkind(r)}") + limits_text(r)
+def range_text(r: UOp, show: Names) -> str:
+  return (
+    f"%{rname(r)} = range {rsize(r)}" + ("" if rkind(r) == "loop" else f" {rkind(r)}") + limits_text(r, show)
+  )
 
 
-def limits_text(r: UOp) -> str:
-  return f" from {expr(r.src[0])} to {expr(r.src[1])}" if r.src else ""
+def limits_text(r: UOp, show: Names) -> str:
+  return f" from {expr(r.src[0], show)} to {expr(r.src[1], show)}" if r.src else ""
 
 
 def store_text(u: UOp, show: Names) -> str:
   target, index, gate = access(u)
   how, value = f".{u.arg}" if u.arg else "", show.operand(u.src[1], target.dtype)
   return f"store{how} {show(target)}{show.at(index)}, {value}{show.guard(gate)}"
+
+
+def end_text(kernel: UOp, show: Names) -> str:
+  """The last line: the ranges, and where what is stored is wanted."""
+  return f"end over {over(closed(kernel))}{show.guard(reduce(both, wanted(kernel), TRUE))}"
 
 
 def value_text(u: UOp, show: Names) -> str:
@@ -330,12 +338,14 @@ def value_text(u: UOp, show: Names) -> str:
 
 def kernel_text(kernel: UOp, names: dict[UOp, str] | None = None) -> str:
   show = Names(value_names(kernel) if names is None else names)
-  rows = [(range_text(r), "") for r in all_ranges(kernel)]
+  rows = [(range_text(r, show), "") for r in all_ranges(kernel) if not any(map(carries_value, r.src))]
   for u in toposort(kernel):
-    if u.op == "store":
+    if u.op == "range" and any(map(carries_value, u.src)):  # after the data in its limits
+      rows.append((range_text(u, show), ""))
+    elif u.op == "store":
       rows.append((store_text(u, show), ""))
     elif u.op == "kernel":
-      rows.append((f"end over {over(closed(u))}", ""))
+      rows.append((end_text(u, show), ""))
     elif u in show.names and u.op != "param":
       kind = u.dtype.short + (dims(u.arg.shape) if u.op == "stage" else "")
       rows.append((f"{show(u)} = {value_text(u, show)}", kind))
@@ -381,7 +391,7 @@ def lane_text(u: UOp) -> str:
 def line_text(line: Line, show: Names) -> tuple[str, str]:
   u, op = line.node, line.op
   if op == "loop":
-    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else "") + limits_text(u), ""
+    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else "") + limits_text(u, show), ""
   if op == "end":
     return f"end %{rname(u)}", ""
   if op == "alloc":
@@ -407,14 +417,14 @@ def line_text(line: Line, show: Names) -> tuple[str, str]:
 def uops_text(program: UOp) -> str:
   kernel = program.src[0]
   show = Names(value_names(kernel))
-  rows = [(range_text(r), "") for r in all_ranges(kernel) if rkind(r) not in ("loop", "par")]
+  rows = [(range_text(r, show), "") for r in all_ranges(kernel) if rkind(r) not in ("loop", "par")]
   depth = 0
   for line in linearize(kernel):
     depth -= line.op == "end"
     statement, kind = line_text(line, show)
     rows.append(("  " * depth + statement, kind))
     depth += line.op == "loop"
-  rows.append((f"end over {over(closed(kernel))}", ""))
+  rows.append((end_text(kernel, show), ""))
   return block(_kernel_header("uops", kernel), rows)
 
 

@@ -17,7 +17,7 @@ from mini.codegen.matrix import check, instruction_of
 from mini.codegen.threads import MOST_THREADS, above, digits, is_shared, meeting, threads
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
-from mini.ir.bounded import too_little
+from mini.ir.bounded import leaves_wanted, too_little
 from mini.ir.contract import products
 from mini.ir.graph import numel, shape
 from mini.ir.kernel import (
@@ -29,6 +29,7 @@ from mini.ir.kernel import (
   memory_shape,
   stage_index,
   stores,
+  wanted,
 )
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
@@ -42,6 +43,7 @@ from mini.ir.uop import (
   conjuncts,
   const,
   free_in,
+  index_nodes,
   is_condition,
   linear,
   mul,
@@ -369,8 +371,8 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
   """Everything that the head of this file lists."""
   if kernel.free:
     raise VerifyError(kernel, f"nothing closes %{min(map(rname, kernel.free))}")
-  if not stores(kernel) or any(s.op != "store" for s in stores(kernel)):
-    raise VerifyError(kernel, "a kernel has stores, and nothing else, as its results")
+  if not stores(kernel) or not all(map(is_condition, wanted(kernel))):
+    raise VerifyError(kernel, "a kernel has stores, and conditions on indices, as its results")
   _check_names(kernel)
   order, stack = toposort(kernel), 0
   for u in order:
@@ -400,10 +402,12 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
   for u in order:
     for r in closed(u):
       outer = {x for x in closed(kernel) if is_loop(x) and not x.src}
-      if r.src and (u is kernel or rkind(r) != "loop" or not free_in(r.src) <= outer):
-        raise VerifyError(u, f"%{rname(r)}: limits are for loops of a reduce or a stage, by output loops")
-      if any(carries_value(e) for e in r.src):
-        raise VerifyError(u, f"%{rname(r)}: its limits depend on data")
+      if r.src and (rkind(r) != "loop" or not free_in(r.src) <= outer):
+        raise VerifyError(u, f"%{rname(r)}: limits are for loops, by output loops")
+      if r.src and u is kernel and leaves_wanted(kernel, r):
+        raise VerifyError(u, f"%{rname(r)}: with these limits it may leave out what is wanted")
+      if any(x.op == "cast" and x.free for e in r.src for x in index_nodes(e)):
+        raise VerifyError(u, f"%{rname(r)}: its limits depend on data that is not the same everywhere")
   if (found := too_little(kernel)) is not None:
     raise VerifyError(*found)
   if stack > stack_bytes:

@@ -1,7 +1,7 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
 cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the
-same ranges, memory.py places temporaries.
+same ranges, unread.py says what they need not write, memory.py places temporaries.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mini.ir.uop import UOp, rebuild, toposort, uop
 from mini.schedule.cost import apart
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
+from mini.schedule.unread import without_unread
 
 Why = dict[str, list[str]]  # memory -> sentences
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -40,6 +41,7 @@ def schedule(
   if why is not None:
     why.update(s.why)
   kernels = merge_kernels(s.kernels, late, s.waits) if fuse else s.kernels
+  kernels = without_unread(kernels, set(outputs)) if fuse else kernels
   return by_level(kernels, late) if late else kernels, s.aliases
 
 

@@ -18,6 +18,7 @@ from mini.ir.graph import numel, shape
 from mini.ir.ops import VIEWS, is_elementwise
 from mini.ir.uop import UOp, bounds, free_in, rname, rsize, toposort
 from mini.schedule.index import Index, view_index
+from mini.types import dtypes
 
 if TYPE_CHECKING:
   from mini.schedule.fuse import Root
@@ -59,7 +60,9 @@ class Weights:
     self.heavy: set[UOp] = set()
     none: frozenset[UOp] = frozenset()
     for n in order:
-      if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
+      if n.op == "buffer" and not shape(n):
+        self.reads[n] = none
+      elif n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
         self.reads[n] = frozenset((n,))
       elif n.op == "expand" or not n.src:
         self.reads[n] = none
@@ -272,6 +275,8 @@ def decide(v: Value) -> Decision:
     return Decision(
       "memory", f"a reduction of {numel(v.node.src[0]):,} elements in a kernel with few results, {v.narrow}"
     )
+  if v.node.dtype is dtypes.bool and not v.memories and not v.costly:
+    return Decision("inline", f"a mask of {v.work} operations on indices and what is the same everywhere")
   if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
   if v.computed and v.again >= AGAIN and not v.chained:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mini.ir.kernel import access, kernel, memory_shape, param, params_of, store, stores, written
+from mini.ir.kernel import access, kernel, memory_shape, param, params_of, results, store, stores, written
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -77,8 +77,8 @@ def names_of(k: UOp) -> set[str]:
 
 def without_copy(k: UOp, out: str, old: str) -> UOp:
   """The kernel less the stores that put into `out` what stands in `old` at the same place."""
-  rest = tuple(s for s in stores(k) if not (s.src[0].arg[0] == out and copies(s, old)))
-  return k if rest == stores(k) else kernel(k.arg.what, rest, closed(k))
+  rest = tuple(s for s in results(k) if not (s.op == "store" and s.src[0].arg[0] == out and copies(s, old)))
+  return k if rest == results(k) else kernel(k.arg.what, rest, closed(k))
 
 
 def copies(s: UOp, old: str) -> bool:
