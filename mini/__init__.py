@@ -16,7 +16,7 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 __version__ = "0.1.0"
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None),
+          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
@@ -68,6 +68,7 @@ __all__ = [
   "linalg",
   "nn",
   "no_grad",
+  "numpy",
   "op",
   "optimize",
   "rewrite",

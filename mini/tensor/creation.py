@@ -14,6 +14,7 @@ from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Scalar, Sizes, device_named, sizes_of
+from mini.tensor.dlpack import shared, taken_over
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import scalar_dtype
@@ -195,7 +196,10 @@ class Creation(Reduce):
 
   @staticmethod
   def from_dlpack(x: Any) -> Tensor:
-    """A tensor with a copy of the elements of another library's array on the CPU, by the DLPack protocol.
+    """A tensor over the memory of another library's array on the CPU, by the DLPack protocol.
+
+    Nothing is copied where this device's memory is the host's: what the other library writes there afterwards, the
+    tensor has, too. What is read only, or not in row-major order, is copied.
 
     >>> Tensor.from_dlpack(np.arange(3))
     Tensor([0, 1, 2])
@@ -204,17 +208,25 @@ class Creation(Reduce):
       fail(
         DTypeError, f"from_dlpack: {type(x).__name__} has no __dlpack__; Tensor(...) takes lists and numbers"
       )
-    return Handle._final(np.array(np.from_dlpack(x)))
+    return taken_over(np.from_dlpack(x))
 
-  def __dlpack__(self, **kwargs: Any) -> Any:
-    """The values for another library, on the CPU: a copy."""
+  def __dlpack__(
+    self,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+  ) -> Any:
+    """The values for another library, on the CPU: the memory itself, unless copy or where the host does not see it."""
     if self.dtype is dtypes.bfloat16:
       fail(
         DTypeError,
         "__dlpack__: NumPy, which hands over the values, has no bfloat16; x.float() would fit",
         x=self,
       )
-    return self.numpy().__dlpack__(**kwargs)
+    array = self.numpy() if copy else shared(self)  # type: ignore[arg-type]
+    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
   def __dlpack_device__(self) -> tuple[int, int]:
     """(1, 0): the CPU, in DLPack's numbers."""

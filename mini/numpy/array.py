@@ -1,0 +1,498 @@
+"""`ndarray`: a lazy Tensor with NumPy's meaning, and what stands for NumPy's scalars.
+
+A Tensor is a value; an array of NumPy is memory that views share. So an array here is a `Memory` - a tensor that a
+write replaces - and steps that lead from it to the view: a basic index, another order of axes, another shape, other
+bits. Reading goes the steps from the memory's present tensor; writing goes them back. What the operations mean is in
+ufunc.py and in the files of functions, whose tables also give the methods.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mini.engine.device import Device
+from mini.numpy.types import asked_again, common_type, depth, mini_type, numpy_type, stand_in, type_of
+from mini.tensor import Tensor
+from mini.tensor.dlpack import host_view
+from mini.tensor.trace import local
+
+LONGEST = 128  # operations in a row that are put off; then they are computed, so that a loop stays a loop
+SMALL = (
+  8  # integers beyond that are data, so that one program serves all rows of an array and all rounds of a loop
+)
+
+Step = tuple[str, Any]
+
+
+class Memory:
+  """What an array and its views share: a tensor, and how often it was replaced."""
+
+  __slots__ = ("__weakref__", "owner", "readonly", "tensor", "version")
+
+  def __init__(self, tensor: Tensor, readonly: bool = False):
+    self.version, self.readonly = 0, readonly
+    self.owner: Callable[[], Any] = lambda: None
+    self.hold(tensor)
+
+  def hold(self, tensor: Tensor) -> None:
+    """Have another value, which is computed where too much has been put off."""
+    self.tensor, node = tensor, tensor._uop
+    if node.op != "buffer":
+      node.memo["array"] = weakref.ref(self)
+      if local.current is None and depth(node) > LONGEST:
+        compute(tensor)
+
+
+def compute(*tensors: Tensor) -> None:
+  """Compute tensors, and with them the arrays that they are made of and that somebody still holds: who goes on with
+  those begins there, so that each round of a loop builds the same graph, which is compiled once."""
+  pending = [t._uop for t in tensors if not t.is_realized]
+  kept, seen = dict.fromkeys(tensors), set(pending)
+  while pending:
+    node = pending.pop()
+    memory = node.memo["array"]() if "array" in node.memo else None
+    if memory is not None and memory.tensor._uop is node:
+      kept[memory.tensor] = None
+    below = [s for s in node.src if s not in seen and s.op != "buffer" and "leaf" not in s.memo]
+    seen.update(below)
+    pending += below
+  first, *others = kept
+  first.realize(*others)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def as_data(index: tuple) -> tuple:
+  """An index with integers that are not small as arrays."""
+  return tuple(np.asarray(i) if type(i) is int and not -SMALL <= i < SMALL else i for i in index)
+
+
+def _replaced(parent: Tensor, index: tuple, new: Any) -> Tensor:
+  out = parent.clone()
+  out[as_data(index)] = new
+  return out
+
+
+# fmt: off
+# name: (of a tensor, of a NumPy array, back: what the tensor is once the view is `new`)
+STEPS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Tensor] | None]] = {
+  "index":  (lambda t, i: t[as_data(i)],      lambda a, i: a[i],            _replaced),
+  "order":  (lambda t, o: t.permute(*o),      lambda a, o: a.transpose(o),
+             lambda parent, o, new: new.permute(*np.argsort(o).tolist())),
+  "shape":  (lambda t, s: t.reshape(s),       lambda a, s: a.reshape(s),
+             lambda parent, s, new: new.reshape(parent.shape)),
+  "bits":   (lambda t, d: t.bitcast(mini_type(d)), lambda a, d: a.view(d),
+             lambda parent, d, new: new.bitcast(parent.dtype)),
+  "repeat": (lambda t, s: t.expand(s),        np.broadcast_to,              None),
+}
+# fmt: on
+
+
+class Lazy:
+  """What arrays and scalars have in common."""
+
+  _memory: Memory
+  _steps: tuple[Step, ...]
+  _seen: tuple[int, Tensor] | None  # a view's tensor, and of which version
+  __slots__ = ("__weakref__", "_memory", "_seen", "_steps")
+  if TYPE_CHECKING:  # the methods and operators that tables give
+
+    def __getattr__(self, name: str) -> Any: ...
+
+  @classmethod
+  def _of(cls, memory: Memory, steps: tuple[Step, ...] = ()) -> Any:
+    self = object.__new__(cls)
+    self._memory, self._steps, self._seen = memory, steps, None
+    return self
+
+  @property
+  def _tensor(self) -> Tensor:
+    """The present value."""
+    memory = self._memory
+    if not self._steps:
+      return memory.tensor
+    if self._seen is None or self._seen[0] != memory.version:
+      t = memory.tensor
+      for name, what in self._steps:
+        t = STEPS[name][0](t, what)
+      self._seen = memory.version, t
+    return self._seen[1]
+
+  def _write(self, new: Tensor) -> None:
+    """Replace the memory's tensor by the one in which this view has another value."""
+    memory, parents = self._memory, []
+    t = memory.tensor
+    for name, what in self._steps:
+      parents.append(t)
+      t = STEPS[name][0](t, what)
+    for (name, what), parent in zip(reversed(self._steps), reversed(parents)):
+      back = STEPS[name][2]
+      assert back is not None
+      new = back(parent, what, new)
+    memory.version += 1
+    memory.hold(new)
+
+  def _view(self, name: str, what: Any) -> ndarray:
+    return ndarray._of(self._memory, (*self._steps, (name, what)))
+
+  def _host(self) -> Any:
+    """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
+    compute(self._memory.tensor)
+    a = host_view(self._memory.tensor)
+    for name, what in self._steps:
+      a = STEPS[name][1](a, what)
+    return a
+
+  def _strided(self) -> np.ndarray:
+    """An array of NumPy with this one's strides, and no memory: it must not be read."""
+    a = np.lib.stride_tricks.as_strided(
+      np.zeros(1, type_of(self._memory.tensor.dtype)),
+      self._memory.tensor.shape,
+      _strides(self._memory.tensor),
+    )
+    for name, what in self._steps:
+      a = a.reshape(what, copy=False) if name == "shape" else STEPS[name][1](a, what)
+    return a
+
+  # ---------------------------------------------------------------- what it is
+
+  shape = property(lambda self: self._tensor.shape)
+  dtype = property(lambda self: type_of(self._tensor.dtype))
+  ndim = property(lambda self: len(self._tensor.shape))
+  size = property(lambda self: self._tensor.numel())
+  itemsize = property(lambda self: self.dtype.itemsize)
+  nbytes = property(lambda self: self.size * self.itemsize)
+  strides = property(lambda self: self._strided().strides)
+  flags = property(lambda self: self._strided().flags)
+  device = property(
+    lambda self: str(self._tensor.device).lower(), doc="The device, as `Tensor.device`, in small letters."
+  )
+  flat = property(lambda self: self.reshape(-1))
+
+  def __len__(self) -> int:
+    return len(stand_in(self))
+
+  # ---------------------------------------------------------------- values
+
+  def tensor(self) -> Tensor:
+    """The Tensor with the present value: all of `mini` takes it."""
+    return self._tensor
+
+  def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    return np.array(self._host(), dtype, copy=copy)
+
+  def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+      raise ValueError(f'Version "{api_version}" of the Array API Standard is not supported.')
+    import mini.numpy
+
+    return mini.numpy
+
+  def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's ufuncs of these arrays are ours."""
+    ours = getattr(self.__array_namespace__(), ufunc.__name__, None)
+    return NotImplemented if ours is None else getattr(ours, method)(*args, **kwargs)
+
+  def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's functions of these arrays are ours."""
+    found = self.__array_namespace__()
+    for name in [*function.__module__.split(".")[1:], function.__name__]:
+      found = getattr(found, name)
+    return found(*args, **kwargs)
+
+  def __dlpack__(self, **kwargs: Any) -> Any:
+    return self._tensor.__dlpack__(**kwargs)
+
+  def __dlpack_device__(self) -> tuple[int, int]:
+    return self._tensor.__dlpack_device__()
+
+  def to_device(self, device: str, /, *, stream: Any = None) -> Any:
+    return made(self._tensor.to(device))
+
+  def tolist(self) -> Any:
+    return self._host().tolist()
+
+  def tobytes(self, order: Any = "C") -> bytes:
+    return self._host().tobytes(order)
+
+  def item(self, *args: Any) -> Any:
+    return self._host().item(*args)
+
+  def __format__(self, spec: str) -> str:
+    return format(self._number(), spec)
+
+  def __reduce__(self) -> Any:
+    return _rebuilt, (type(self), np.array(self._host()))
+
+  def _number(self) -> Any:
+    """NumPy's scalar where there are no axes, else its array."""
+    return self._host()[()]
+
+  __array_priority__ = 1000
+  __bool__ = lambda self: bool(self._number())
+  __int__ = lambda self: int(self._number())
+  __float__ = lambda self: float(self._number())
+  __complex__ = lambda self: complex(self._number())
+  __index__ = lambda self: operator.index(np.asarray(self._number()))
+  __contains__ = lambda self, x: bool((self == x).any())
+
+  def __getitem__(self, index: Any) -> Any:
+    index, is_basic = normal(index)
+    if isinstance(self, generic) and index not in ((), (...,)) and None not in index:
+      raise IndexError("invalid index to scalar variable.")
+    if is_basic:
+      taken = stand_in(self)[index]  # IndexError is NumPy's
+      if isinstance(taken, np.generic):
+        return generic._of(Memory(self._memory.tensor), (*self._steps, ("index", index)))
+      return self._view("index", index)
+    try:
+      return array_of(self._tensor[_apart(index)])
+    except Exception as e:  # noqa: BLE001  which one it is NumPy says
+      asked_again(operator.getitem, (self, index), {}, e)
+
+  def __iter__(self) -> Iterator[Any]:
+    iter(stand_in(self))
+    if local.current is None:
+      compute(self._memory.tensor)
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _strides(t: Tensor) -> tuple[int, ...]:
+  out = [t.dtype.itemsize]
+  for n in t.shape[:0:-1]:
+    out.append(out[-1] * n)
+  return tuple(reversed(out[: t.ndim]))
+
+
+class ndarray(Lazy):
+  """An array: `numpy.ndarray`'s meaning, lazily. Made by `array`, `zeros`, ... and by operations."""
+
+  __slots__ = ()
+  __hash__ = None  # type: ignore[assignment]
+
+  def __new__(cls, shape: Any, dtype: Any = float, **kwargs: Any) -> Any:
+    if kwargs:
+      raise TypeError(
+        f"ndarray(shape, dtype): {', '.join(kwargs)} would name memory; use mini.numpy.frombuffer"
+      )
+    return array_of(Tensor.zeros(stand_in_shape(shape), dtype=mini_type(dtype)))
+
+  @property
+  def base(self) -> Any:
+    """The array that owns the memory, of a view."""
+    return (self._memory.owner() or array_of(self._memory.tensor)) if self._steps else None
+
+  @property
+  def T(self) -> ndarray:
+    return self._view("order", tuple(range(self.ndim))[::-1])
+
+  @property
+  def mT(self) -> ndarray:
+    if self.ndim < 2:
+      raise ValueError("matrix transpose with ndim < 2 is undefined")
+    return self.swapaxes(-1, -2)  # type: ignore[attr-defined]
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    return self._tensor.shape
+
+  @shape.setter
+  def shape(self, shape: Any) -> None:
+    self._strided().reshape(shape, copy=False)
+    self._steps, self._seen = (*self._steps, ("shape", np.reshape(stand_in(self), shape).shape)), None
+
+  def __setitem__(self, index: Any, value: Any) -> None:
+    self._writable()
+    index, is_basic = normal(index)
+    try:
+      new = self._tensor.clone()
+      new[as_data(index) if is_basic else _apart(index)] = operand(value, self.dtype)
+    except Exception as e:  # noqa: BLE001  which one it is NumPy says
+      asked_again(_set, (self, index, value), {}, e)
+    self._write(new)
+
+  def _writable(self) -> None:
+    if self._memory.readonly or any(name == "repeat" for name, _ in self._steps):
+      raise ValueError("assignment destination is read-only")
+
+  def _store(self, value: Tensor) -> ndarray:
+    """Give all of it another value, which is cast: `out=`."""
+    self._writable()
+    self._write(value.cast(mini_type(self.dtype)).expand(self.shape))
+    return self
+
+  def copy(self, order: str = "C") -> ndarray:
+    return array_of(self._tensor)
+
+  def fill(self, value: Any) -> None:
+    self[...] = value
+
+  def view(self, dtype: Any = None, type: Any = None) -> ndarray:
+    if dtype is None or dtype is ndarray:
+      return ndarray._of(self._memory, self._steps)
+    if np.dtype(dtype).itemsize != self.itemsize:
+      raise TypeError(f"view: {np.dtype(dtype)} is not as large as {self.dtype}")
+    return self._view("bits", numpy_type(dtype))
+
+  def setflags(self, write: bool | None = None, **others: Any) -> None:
+    if write is not None:
+      self._memory.readonly = not write
+
+  def __repr__(self) -> str:
+    return np.array_repr(self._host())
+
+  def __str__(self) -> str:
+    return str(self._host())
+
+  def __copy__(self) -> ndarray:
+    return self.copy()
+
+  def __deepcopy__(self, memo: Any) -> ndarray:
+    return self.copy()
+
+
+class generic(Lazy):
+  """What stands for NumPy's scalars: a result without axes. It is lazy, immutable and hashable, and prints as NumPy's
+  scalars do; unlike them it is no instance of float, int or numpy.generic."""
+
+  __slots__ = ()
+  base = None
+  T = mT = property(lambda self: self)
+  copy = lambda self, order="C": self
+  is_integer = lambda self: self._number().is_integer()
+  __hash__ = lambda self: hash(self._number())  # type: ignore[attr-defined]
+  __repr__ = lambda self: repr(self._number())  # type: ignore[attr-defined]
+  __str__ = lambda self: str(self._number())  # type: ignore[attr-defined]
+  __round__ = lambda self, digits=None: round(self._number(), digits)
+
+
+def _set(a: Any, index: Any, value: Any) -> None:
+  """What NumPy is asked when a write failed."""
+  a = np.zeros(a.shape, a.dtype)
+  a[index] = value
+
+
+def _rebuilt(cls: type, values: np.ndarray) -> Any:
+  return cls._of(Memory(Tensor(values)))  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------- indices
+
+
+def normal(index: Any) -> tuple[tuple, bool]:
+  """(the index as a tuple of ints, slices, None, Ellipsis, tensors and NumPy arrays, whether it makes a view)"""
+  items = tuple(map(_entry, index if isinstance(index, tuple) else (index,)))
+  return items, not any(isinstance(i, (Tensor, np.ndarray, list)) for i in items)
+
+
+def _entry(i: Any) -> Any:
+  if i is None or i is Ellipsis or type(i) is int:
+    return i
+  if isinstance(i, slice):
+    bounds = (i.start, i.stop, i.step)
+    return slice(*(x if x is None else operator.index(x) for x in bounds))
+  if isinstance(i, Lazy):
+    if i.dtype.kind in "iu" and not i.ndim:
+      return int(i)
+    return i._host() if i._memory.tensor.is_realized or i.dtype.kind == "b" else i._tensor
+  if isinstance(i, (list, tuple, range)):
+    i = asarray(i)._host() if len(i) else np.zeros(0, np.intp)
+  elif isinstance(i, (bool, np.bool_)):
+    return np.asarray(i)
+  if isinstance(i, (np.ndarray, np.generic)):
+    return int(i) if i.dtype.kind in "iu" and not i.ndim else np.asarray(i)
+  return operator.index(i) if hasattr(i, "__index__") else i
+
+
+def _apart(index: tuple) -> tuple:
+  """Beside an array, an int is one, too: it takes part in where the axes of the result stand."""
+  if any(getattr(i, "ndim", 0) for i in index):
+    return tuple(np.asarray([i]) if type(i) is int else i for i in index)
+  return index
+
+
+# ---------------------------------------------------------------- arrays from values, and back
+
+
+def array_of(t: Tensor) -> ndarray:
+  """An array of its own."""
+  out = ndarray._of(Memory(t))
+  out._memory.owner = weakref.ref(out)
+  return out
+
+
+def made(t: Tensor) -> Any:
+  """A result: without axes a scalar."""
+  return array_of(t) if t.ndim else generic._of(Memory(t))
+
+
+def stand_in_shape(shape: Any) -> tuple[int, ...]:
+  """A shape as a tuple: TypeError and ValueError are NumPy's."""
+  sizes = (
+    tuple(map(int, shape))
+    if isinstance(shape, (tuple, list)) and all(isinstance(n, Lazy) for n in shape)
+    else shape
+  )
+  if isinstance(sizes, Lazy):
+    sizes = sizes.tolist()
+  return np.broadcast_to(np.zeros(()), sizes).shape
+
+
+def asarray(
+  x: Any,
+  dtype: Any = None,
+  order: Any = None,
+  *,
+  device: Any = None,
+  copy: bool | None = None,
+  like: Any = None,
+) -> Any:
+  """`numpy.asarray`: an array itself, if it has the type."""
+  if isinstance(x, Lazy):
+    t, same = x._tensor, dtype is None or np.dtype(dtype) == x.dtype
+    if same and not copy and isinstance(x, ndarray):
+      return x if device is None else array_of(t.to(device))
+    if copy is False and not same:
+      raise ValueError("Unable to avoid copy while creating an array as requested.")
+  elif isinstance(x, Tensor):
+    t = x
+  elif isinstance(x, (list, tuple)) and _holds_arrays(x):
+    parts = [asarray(y) for y in x]
+    common = common_type(*parts) if dtype is None else dtype
+    first, *rest = (p._tensor.cast(mini_type(common)) for p in parts)
+    t = first.stack(*rest)
+  else:
+    values = np.asarray(x, None if dtype is None else numpy_type(dtype))
+    numpy_type(values.dtype)
+    t = Tensor(values)
+  t = t if dtype is None else t.cast(mini_type(dtype))
+  return array_of(t if device is None else t.to(device))
+
+
+def _holds_arrays(x: Any) -> bool:
+  return any(isinstance(y, Lazy) or (isinstance(y, (list, tuple)) and _holds_arrays(y)) for y in x)
+
+
+def operand(x: Any, dtype: Any = None) -> Tensor:
+  """x as a tensor of a type: a Python number is a constant. OverflowError if it does not fit."""
+  if isinstance(x, Lazy):
+    t = x._tensor
+  elif type(x) in (bool, int, float):
+    d = np.dtype(dtype if dtype is not None else type(x))
+    value = np.asarray(x, d) if type(x) is not float or d.kind in "fc" else np.asarray(x).astype(d)
+    if d.kind in "iu" and not -SMALL <= value <= SMALL:
+      return Tensor(value)
+    return Tensor.full((), value.item(), dtype=mini_type(d))
+  else:
+    t = asarray(x)._tensor
+  return t if dtype is None or type_of(t.dtype) == dtype else t.cast(mini_type(dtype))
+
+
+def device_name(device: Any) -> Any:
+  return Device[device].name if device is not None else None

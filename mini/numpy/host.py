@@ -1,0 +1,73 @@
+"""Functions that NumPy computes at once, of the values: their results' shapes depend on values, they are text or files,
+or they are so rare that they are not worth code of their own. A row is a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mini.numpy.array import Lazy, asarray
+
+NAMES = """
+unique unique_values union1d intersect1d setdiff1d setxor1d trim_zeros
+histogram histogram2d histogramdd histogram_bin_edges bincount
+array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific
+save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromstring fromregex
+poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
+bartlett blackman hamming hanning kaiser i0
+gcd lcm frexp nanargmax nanargmin nanmedian nanpercentile nanquantile
+apply_along_axis apply_over_axes vectorize
+diag_indices diag_indices_from tril_indices tril_indices_from triu_indices triu_indices_from mask_indices
+ravel_multi_index unravel_index ix_ packbits unpackbits einsum_path
+isreal iscomplex
+"""
+
+
+def theirs(x: Any) -> Any:
+  """NumPy's arrays in place of ours; a function's, too."""
+  if isinstance(x, Lazy):
+    return x._host()
+  if type(x) in (list, tuple):
+    return type(x)(map(theirs, x))
+  return (lambda *args: theirs(x(*map(ours, args)))) if callable(x) and not isinstance(x, type) else x
+
+
+def ours(x: Any) -> Any:
+  if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+    return asarray(x)
+  if type(x) in (list, tuple):
+    return type(x)(map(ours, x))
+  return type(x)(*map(ours, x)) if isinstance(x, tuple) and hasattr(x, "_fields") else x
+
+
+def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
+  def call(*args: Any, **kwargs: Any) -> Any:
+    return ours(f(*map(theirs, args), **{k: theirs(v) for k, v in kwargs.items()}))
+
+  call.__name__ = call.__qualname__ = f.__name__
+  call.__doc__ = f"`numpy.{f.__name__}`, at once."
+  return call
+
+
+HOST = {name: at_once(getattr(np, name)) for name in NAMES.split() if hasattr(np, name)}
+
+
+# What of NumPy's namespaces is not here, and why.
+LEFT_OUT = {
+  "types without a tensor": """
+    object_ str_ bytes_ void character flexible datetime64 timedelta64 longdouble clongdouble float128 complex256
+    busday_count busday_offset busdaycalendar is_busday isnat datetime_as_string datetime_data record recarray rec char
+    strings ScalarType sctypeDict""",
+  "complex numbers": """
+    complex64 complex128 csingle cdouble sort_complex real_if_close linalg.eig linalg.eigvals""",
+  "other kinds of arrays": "matrix asmatrix bmat memmap ma poly1d polynomial emath",
+  "access to memory": """
+    nditer nested_iters flatiter broadcast require isfortran ctypeslib lib core getbufsize setbufsize""",
+  "NumPy's own affairs": """
+    common_type mintypecode min_scalar_type typename dtypes typing f2py get_include show_config show_runtime test
+    testing geterrcall seterrcall frompyfunc""",
+  "rare": "linalg.tensorinv linalg.tensorsolve",
+}

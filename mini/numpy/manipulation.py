@@ -1,0 +1,536 @@
+"""Functions that move elements: other shapes and orders, joining, splitting, repeating, padding, taking and putting.
+
+What NumPy gives as a view is one here, too: it reads and writes the memory of what it is a view of.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand, stand_in, stand_in_shape
+from mini.numpy.function import FUNCTIONS, public, tensor
+from mini.numpy.types import common_type, mini_type, numpy_type, theirs
+from mini.tensor import Tensor
+
+
+def _arrays(xs: Any) -> list[Any]:
+  return [x if isinstance(x, Lazy) else asarray(x) for x in xs]
+
+
+def _typed(xs: list[Any], dtype: Any = None) -> list[Tensor]:
+  """Arrays in their common type."""
+  common = mini_type(common_type(*xs) if dtype is None else dtype)
+  return [x._tensor.cast(common) for x in xs]
+
+
+def _along(axis: int, index: Any) -> tuple[Any, ...]:
+  """An index of one axis."""
+  return (*(slice(None),) * axis, index)
+
+
+# ---------------------------------------------------------------- shapes: views
+
+
+@public()
+def reshape(a: Any, /, shape: Any, *sizes: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+  a = asarray(a)
+  wanted = (shape, *sizes) if sizes else shape
+  wanted = tuple(map(int, wanted)) if isinstance(wanted, (tuple, list)) else (int(wanted),)
+  if order == "F":
+    inner = reshape(transpose(a), wanted[::-1], copy=copy)
+    return transpose(inner)
+  s = np.reshape(stand_in(a), wanted).shape
+  if copy:
+    return array_of(a._tensor.reshape(s))
+  try:
+    a._strided().reshape(s, copy=False)
+  except ValueError:
+    if copy is False:
+      raise
+    return array_of(a._tensor.reshape(s))
+  return a._view("shape", s)
+
+
+@public()
+def ravel(a: Any, order: str = "C") -> ndarray:
+  return reshape(a, (-1,), order="F" if order == "F" else "C")
+
+
+def flatten(a: Any, order: str = "C") -> ndarray:
+  """A copy, as a vector."""
+  return array_of(ravel(a, order)._tensor)
+
+
+@public("permute_dims")
+def transpose(a: Any, axes: Any = None, *more: Any) -> ndarray:
+  a = asarray(a)
+  axes = (axes, *more) if more else axes
+  order = tuple(range(a.ndim))[::-1] if axes is None else normalize_axis_tuple(axes, a.ndim)
+  np.transpose(stand_in(a), order)
+  return a._view("order", order)
+
+
+@public()
+def matrix_transpose(x: Any, /) -> ndarray:
+  return asarray(x).mT
+
+
+@public()
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
+  a = asarray(a)
+  order = [*range(a.ndim)]
+  i, j = normalize_axis_index(axis1, a.ndim), normalize_axis_index(axis2, a.ndim)
+  order[i], order[j] = order[j], order[i]
+  return transpose(a, order)
+
+
+@public()
+def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
+  a = asarray(a)
+  source, destination = (normalize_axis_tuple(x, a.ndim) for x in (source, destination))
+  if len(source) != len(destination):
+    raise ValueError("`source` and `destination` arguments must have the same number of elements")
+  order = [n for n in range(a.ndim) if n not in source]
+  for d, s in sorted(zip(destination, source)):
+    order.insert(d, s)
+  return transpose(a, order)
+
+
+@public()
+def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
+  a = asarray(a)
+  axis = normalize_axis_index(axis, a.ndim)
+  start = normalize_axis_index(start, a.ndim + 1)
+  return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+@public()
+def squeeze(a: Any, axis: Any = None) -> ndarray:
+  a = asarray(a)
+  return a._view("shape", np.squeeze(stand_in(a), axis).shape)
+
+
+@public()
+def expand_dims(a: Any, axis: Any) -> ndarray:
+  a = asarray(a)
+  return a._view("shape", np.expand_dims(stand_in(a), axis).shape)
+
+
+@public()
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
+  a = asarray(array)
+  return a._view("repeat", np.broadcast_to(stand_in(a), shape).shape)
+
+
+@public()
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
+  arrays = _arrays(args)
+  shape = np.broadcast_shapes(*(a.shape for a in arrays))
+  return tuple(broadcast_to(a, shape) for a in arrays)
+
+
+def _at_least(n: int, x: Any) -> ndarray:
+  a = asarray(x)
+  return a._view("shape", getattr(np, f"atleast_{n}d")(stand_in(a)).shape) if a.ndim < n else a
+
+
+@public()
+def atleast_1d(*arys: Any) -> Any:
+  return _at_least(1, arys[0]) if len(arys) == 1 else tuple(_at_least(1, a) for a in arys)
+
+
+@public()
+def atleast_2d(*arys: Any) -> Any:
+  return _at_least(2, arys[0]) if len(arys) == 1 else tuple(_at_least(2, a) for a in arys)
+
+
+@public()
+def atleast_3d(*arys: Any) -> Any:
+  return _at_least(3, arys[0]) if len(arys) == 1 else tuple(_at_least(3, a) for a in arys)
+
+
+@public()
+def flip(m: Any, axis: Any = None) -> ndarray:
+  a = asarray(m)
+  axes = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
+  return a[tuple(slice(None, None, -1) if n in axes else slice(None) for n in range(a.ndim))]
+
+
+@public()
+def fliplr(m: Any) -> ndarray:
+  if np.ndim(stand_in(m)) < 2:
+    raise ValueError("Input must be >= 2-d.")
+  return flip(m, 1)
+
+
+@public()
+def flipud(m: Any) -> ndarray:
+  return flip(atleast_1d(m), 0)
+
+
+@public()
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+  a = asarray(m)
+  np.rot90(stand_in(a), k, axes)
+  i, j = (n % a.ndim for n in axes)
+  k %= 4
+  turned = flip(a, j) if k == 1 else flip(a, (i, j)) if k == 2 else a
+  turned = a[:] if k == 0 else turned
+  return flip(swapaxes(a, i, j), j) if k == 3 else swapaxes(turned, i, j) if k == 1 else turned
+
+
+@public()
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+  a = asarray(a)
+  np.diagonal(stand_in(a), offset, axis1, axis2)
+  return array_of(a._tensor.diagonal(offset, axis1, axis2))
+
+
+# ---------------------------------------------------------------- joining, splitting, repeating
+
+
+@public("concat")
+def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+  parts = _arrays(arrays)
+  np.concatenate([*map(stand_in_thin, parts)], axis)
+  if axis is None:
+    parts, axis = [ravel(p) for p in parts], 0
+  tensors = _typed(parts, dtype)
+  return array_of(tensors[0].cat(*tensors[1:], dim=axis))
+
+
+def stand_in_thin(a: Any) -> np.ndarray:
+  """For NumPy to check shapes: joining booleans costs it little."""
+  return np.broadcast_to(np.zeros((), bool), a.shape) if a.size < 1 << 16 else np.empty(a.shape, bool)
+
+
+@public()
+def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+  parts = _arrays(arrays)
+  if not parts:
+    raise ValueError("need at least one array to stack")
+  if len({p.shape for p in parts}) > 1:
+    raise ValueError("all input arrays must have the same shape")
+  axis = normalize_axis_index(axis, parts[0].ndim + 1)
+  first, *rest = _typed(parts, dtype)
+  return array_of(first.stack(*rest, dim=axis))
+
+
+@public()
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+  parts = [atleast_1d(a) for a in tup]
+  return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
+
+
+@public("row_stack")
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+  return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
+
+
+@public()
+def dstack(tup: Any) -> ndarray:
+  return concatenate([atleast_3d(a) for a in tup], 2)
+
+
+@public()
+def column_stack(tup: Any) -> ndarray:
+  return concatenate([transpose(_at_least(2, a)) if asarray(a).ndim < 2 else a for a in tup], 1)
+
+
+@public()
+def block(arrays: Any) -> ndarray:
+  def joined(x: Any, depth: int, deepest: int) -> ndarray:
+    if not isinstance(x, list):
+      a = asarray(x)
+      return a if a.ndim >= deepest else a.reshape((1,) * (deepest - a.ndim) + a.shape)
+    return concatenate([joined(y, depth + 1, deepest) for y in x], depth - deepest)
+
+  def levels(x: Any) -> int:
+    return 1 + max(map(levels, x)) if isinstance(x, list) else 0
+
+  def widest(x: Any) -> int:
+    return max(map(widest, x)) if isinstance(x, list) else asarray(x).ndim
+
+  n = max(levels(arrays), widest(arrays))
+  offset = n - levels(arrays)
+  return joined(arrays, offset, n)
+
+
+@public()
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+  a = asarray(x)
+  if not a.ndim:
+    raise ValueError("Input array must be at least 1-d.")
+  moved = moveaxis(a, axis, 0)
+  return tuple(moved[n] for n in range(moved.shape[0]))
+
+
+@public()
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+  a = asarray(ary)
+  axis = normalize_axis_index(axis, a.ndim)
+  n = a.shape[axis]
+  if np.ndim(indices_or_sections) == 0:
+    sections = int(indices_or_sections)
+    if sections <= 0:
+      raise ValueError("number sections must be larger than 0.")
+    ends = np.cumsum([n // sections + (i < n % sections) for i in range(sections)]).tolist()[:-1]
+  else:
+    ends = [int(i) for i in indices_or_sections]
+  return [a[_along(axis, slice(i, j))] for i, j in zip([0, *ends], [*ends, n])]
+
+
+@public()
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+  if np.ndim(indices_or_sections) == 0 and asarray(ary).shape[axis] % indices_or_sections:
+    raise ValueError("array split does not result in an equal division")
+  return array_split(ary, indices_or_sections, axis)
+
+
+@public()
+def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
+  if not asarray(ary).ndim:
+    raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+  return split(ary, indices_or_sections, 1 if asarray(ary).ndim > 1 else 0)
+
+
+@public()
+def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
+  if asarray(ary).ndim < 2:
+    raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+  return split(ary, indices_or_sections, 0)
+
+
+@public()
+def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
+  if asarray(ary).ndim < 3:
+    raise ValueError("dsplit only works on arrays of 3 or more dimensions")
+  return split(ary, indices_or_sections, 2)
+
+
+@public()
+def tile(A: Any, reps: Any) -> ndarray:
+  reps = tuple(reps) if np.ndim(reps) else (reps,)
+  return array_of(tensor(A).tile(*map(int, reps)) if all(reps) else _empty_tile(asarray(A), reps))
+
+
+def _empty_tile(a: Any, reps: tuple[int, ...]) -> Tensor:
+  shape = np.tile(np.empty(a.shape, bool), reps).shape
+  return Tensor.zeros(shape, dtype=mini_type(a.dtype))
+
+
+@public()
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
+  a = ravel(a) if axis is None else asarray(a)
+  axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
+  if np.ndim(stand_in(repeats)) == 0 and not isinstance(repeats, Lazy):
+    return array_of(a._tensor.repeat_interleave(operator.index(repeats), axis))
+  times = np.broadcast_to(np.asarray(repeats), a.shape[axis : axis + 1])
+  return take(a, np.repeat(np.arange(a.shape[axis]), times), axis)
+
+
+@public()
+def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
+  t = tensor(a)
+  if axis is None:
+    return array_of(t.roll(int(shift)))
+  axes = normalize_axis_tuple(axis, t.ndim, allow_duplicate=True)
+  for s, n in np.broadcast(shift, np.asarray(axes)):
+    t = t.roll(int(s), int(n)) if t.shape[n] else t
+  return array_of(t)
+
+
+MODES = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+
+
+@public()
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ndarray:
+  a = asarray(array)
+  if isinstance(pad_width, dict):
+    pad_width = [pad_width.get(n, pad_width.get(n - a.ndim, (0, 0))) for n in range(a.ndim)]
+    pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
+  widths = np.broadcast_to(np.asarray(pad_width), (a.ndim, 2)).tolist()
+  if builtins.min((w for pair in widths for w in pair), default=0) < 0:
+    raise ValueError("index can't contain negative values")
+  if mode != "constant" or np.ndim(
+    kwargs.get("constant_values", 0)
+  ):  # where each element comes from, or by values
+    places = np.arange(a.size).reshape(a.shape)
+    if mode in ("edge", "reflect", "symmetric", "wrap") and not kwargs:
+      return array_of(a._tensor.reshape(-1)[np.pad(places, widths, mode)])
+    return asarray(np.pad(a._host(), widths, mode, **kwargs))
+  value = np.asarray(kwargs.pop("constant_values", 0), a.dtype).item()
+  if kwargs:
+    raise ValueError(f"unsupported keyword arguments for mode '{mode}': {set(kwargs)}")
+  return array_of(a._tensor.pad(tuple(map(tuple, widths)), value=value))
+
+
+@public()
+def tril(m: Any, k: int = 0) -> ndarray:
+  t = tensor(m)
+  return array_of((t if t.ndim > 1 else t.expand(t.shape[0], t.shape[0])).tril(k))
+
+
+@public()
+def triu(m: Any, k: int = 0) -> ndarray:
+  t = tensor(m)
+  return array_of((t if t.ndim > 1 else t.expand(t.shape[0], t.shape[0])).triu(k))
+
+
+@public()
+def diag(v: Any, k: int = 0) -> ndarray:
+  if np.ndim(stand_in(v)) not in (1, 2):
+    raise ValueError("Input must be 1- or 2-d.")
+  return array_of(tensor(v).diag(k))
+
+
+@public()
+def diagflat(v: Any, k: int = 0) -> ndarray:
+  return array_of(tensor(v).reshape(-1).diag(k))
+
+
+@public()
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
+  x = asarray(x)
+  if x.ndim != 1:
+    raise ValueError("x must be a one-dimensional array or sequence.")
+  n = len(x) if N is None else N
+  powers = np.arange(n) if increasing else np.arange(n)[::-1]
+  d = np.promote_types(x.dtype, int)
+  return array_of(x._tensor.cast(mini_type(d)).reshape(-1, 1) ** Tensor(powers.copy()).cast(mini_type(d)))
+
+
+# ---------------------------------------------------------------- taking and putting
+
+
+@public()
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
+  a = ravel(a) if axis is None else asarray(a)
+  axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
+  i: Any = indices if isinstance(indices, Lazy) else np.asarray(indices)
+  i = i.astype(np.intp) if i.size == 0 else i
+  n = a.shape[axis]
+  i = i % n if mode == "wrap" else i.clip(0, n - 1) if mode == "clip" else i
+  out = a[_along(axis, i)]
+  return out if isinstance(out, Lazy) and not isinstance(out, ndarray) else made(out._tensor)
+
+
+@public()
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
+  a, i = asarray(arr), asarray(indices)
+  if i.dtype.kind not in "iu":
+    raise IndexError("`indices` must be an integer array")
+  if axis is not None and a.ndim != i.ndim:
+    raise ValueError("`indices` and `arr` must have the same number of dimensions")
+  return array_of(a._tensor.take_along_dim(i._tensor, axis))
+
+
+@public()
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+  i = np.broadcast_to(np.asarray(indices), np.shape(stand_in(indices)))
+  if axis is None:
+    arr.reshape(-1)[i] = values
+    return
+  axis = normalize_axis_index(axis, arr.ndim)
+  grid = np.ogrid[tuple(slice(n) for n in arr.shape)]
+  arr[tuple(i if n == axis else g for n, g in enumerate(grid))] = values
+
+
+@public()
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+  i = np.asarray(ind).ravel()
+  i = i % a.size if mode == "wrap" else i.clip(0, a.size - 1) if mode == "clip" else i
+  values = np.resize(np.asarray(v), i.shape) if i.size else np.asarray(v)[:0]
+  reshape(a, (-1,))[i] = values
+
+
+@public()
+def putmask(a: Any, mask: Any, values: Any) -> None:
+  places = np.flatnonzero(np.asarray(mask))
+  reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.shape).reshape(-1)[places]
+
+
+@public()
+def place(arr: Any, mask: Any, vals: Any) -> None:
+  places = np.flatnonzero(np.asarray(mask))
+  reshape(arr, (-1,))[places] = np.resize(np.asarray(vals), places.shape)
+
+
+@public()
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+  src = src if isinstance(src, Lazy) else asarray(src)
+  if not theirs.can_cast(src.dtype, dst.dtype, casting):
+    raise TypeError(
+      f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
+    )
+  value = operand(src, dst.dtype).expand(dst.shape)
+  dst._store(value if where is True else operand(where).expand(dst.shape).where(value, dst._tensor))
+
+
+@public()
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+  if a.ndim != 2 or wrap:
+    raise ValueError(
+      "array must be at least 2-d" if a.ndim < 2 else "fill_diagonal: of a matrix, without wrap"
+    )
+  n = np.arange(builtins.min(a.shape))
+  a[n, n] = val
+
+
+@public()
+def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
+  if axis is None:
+    return concatenate((ravel(arr), ravel(values)))
+  return concatenate((arr, values), axis)
+
+
+def _kept_places(a: Any, obj: Any, axis: int) -> np.ndarray:
+  return np.delete(np.arange(a.shape[axis]), obj)
+
+
+@public()
+def delete(arr: Any, obj: Any, axis: int | None = None) -> ndarray:
+  a = ravel(arr) if axis is None else asarray(arr)
+  axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
+  np.delete(stand_in(a), _at_once(obj), axis)
+  return take(a, _kept_places(a, _at_once(obj), axis), axis)
+
+
+@public()
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
+  return asarray(np.insert(asarray(arr)._host(), _at_once(obj), _at_once(values), axis))
+
+
+def _at_once(x: Any) -> Any:
+  return x._host() if isinstance(x, Lazy) else x
+
+
+@public()
+def resize(a: Any, new_shape: Any) -> ndarray:
+  shape = stand_in_shape(new_shape)
+  places = np.resize(np.arange(asarray(a).size), shape)
+  return array_of(ravel(a)._tensor[places]) if places.size else FUNCTIONS["zeros"](shape, asarray(a).dtype)
+
+
+@public()
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
+  return asarray(x, dtype, copy=copy, device=device)
+
+
+def cast(
+  x: Any, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+  """`ndarray.astype`."""
+  if not theirs.can_cast(x.dtype, np.dtype(dtype), casting):
+    raise TypeError(
+      f"Cannot cast array data from {x.dtype!r} to {np.dtype(dtype)!r} according to the rule '{casting}'"
+    )
+  if not copy and x.dtype == np.dtype(dtype):
+    return x
+  t = x._tensor.cast(mini_type(numpy_type(dtype)))
+  return array_of(t) if isinstance(x, ndarray) else made(t)

@@ -1,0 +1,357 @@
+"""Functions along axes: sums, extremes, averages, running forms, differences, and those that leave NaNs out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from mini.numpy.array import array_of, asarray, made, operand
+from mini.numpy.function import public, tensor
+from mini.numpy.types import floating, mini_type
+from mini.numpy.ufunc import UFUNCS, axes_of
+from mini.tensor import Tensor
+
+MISSING: Any = np._NoValue
+Axes = Any
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+  def f(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None,
+        where: Any = True) -> Any:  # fmt: skip
+    a = asarray(a)
+    initial = None if initial is MISSING else initial
+    return UFUNCS[name].reduce(a, axis, dtype, out, bool(keepdims), initial, where is MISSING or where)
+
+  return f
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+  f = _reduction(name)
+  return lambda a, axis=None, out=None, keepdims=False, initial=None, where=True: f(
+    a, axis, None, out, keepdims, initial, where
+  )
+
+
+def _truth(name: str) -> Callable[..., Any]:
+  f = _reduction(name)
+  return lambda a, axis=None, out=None, keepdims=False, *, where=True: f(
+    tensor(a).bool(), axis, None, out, keepdims, None, where
+  )
+
+
+def _named(name: str, f: Callable[..., Any], *others: str) -> Callable[..., Any]:
+  f.__name__ = name
+  f.__doc__ = f"`numpy.{name}`."
+  return public(*others)(f)
+
+
+sum_ = _named("sum", _reduction("add"))
+prod = _named("prod", _reduction("multiply"))
+max_ = _named("max", _extreme("maximum"), "amax")
+min_ = _named("min", _extreme("minimum"), "amin")
+all_ = _named("all", _truth("logical_and"))
+any_ = _named("any", _truth("logical_or"))
+
+
+@public()
+def mean(
+  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+  t, axes, kind = _averaged(a, axis, dtype)
+  return made(_mean(t, axes, bool(keepdims), where).cast(mini_type(kind)))
+
+
+def _averaged(a: Any, axis: Axes, dtype: Any = None) -> tuple[Tensor, tuple[int, ...], np.dtype]:
+  """The array in the type in which it is averaged, the axes, and the type of the result."""
+  a = asarray(a)
+  kind = floating(a.dtype) if dtype is None else np.dtype(dtype)
+  held = np.dtype(np.float32) if kind == np.float16 else kind
+  return a._tensor.cast(mini_type(held)), axes_of(axis, a.ndim), kind
+
+
+def _mean(t: Tensor, axes: tuple[int, ...], keepdims: bool, where: Any) -> Tensor:
+  total = UFUNCS["add"]._folded(t if where is True else operand(where).where(t, 0), axes, keepdims)
+  return total / _count(t, axes, keepdims, where)
+
+
+def _count(t: Tensor, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
+  if where is True:
+    return float(math.prod(t.shape[a] for a in axes))
+  return operand(where).expand(t.shape).sum(axes, keepdims).cast(t.dtype)
+
+
+@public()
+def var(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
+        where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
+  ddof = ddof if correction is MISSING else correction
+  t, axes, kind = _averaged(a, axis, dtype)
+  center = _mean(t, axes, True, where) if mean is MISSING else tensor(mean)
+  squares = (t - center).square()
+  if where is not True:
+    squares = operand(where).where(squares, 0)
+  total = UFUNCS["add"]._folded(squares, axes, bool(keepdims))
+  left = _count(t, axes, bool(keepdims), where) - ddof
+  left = max(left, 0.0) if isinstance(left, float) else left.maximum(0)
+  return made((total / left).cast(mini_type(kind)))
+
+
+@public()
+def std(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
+        where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
+  return made(
+    tensor(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)).sqrt()
+  )
+
+
+@public()
+def average(
+  a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+  a = asarray(a)
+  if weights is None:
+    out = mean(a, axis, keepdims=keepdims)
+    total: Any = UFUNCS["add"](UFUNCS["multiply"](out, 0), a.size / max(out.size, 1))
+  else:
+    w = asarray(weights)
+    if w.shape != a.shape:
+      np.average(np.empty(a.shape), axis, np.ones(w.shape))  # TypeError, ValueError
+      w = w.reshape((-1,) + (1,) * (a.ndim - 1 - normalize_axis_index(axis, a.ndim)))
+    kind = np.result_type(a.dtype, w.dtype, *([np.float64] if a.dtype.kind in "biu" else []))
+    total = sum_(w * UFUNCS["add"](a * 0, 1), axis, dtype=kind, keepdims=keepdims)
+    out = sum_(UFUNCS["multiply"](a, w, dtype=kind), axis, keepdims=keepdims) / total
+  return (out, total) if returned else out
+
+
+@public()
+def ptp(a: Any, axis: Axes = None, out: Any = None, keepdims: Any = False) -> Any:
+  return max_(a, axis, keepdims=keepdims) - min_(a, axis, keepdims=keepdims)
+
+
+@public()
+def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
+  return sum_(tensor(a).bool(), axis, dtype=np.intp, keepdims=keepdims)
+
+
+def _position(name: str) -> Callable[..., Any]:
+  def f(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    t = tensor(a)
+    if axis is not None:
+      axis = normalize_axis_index(axis, t.ndim)
+    if (t.shape[axis] if axis is not None else t.numel()) == 0:
+      raise ValueError(f"attempt to get {name} of an empty sequence")
+    t = t.cast(mini_type(np.uint8)) if t.dtype.kind == "b" else t
+    return made(getattr(Tensor, name)(t, axis, bool(keepdims)))
+
+  return f
+
+
+argmax = _named("argmax", _position("argmax"))
+argmin = _named("argmin", _position("argmin"))
+
+
+# ---------------------------------------------------------------- running forms
+
+
+def _running(name: str) -> Callable[..., Any]:
+  def f(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    a = asarray(a)
+    if axis is None:
+      a, axis = a.reshape(-1), 0
+    return UFUNCS[name].accumulate(a, axis, dtype, out)
+
+  return f
+
+
+cumsum = _named("cumsum", _running("add"))
+cumprod = _named("cumprod", _running("multiply"))
+
+
+def _cumulative(name: str) -> Callable[..., Any]:
+  def f(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+  ) -> Any:
+    x = asarray(x)
+    if axis is None:
+      if x.ndim > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+      axis = 0
+    found = UFUNCS[name].accumulate(x, axis, dtype)._tensor
+    if include_initial:
+      first = (*found.shape[:axis], 1, *found.shape[axis % found.ndim + 1 :])
+      found = Tensor.full(first, UFUNCS[name].identity, dtype=found.dtype).cat(found, dim=axis)
+    return array_of(found)
+
+  return f
+
+
+cumulative_sum = _named("cumulative_sum", _cumulative("add"))
+cumulative_prod = _named("cumulative_prod", _cumulative("multiply"))
+
+
+@public()
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = MISSING, append: Any = MISSING) -> Any:
+  a = asarray(a)
+  if n < 0:
+    raise ValueError(f"order must be non-negative but got {n}")
+  if not a.ndim:
+    raise ValueError("diff requires input that is at least one dimensional")
+  axis = normalize_axis_index(axis, a.ndim)
+  one = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+  sides = [x if x is MISSING else tensor(x) for x in (prepend, append)]
+  before, after = (x if x is MISSING or x.ndim else x.expand(one) for x in sides)
+  parts = [x for x in (before, a._tensor, after) if x is not MISSING]
+  return array_of(parts[0].cat(*parts[1:], dim=axis).diff(n, axis))
+
+
+@public()
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+  a = asarray(ary)
+  parts = [
+    asarray(x, a.dtype).reshape(-1)._tensor for x in (to_begin, diff(a.reshape(-1)), to_end) if x is not None
+  ]
+  return array_of(parts[0].cat(*parts[1:]))
+
+
+@public()
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+  """`numpy.gradient`: second order inside, first or second at the ends."""
+  f = asarray(f)
+  axes = axes_of(axis, f.ndim)
+  spaces = list(varargs) or [1.0]
+  spaces = spaces * len(axes) if len(spaces) == 1 else spaces
+  if len(spaces) != len(axes):
+    raise TypeError("invalid number of arguments")
+  t = f._tensor.cast(mini_type(floating(f.dtype)))
+  found = [array_of(_slope(t.movedim(a, -1), h, edge_order).movedim(-1, a)) for a, h in zip(axes, spaces)]
+  return found[0] if len(found) == 1 else tuple(found)
+
+
+def _slope(x: Tensor, h: Any, edge_order: int) -> Tensor:
+  n = x.shape[-1]
+  if n < edge_order + 1:
+    raise ValueError("Shape of array too small to calculate a numerical gradient, "
+                     "at least (edge_order + 1) elements are required.")  # fmt: skip
+  space = tensor(h)
+  d = space.diff() if space.ndim else space.expand(n - 1)
+  d = d.cast(x.dtype)
+  left, right = d[:-1], d[1:]
+  inner = (x[..., 2:] - x[..., 1:-1]) * (left / right) + (x[..., 1:-1] - x[..., :-2]) * (right / left)
+  inner = inner / (left + right)
+  steps = x.diff() / d
+  if edge_order == 1:
+    first, last = steps[..., :1], steps[..., -1:]
+  else:
+    a, b = (
+      (steps[..., 1:2] - steps[..., :1]) / (d[0] + d[1]),
+      (steps[..., -1:] - steps[..., -2:-1]) / (d[-1] + d[-2]),
+    )
+    first, last = steps[..., :1] - a * d[0], steps[..., -1:] + b * d[-1]
+  return first.cat(inner, last, dim=-1)
+
+
+@public()
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+  y = asarray(y)
+  t = y._tensor.movedim(axis, -1)
+  if x is None:
+    d = tensor(dx)
+  else:
+    at = tensor(x)
+    d = (at if at.ndim == 1 else at.movedim(axis, -1)).diff()
+  pairs: Any = array_of(t[..., 1:] + t[..., :-1])
+  return sum_(pairs * array_of(d) / 2.0, -1)
+
+
+# ---------------------------------------------------------------- without NaNs
+
+
+def _without(name: str, body: Callable[..., Any], fill: float) -> Callable[..., Any]:
+  def f(a: Any, axis: Axes = None, *args: Any, **kwargs: Any) -> Any:
+    a = asarray(a)
+    keep = a if a.dtype.kind not in "fc" else made(a._tensor.isnan().where(fill, a._tensor))
+    out = body(keep, axis, *args, **kwargs)
+    if name not in ("nanmax", "nanmin") or a.dtype.kind != "f":
+      return out
+    keepdims = bool(kwargs.get("keepdims", False))
+    return made(all_(UFUNCS["isnan"](a), axis, keepdims=keepdims)._tensor.where(math.nan, out._tensor))
+
+  return _named(name, f)
+
+
+nansum = _without("nansum", sum_, 0)
+nanprod = _without("nanprod", prod, 1)
+nancumsum = _without("nancumsum", cumsum, 0)
+nancumprod = _without("nancumprod", cumprod, 1)
+nanmax = _without("nanmax", max_, -math.inf)
+nanmin = _without("nanmin", min_, math.inf)
+
+
+@public()
+def nanmean(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+  a = asarray(a)
+  return mean(a, axis, dtype, keepdims=keepdims, where=~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True)
+
+
+@public()
+def nanvar(
+  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False
+) -> Any:
+  a = asarray(a)
+  some = ~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True
+  found = var(a, axis, dtype, None, ddof, keepdims, where=some)
+  left = asarray(
+    sum_(asarray(UFUNCS["add"](a * 0, 1)), axis, keepdims=keepdims)
+    if some is True
+    else sum_(some, axis, keepdims=keepdims)
+  )
+  return made((left._tensor > ddof).where(tensor(found), math.nan))
+
+
+@public()
+def nanstd(
+  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False
+) -> Any:
+  return made(tensor(nanvar(a, axis, dtype, None, ddof, keepdims)).sqrt())
+
+
+# ---------------------------------------------------------------- of several variables
+
+
+@public()
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
+        aweights: Any = None, *, dtype: Any = None) -> Any:  # fmt: skip
+  x = asarray(m)
+  x = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else x.T
+  kind = np.result_type(x.dtype, np.float64) if dtype is None else dtype
+  x = asarray(x, kind)
+  if y is not None:
+    other = asarray(y, kind)
+    other = other.reshape(1, -1) if other.ndim < 2 else other if rowvar else other.T
+    x = array_of(x._tensor.cat(other._tensor))
+  w = None
+  for weight in (fweights, aweights):
+    if weight is not None:
+      w = asarray(weight, kind) if w is None else w * asarray(weight, kind)
+  ddof = (0 if bias else 1) if ddof is None else ddof
+  center, total = average(x, 1, w, returned=True)
+  total = total[0] if w is not None else x.shape[1]
+  if ddof == 0 or aweights is None:
+    left = total - ddof
+  else:
+    left = total - ddof * sum_(w * asarray(aweights, kind)) / total
+  d = x - center.reshape(-1, 1)
+  product = array_of(d._tensor @ (d if w is None else d * w)._tensor.T)
+  return (product / left).squeeze()
+
+
+@public()
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+  c = cov(x, y, rowvar, dtype=dtype)
+  if not c.ndim:
+    return c / c
+  scale = array_of(c._tensor.diagonal().sqrt())
+  return UFUNCS["minimum"](UFUNCS["maximum"](c / scale.reshape(-1, 1) / scale, -1), 1)

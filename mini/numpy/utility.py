@@ -1,0 +1,117 @@
+"""What asks about arrays, their types and their memory, and `evaluate`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mini.numpy.array import STEPS, Lazy, asarray, compute, generic, made
+from mini.numpy.function import public
+from mini.numpy.types import stand_in, theirs
+
+
+def evaluate(*arrays: Any) -> Any:
+  """Compute arrays together, now: what they share is computed once. The arrays themselves are returned.
+
+  >>> from mini import numpy as np
+  >>> x = np.arange(3.0)
+  >>> evaluate(x + 1, x * 2)
+  (array([1., 2., 3.]), array([0., 2., 4.]))
+  """
+  found = [a for a in arrays if isinstance(a, Lazy)]
+  if found:
+    compute(*(a._tensor for a in found))
+  for a in found:
+    if a._steps and type(a) is generic:
+      a._memory.tensor, a._steps = a._tensor, ()
+  return arrays[0] if len(arrays) == 1 else arrays
+
+
+@public()
+def result_type(*arrays_and_dtypes: Any) -> Any:
+  return np.result_type(*(x.dtype if isinstance(x, Lazy) else x for x in arrays_and_dtypes))
+
+
+@public()
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+  """`numpy.can_cast`, of arrays, too."""
+  return theirs.can_cast(from_.dtype if isinstance(from_, Lazy) else from_, to, casting)
+
+
+@public()
+def shape(a: Any) -> tuple[int, ...]:
+  return np.shape(stand_in(a))
+
+
+@public()
+def ndim(a: Any) -> int:
+  return np.ndim(stand_in(a))
+
+
+@public()
+def size(a: Any, axis: Any = None) -> int:
+  return np.size(stand_in(a), axis)
+
+
+@public()
+def isscalar(element: Any) -> bool:
+  return isinstance(element, generic) or np.isscalar(element)
+
+
+@public()
+def iterable(y: Any) -> bool:
+  return np.iterable(stand_in(y))
+
+
+@public("may_share_memory")
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+  """`numpy.shares_memory`: do views overlap?"""
+  a, b = asarray(a), asarray(b)
+  if a._memory is not b._memory:
+    return False
+  places = np.arange(a._memory.tensor.numel()).reshape(a._memory.tensor.shape)
+  return bool(np.intersect1d(_places(a, places), _places(b, places)).size)
+
+
+def _places(a: Any, places: Any) -> Any:
+  for name, what in a._steps:
+    places = places if name == "bits" else STEPS[name][1](places, what)
+  return places
+
+
+@public()
+def isrealobj(x: Any) -> bool:
+  return not iscomplexobj(x)
+
+
+@public()
+def iscomplexobj(x: Any) -> bool:
+  return np.iscomplexobj(stand_in(x))
+
+
+@public()
+def ndenumerate(arr: Any) -> Any:
+  return ((index, arr[index]) for index in np.ndindex(arr.shape))
+
+
+# ---------------------------------------------------------------- parts of complex numbers
+
+
+@public()
+def real(val: Any) -> Any:
+  return val if isinstance(val, Lazy) else asarray(val)
+
+
+@public()
+def imag(val: Any) -> Any:
+  a = val if isinstance(val, Lazy) else asarray(val)
+  return made(a._tensor.zeros_like())
+
+
+@public()
+def angle(z: Any, deg: bool = False) -> Any:
+  t = (z if isinstance(z, Lazy) else asarray(z))._tensor
+  t = t if t.dtype.kind == "f" else t.double()
+  return made((t < 0).where(180.0 if deg else math.pi, t.isnan().where(t, 0)))

@@ -1,0 +1,404 @@
+"""`mini.numpy` beside NumPy: the same expressions (test/numpy_rows.py) and the same programs (test/programs) under both names."""
+
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy
+import numpy_rows as table
+import pytest
+
+from mini import Context, Tensor, stats
+from mini import numpy as mnp
+from mini.numpy import host
+from mini.numpy.array import Lazy
+from mini.numpy.array import generic as scalar
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "numpy.md"
+ROWS = [(chapter, row) for chapter, text in table.CHAPTERS.items() for row in table.rows_of(text)]
+TOLERANCE = {"float64": 4e-12, "float32": 2e-6, "float16": 2e-3, "complex128": 1e-11, "complex64": 4e-6}
+DEVICES = ["INTERP", pytest.param("CPU", marks=pytest.mark.full)]
+ignored = pytest.mark.filterwarnings("ignore")
+
+
+def run(np, row):
+  """What the row gives: of several statements, the last one."""
+  names = {"np": np, **{n: np.array(a) for n, a in table.INPUTS.items() if re.search(rf"\b{n}\b", row)}}
+  *statements, last = row.split("; ")
+  with numpy.errstate(all="ignore"), warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    exec("\n".join(statements), names)  # noqa: S102  a row of a table
+    if re.match(r"^\w+(\[.*\])? [^=]*= ", last):
+      return exec(last, names)  # noqa: S102  a row of a table
+    return eval(last, names)
+
+
+def same(got, want):
+  """The same values, types, shapes; an array for an array, a scalar for a scalar."""
+  if isinstance(want, (tuple, list)):
+    assert type(got).__name__ == type(want).__name__ and len(got) == len(want), (type(got), type(want))
+    for a, b in zip(got, want):
+      same(a, b)
+    return
+  if not isinstance(got, Lazy):
+    assert type(got) is type(want), (type(got), type(want))
+    assert got == want or numpy.isnan(got)
+    return
+  kind = mnp.ndarray if isinstance(want, numpy.ndarray) else scalar
+  assert isinstance(got, kind), (type(got), type(want))
+  assert (got.dtype, got.shape) == (want.dtype, want.shape)
+  ours, tolerance = numpy.asarray(got), TOLERANCE.get(want.dtype.name, 0)
+  numpy.testing.assert_allclose(ours, want, rtol=tolerance, atol=tolerance * 0.2)
+  if want.dtype.kind == "f":
+    zero = (ours == 0) & (numpy.asarray(want) == 0)
+    assert (numpy.signbit(ours) == numpy.signbit(want))[zero].all(), "the sign of a zero"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("chapter", table.CHAPTERS)
+def test_expressions_give_what_numpy_gives(chapter, device):
+  """Those of a chapter are computed together."""
+  with Context(DEV=device):
+    compare(chapter)
+
+
+def compare(chapter):
+  rows = [row for c, row in ROWS if c == chapter]
+  found, wrong = [], []
+  for row in rows:
+    try:
+      found.append(run(mnp, row))
+    except Exception as e:  # noqa: BLE001  told below
+      found.append(e)
+  mnp.evaluate(*(x for x in found if isinstance(x, Lazy)))
+  for row, got in zip(rows, found):
+    try:
+      if isinstance(got, Exception):
+        raise got
+      same(got, run(numpy, row))
+    except Exception as e:  # noqa: BLE001  told below
+      wrong.append(f"{row}: {type(e).__name__}: {e}")
+  assert not wrong, "\n".join(wrong)
+
+
+def failure(np, row):
+  with pytest.raises(Exception) as e:
+    run(np, row)
+  return type(e.value).__name__, str(e.value)
+
+
+@ignored
+def test_mistakes_are_numpys_errors():
+  wrong = []
+  for row in table.rows_of(table.MISTAKES):
+    try:
+      want, got = failure(numpy, row), failure(mnp, row)
+      said = want[1].replace("numpy.ndarray", "ndarray").replace("numpy.", "")
+      if (want[0], said) != (
+        got[0],
+        got[1].replace("numpy.ndarray", "ndarray").replace("mini.numpy.array.", "").replace("numpy.", ""),
+      ):
+        wrong.append(f"{row}\n    NumPy: {want}\n    ours:  {got}")
+    except BaseException as e:  # noqa: BLE001  told below
+      wrong.append(f"{row}: {type(e).__name__}: {e}")
+  assert not wrong, "\n".join(wrong)
+
+
+# ---------------------------------------------------------------- programs
+
+PROGRAMS = sorted(f.stem for f in (Path(__file__).parent / "programs").glob("*.py") if f.stem != "__init__")
+
+
+def close(got, want):
+  """Equal up to rounding; what a program gives is nested tuples of arrays, numbers and texts."""
+  if isinstance(want, (tuple, list)):
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+      close(a, b)
+  elif isinstance(want, (str, bool)):
+    assert got == want
+  else:
+    if isinstance(got, Lazy):
+      assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    numpy.testing.assert_allclose(numpy.asarray(got), want, rtol=1e-7, atol=1e-9)
+
+
+def program(name):
+  return __import__(f"programs.{name}", fromlist=["program"]).program
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_written_for_numpy(name, device):
+  with Context(DEV=device):
+    found = program(name)(mnp)
+    close(found, program(name)(numpy))
+
+
+def test_one_program_on_the_cpu():
+  """The others are compiled with --full."""
+  with Context(DEV="CPU"):
+    close(program("pca")(mnp), program("pca")(numpy))
+
+
+# ---------------------------------------------------------------- what is lazy
+
+
+def test_evaluate_computes_what_is_shared_once():
+  x = mnp.asarray(numpy.random.default_rng(0).standard_normal((40, 40)))
+  shared = mnp.exp(x @ x).sum(axis=0)
+  a, b = shared + 1, shared * 2
+  before = dict(stats)
+  mnp.evaluate(a, b)
+  together = stats.kernels - before["kernels"]
+  c, d = mnp.exp(x @ x).sum(axis=1) + 1, mnp.exp(x @ x).sum(axis=1) * 2
+  middle = stats.kernels
+  mnp.evaluate(c)
+  alone = stats.kernels - middle
+  assert together <= alone + 1  # the product and its sums once; and nothing more when the values are read
+  reading = stats.kernels
+  numpy.testing.assert_allclose(numpy.asarray(b), 2 * (numpy.asarray(a) - 1))
+  assert stats.kernels == reading
+  numpy.testing.assert_allclose(numpy.asarray(d), 2 * (numpy.asarray(c) - 1))
+
+
+def test_nothing_is_computed_before_a_value_is_asked_for():
+  x = mnp.arange(12.0).reshape(3, 4)
+  before = stats.kernels, stats.schedules
+  y = (mnp.sin(x) @ x.T + 1).mean(axis=0)
+  y[0] = 5
+  y += x[:, 0]
+  assert y.shape == (3,) and y.dtype == "float64"
+  assert (stats.kernels, stats.schedules) == before
+  assert float(y[0]) == 5 and stats.kernels > before[0]
+
+
+def test_a_loop_compiles_once():
+  """Each round reads a value: what it goes on with is computed with it."""
+  x = mnp.asarray(numpy.linspace(0, 1, 50))
+  schedules = []
+  for _ in range(12):
+    x = mnp.cos(x) * 0.5 + x
+    assert bool((x < 9).all())
+    schedules.append(stats.schedules)
+  assert schedules[-1] == schedules[2]
+
+
+def test_rows_of_an_array_share_a_program():
+  x = mnp.asarray(numpy.arange(900.0).reshape(30, 30))
+  found, schedules = [], []
+  for n in range(10, 20):
+    found.append(float((x[n] * 2).sum()))
+    schedules.append(stats.schedules)
+  assert found == (numpy.arange(900.0).reshape(30, 30) * 2).sum(axis=1)[10:20].tolist()
+  assert schedules[-1] == schedules[1]
+
+
+# ---------------------------------------------------------------- other libraries
+
+
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+def test_memory_is_shared_with_numpy(device):
+  with Context(DEV=device):
+    theirs = numpy.arange(6.0).reshape(2, 3)
+    ours = mnp.from_dlpack(theirs)
+    theirs[0, 0] = 7
+    assert float(ours[0, 0]) == 7  # the same memory
+    assert float((ours + 1).sum()) == 28
+    ours[0, 1] = 99  # an array that is written has memory of its own
+    assert theirs[0, 1] == 1
+    t = mnp.sqrt(mnp.arange(5.0))
+    back = numpy.from_dlpack(t)
+    assert back.ctypes.data == numpy.asarray(t.tensor().__array__()).ctypes.data or back.base is not None
+    numpy.testing.assert_array_equal(back, numpy.sqrt(numpy.arange(5.0)))
+    once, again = numpy.from_dlpack(t), numpy.from_dlpack(t)
+    assert once.ctypes.data == again.ctypes.data
+    del t
+    numpy.testing.assert_array_equal(once, numpy.sqrt(numpy.arange(5.0)))  # it lives on
+    assert numpy.from_dlpack(mnp.arange(3), copy=True).tolist() == [0, 1, 2]
+
+
+def test_what_does_not_fit_is_copied():
+  theirs = numpy.arange(6).reshape(2, 3)
+  assert Tensor.from_dlpack(theirs.T).tolist() == theirs.T.tolist()
+  assert Tensor.from_dlpack(theirs[:, ::2]).tolist() == [[0, 2], [3, 5]]
+  fixed = numpy.arange(3)
+  fixed.flags.writeable = False
+  assert Tensor.from_dlpack(fixed).tolist() == [0, 1, 2]
+  assert Tensor.from_dlpack(numpy.zeros((0, 3))).shape == (0, 3)
+
+
+def test_memory_is_shared_with_torch():
+  torch = pytest.importorskip("torch")
+  with Context(DEV="CPU"):
+    theirs = torch.arange(4.0, dtype=torch.float64)
+    ours = mnp.from_dlpack(theirs)
+    theirs[0] = 9
+    assert ours.tolist() == [9, 1, 2, 3]
+    back = torch.from_dlpack(ours * 2)
+    assert back.tolist() == [18, 2, 4, 6]
+    t = Tensor([1.0, 2.0])
+    assert torch.from_dlpack(t).data_ptr() == torch.from_dlpack(t).data_ptr()
+    assert Tensor.from_dlpack(theirs).dtype.name == "float64"
+
+
+def test_numpys_functions_of_our_arrays_are_ours():
+  x = mnp.asarray([1.0, 2.0])
+  for found in (numpy.sin(x), numpy.add(x, 1), numpy.ones(2) + x, numpy.float64(2) * x, numpy.sum(x), numpy.linalg.norm(x),
+                numpy.concatenate([x, x]), numpy.add.reduce(x), numpy.where(x > 1, x, 0)):  # fmt: skip
+    assert isinstance(found, Lazy)
+  assert isinstance(numpy.asarray(x), numpy.ndarray)
+  assert (numpy.ones(2) + x).tolist() == [2, 3]
+
+
+def test_an_array_is_a_tensor_with_numpys_meaning():
+  x = mnp.asarray(Tensor([[1.0, 2.0]]))
+  assert x.dtype == "float32" and x.tensor().shape == (1, 2)
+  assert mnp.asarray(x.tensor()).tolist() == [[1, 2]]
+  assert x.to_device("cpu").device == "cpu"
+
+
+# ---------------------------------------------------------------- random numbers, files, names
+
+
+def test_random_numbers_are_numpys():
+  for draw in (
+    lambda np: np.random.default_rng(3).normal(size=(2, 3)), lambda np: np.random.default_rng(3).choice(np.arange(9), 4),
+    lambda np: np.random.RandomState(3).rand(2), lambda np: np.random.default_rng(1).permutation(5),
+    lambda np: [np.random.seed(4), np.random.randint(0, 9, 5)][1],
+  ):  # fmt: skip
+    same(draw(mnp), draw(numpy))
+  a, b = mnp.arange(8), numpy.arange(8)
+  mnp.random.default_rng(2).shuffle(a)
+  numpy.random.default_rng(2).shuffle(b)
+  same(a, b)
+  assert isinstance(mnp.random.default_rng(0).random(), float)
+
+
+def test_files(tmp_path):
+  x = mnp.arange(6.0).reshape(2, 3)
+  mnp.save(tmp_path / "x.npy", x)
+  mnp.savez(tmp_path / "x.npz", a=x)
+  mnp.savetxt(tmp_path / "x.txt", x)
+  same(mnp.load(tmp_path / "x.npy"), numpy.asarray(x))
+  same(mnp.loadtxt(tmp_path / "x.txt"), numpy.asarray(x))
+  same(mnp.asarray(mnp.load(tmp_path / "x.npz")["a"]), numpy.asarray(x))
+
+
+def test_what_is_missing_says_so():
+  with pytest.raises(
+    AttributeError, match=r"mini.numpy has no 'busday_count'; NumPy's is left out: docs/numpy.md"
+  ):
+    _ = mnp.busday_count
+  with pytest.raises(AttributeError, match="and neither has NumPy"):
+    _ = mnp.nothing
+  with pytest.raises(TypeError, match="mini.numpy has no dtype 'datetime64'"):
+    mnp.zeros(3, dtype="datetime64")
+
+
+def test_threads_have_arrays_of_their_own():
+  found = {}
+
+  def work(n):
+    a = mnp.full((20,), float(n))
+    for _ in range(5):
+      a[1:] += a[:-1]
+    found[n] = float(a.sum())
+
+  threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+  for t in threads:
+    t.start()
+  for t in threads:
+    t.join()
+  assert found == {n: n * found[1] for n in range(4)}
+
+
+def test_import_mini_does_not_import_it():
+  code = (
+    "import sys, mini; assert 'mini.numpy' not in sys.modules; from mini import numpy; assert numpy.pi > 3"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---------------------------------------------------------------- the published list
+
+
+def documented():
+  """docs/numpy.md as it has to be: `python test/test_numpy.py` writes it."""
+  text = DOCUMENT.read_text()
+  left_out = "\n".join(
+    f"- {why}: " + " ".join(f"`{n}`" for n in names.split()) for why, names in host.LEFT_OUT.items()
+  )
+  for name, body in (("at once", " ".join(f"`{n}`" for n in sorted(host.HOST))), ("left out", left_out)):
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    text = text[: text.index(begin) + len(begin)] + body + "\n" + text[text.index(end) :]
+  return text
+
+
+def test_the_published_list_is_what_is_so():
+  assert DOCUMENT.read_text() == documented(), "python test/test_numpy.py writes docs/numpy.md"
+  left_out = {n for names in host.LEFT_OUT.values() for n in names.split()}
+  theirs = {n for n in dir(numpy) if n[0] != "_"}
+  theirs |= {f"linalg.{n}" for n in dir(numpy.linalg) if n[0] != "_" and n not in ("linalg", "test")}
+  theirs -= {n for n in theirs if n.split(".")[-1] in ("fft", "random", "linalg", "exceptions")}
+  there = {n for n in theirs if hasattr(mnp.linalg if "." in n else mnp, n.removeprefix("linalg."))}
+  assert theirs - there == left_out & theirs
+  assert not left_out & there
+
+
+STANDARD = """
+e inf nan newaxis pi
+arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros zeros_like
+astype broadcast_arrays broadcast_to can_cast finfo iinfo isdtype result_type
+bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64
+abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift
+bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite
+isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply
+negative nextafter not_equal positive pow real reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc
+take take_along_axis
+matmul matrix_transpose tensordot vecdot
+broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack
+argmax argmin count_nonzero nonzero searchsorted where
+unique_all unique_counts unique_inverse unique_values
+argsort sort
+cumulative_prod cumulative_sum max mean min prod std sum var
+all any diff
+__array_api_version__ __array_namespace_info__
+"""
+STANDARD_LINALG = """
+cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet
+solve svd svdvals tensordot trace vecdot vector_norm
+"""
+STANDARD_ARRAY = """
+dtype device mT ndim shape size T to_device __abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__
+__dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __index__ __int__ __invert__ __le__ __lshift__ __lt__
+__matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __rshift__ __setitem__ __sub__ __truediv__ __xor__
+__iadd__ __radd__ __iand__ __rand__ __ifloordiv__ __rfloordiv__ __ilshift__ __rlshift__ __imatmul__ __rmatmul__ __imod__ __rmod__
+__imul__ __rmul__ __ior__ __ror__ __ipow__ __rpow__ __irshift__ __rrshift__ __isub__ __rsub__ __itruediv__ __rtruediv__ __ixor__
+__rxor__
+"""
+
+
+def test_the_names_of_the_array_api_standard():
+  x = mnp.ones((2, 2))
+  for room, names in ((mnp, STANDARD), (mnp.linalg, STANDARD_LINALG), (x, STANDARD_ARRAY)):
+    assert not [n for n in names.split() if not hasattr(room, n)]
+  words = set(re.findall(r"\w+", "\n".join([*table.CHAPTERS.values(), table.MISTAKES])))
+  assert not [n for n in (STANDARD + STANDARD_LINALG).split() if n not in words and not n.startswith("__")]
+
+
+def test_what_the_namespace_says_of_itself():
+  info = x = mnp.__array_namespace_info__()
+  assert info.capabilities()["boolean indexing"] and info.default_device() in info.devices()
+  assert info.default_dtypes()["real floating"] == numpy.float64
+  assert set(info.dtypes(kind="integral")) == {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
+  assert info.dtypes(kind=("bool", "real floating")).keys() == {"bool", "float32", "float64"}
+  with pytest.raises(ValueError, match="unsupported kind"):
+    x.dtypes(kind="colours")
+
+
+if __name__ == "__main__":
+  DOCUMENT.write_text(documented())
