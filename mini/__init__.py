@@ -24,6 +24,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "optimize": ("mini.nn.optim", "optimize"),
           "op": ("mini.extend.named", "op"), "walk": ("mini.extend.walk", "walk"),
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
+          "Unknown": ("mini.unknown", "Unknown"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -50,6 +51,7 @@ __all__ = [
   "ShapeError",
   "Tensor",
   "TinyJit",
+  "Unknown",
   "Variable",
   "block",
   "chain_rule",

@@ -48,6 +48,7 @@ class Sizes:
     self.facts: list[tuple[Any, Fact]] = []
     self.sums: list[tuple[Any, tuple[Any, ...], Use]] = []
     self.rooms: list[tuple[Any, tuple[tuple[Any, int], ...], int, Use]] = []
+    self.tight: set[int] = set()  # which rooms have none to spare
     self.strict: set[Any] = set()  # where 1 does not repeat
 
   # ---------------------------------------------------------------- what is said
@@ -75,15 +76,18 @@ class Sizes:
     """A size of 1 does not repeat."""
     self.strict.add(name)
 
-  def room(self, total: Any, terms: Iterable[tuple[Any, int]], plus: int, use: Use) -> None:
+  def room(
+    self, total: Any, terms: Iterable[tuple[Any, int]], plus: int, use: Use, tight: bool = False
+  ) -> None:
     """All indices  sum of factor * index + plus  are below `total`. What nothing else determines of it is as large, the
-    total as small, as that allows."""
+    total as small, as that allows; if it is tight, it always is."""
     self.rooms.append((total, tuple(terms), plus, use))
+    self.tight |= {len(self.rooms) - 1} if tight else set()
 
   # ---------------------------------------------------------------- what follows
 
-  def solve(self) -> dict[Any, Any]:
-    """Every size by its name. Clash, Undetermined."""
+  def solve(self) -> dict[Any, Fact]:
+    """Every size by its name, and what it follows from. Clash, Undetermined."""
     reckoned = [(total, *parts) for total, parts, _ in self.sums]
     reckoned += [(total, *(n for n, _ in terms)) for total, terms, *_ in self.rooms]
     strict = {self.find(n) for names in (self.strict, *reckoned) for n in names}
@@ -100,7 +104,7 @@ class Sizes:
       spoken = [(u, (t, *ps)) for t, ps, u in self.sums]
       spoken += [(u, (t, *(n for n, _ in terms))) for t, terms, _, u in self.rooms]
       raise Undetermined(missing, sorted({u for u, names in spoken if about & set(map(self.find, names))}))
-    return {name: known[self.find(name)].size for name in self.root}
+    return {name: known[self.find(name)] for name in self.root}
 
   def _agreed(self, facts: list[tuple[Any, Fact]], strict: set[Any]) -> dict[Any, Fact]:
     """The size of each root, from what does not repeat; the first clash."""
@@ -169,10 +173,12 @@ class Sizes:
       clashes += [
         Clash(n, Fact(size, use), Fact(0, use)) for n, size in zip(parts, sizes[1:]) if (size or 0) < 0
       ]
-    for total, terms, plus, use in self.rooms:
-      room, parts_ = self._value(total, known), [(self._value(n, known), f) for n, f in terms]
-      if room is not None and all(n is not None for n, _ in parts_) and reach(parts_, plus) > max(room, 0):
-        clashes.append(Clash(total, known[self.find(total)], Fact(reach(parts_, plus), use)))
+    for n, (total, terms, plus, use) in enumerate(self.rooms):
+      room, needed = self._value(total, known), [(self._value(name, known), f) for name, f in terms]
+      if room is not None and all(size is not None for size, _ in needed):
+        least = reach(needed, plus)
+        if least > max(room, 0) or (n in self.tight and least != room):
+          clashes.append(Clash(total, known[self.find(total)], Fact(least, use)))
     if clashes:
       raise min(clashes, key=lambda c: (c.first.use, c.second.use))
 

@@ -401,7 +401,7 @@ def test_errors_of_options():
       bad()
   with pytest.raises(DTypeError, match="the average of int32 is no integer"):
     mini.einsum("ij->", x.int(), reduce="mean")
-  with pytest.raises(DTypeError, match="a formula and tensors are needed"):
+  with pytest.raises(DTypeError, match="operands are tensors, not 3"):
     mini.einsum("ij->", 3)
   with pytest.raises(DTypeError, match="cannot be kept in a"):
     x.int().einsum_("i j += i j", x)
@@ -435,7 +435,7 @@ def test_sizes_in_any_order(name):
     for line, what, *args in order:
       getattr(found, what)(*args, *([] if what == "same" else [use(line)]))
     if isinstance(expected, dict):
-      assert found.solve() == expected
+      assert {name: fact.size for name, fact in found.solve().items()} == expected
     elif isinstance(expected, tuple):
       with pytest.raises(Clash) as e:
         found.solve()

@@ -26,6 +26,10 @@ def einsum(formula: Any, *operands: Any, op: Any = "mul", reduce: str = "sum", *
     formula, operands = _from_lists((formula, *operands))
   elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
     operands = tuple(operands[0])
+  if not all(isinstance(t, Handle) for t in operands):
+    from mini.unknown import put_off  # who has no Unknown does without
+
+    return put_off(formula, operands, {"op": op, "reduce": reduce, **sizes})
   call = Call(formula, operands)
   if call.formula.reduce:
     call.wrong("x.einsum_ accumulates")
@@ -36,6 +40,10 @@ def accumulated(
   target: Handle, formula: str, operands: Sequence[Any], op: Any, sizes: dict[str, int]
 ) -> Handle:
   """What target becomes by an accumulating formula."""
+  if not all(isinstance(t, Handle) for t in operands):
+    from mini.unknown import into  # as above
+
+    return into(target, formula, operands, {"op": op, **sizes})  # type: ignore[arg-type]
   call = Call(formula, operands, target)
   if not call.formula.reduce:
     call.wrong('einsum_ accumulates, as in "i += i j"')
@@ -85,8 +93,8 @@ class Call:
 
   def __init__(self, formula: Any, operands: Sequence[Any], target: Handle | None = None):
     self.text, self.operands, self.target = formula, operands, target
-    if not isinstance(formula, str) or not all(isinstance(t, Handle) for t in operands):
-      fail(DTypeError, f"einsum({formula!r}): a formula and tensors are needed", **named(operands))
+    if not isinstance(formula, str):
+      fail(DTypeError, f"einsum({formula!r}): a formula is a string", **named(operands))
     try:
       self.formula: Formula = parsed(formula)
     except ShapeError as e:
@@ -171,7 +179,7 @@ class Call:
     for label in names:
       found.find(label)
     try:
-      return found.solve()
+      return {name: fact.size for name, fact in found.solve().items()}
     except Clash as e:
       self.clash(e)
     except Undetermined as e:
@@ -213,6 +221,7 @@ class Call:
 class Place(NamedTuple):
   """The size of an axis that is more than a name."""
 
+  call: int
   operand: int
   axis: int
 
@@ -230,18 +239,27 @@ def _agreed(inputs: list[Term], operands: Sequence[Handle]) -> dict[Label, Any] 
   return sizes
 
 
-def say(found: Sizes, term: Term, s: Sequence[Any], use: Use, n: int) -> None:
-  """What an operand of shape s says of sizes."""
+def say(
+  found: Sizes, term: Term, s: Sequence[Any], use: Use, n: int, call: int = 0, tight: bool = False
+) -> None:
+  """What operand n of shape s says of sizes. Where there are several calls, names are those of one of them, and sizes
+  of the shape may be names, too. tight: the shape has no room for more."""
+
+  def of(label: Label) -> Any:
+    return (call, label) if call else label
+
   for a, (axis, size) in enumerate(zip(term, s)):
-    place = Place(n, a)
-    if isinstance(axis, Join):
-      found.given(place, size, use)
-      found.sum(place, axis.parts, use)
-    elif axis.label is not None:
-      found.given(axis.label, size, use)
+    label = None if isinstance(axis, Join) else axis.label
+    place = of(label) if label is not None else Place(call, n, a)
+    if isinstance(size, tuple):
+      found.same(place, size)
     else:
       found.given(place, size, use)
-      found.room(place, axis.terms, axis.plus if axis.plus >= 0 else -axis.plus - 1, use)
+    if isinstance(axis, Join):
+      found.sum(place, map(of, axis.parts), use)
+    elif label is None:
+      plus = axis.plus if axis.plus >= 0 else -axis.plus - 1
+      found.room(place, [(of(name), factor) for name, factor in axis.terms], plus, use, tight)
 
 
 def size_of(axis: Index | Join, sizes: dict[Label, Any]) -> Any:

@@ -152,34 +152,27 @@ class Multiply(Sorting):
     Lists of numbers may stand behind each operand instead of the formula. ShapeError where a name has two sizes, unless
     one of them is 1, and where a size is not determined; `sizes` tells it.
 
-    >>> Tensor.einsum("ij,kj->ik", Tensor([[1, 2], [3, 4]]), Tensor([[1, 10]]))
-    Tensor([[21],
-            [43]])
-    >>> Tensor.einsum("ii", Tensor([[1, 2], [3, 4]])).item()
-    5
-
     With "=>" names are words, with blanks between them, and "..name.." are axes as "...", of which there may be more
-    than one kind. An integer takes that element of an axis. An index that is reckoned makes windows, without a copy;
-    its sizes are the largest that fit. In the result it adds up what meets.
-
-    >>> signal, kernel = Tensor([1, 2, 3, 4, 5]), Tensor([1, 10])
-    >>> Tensor.einsum("2*out+tap, tap => out", signal, kernel)
-    Tensor([21, 43])
-    >>> Tensor.einsum("i, k => 2*i+k", Tensor([1, 2]), kernel)
-    Tensor([ 1, 10,  2, 20])
-
-    a^b is an axis of parts: those of the result stand one behind another, and an operand counts in the parts of which
-    it has the names. What has none is 0.
-
-    >>> Tensor.einsum("i, j => i^j", Tensor([1, 2]), Tensor([3]))
-    Tensor([1, 2, 3])
-    >>> Tensor.einsum("i^j => j", Tensor([1, 2, 3]), j=1)
-    Tensor([3])
+    than one kind. An integer takes that element of an axis. An index that is reckoned, 2*o+k, makes windows, without a
+    copy; its sizes are the largest that fit. In the result it adds up what meets. a^b is an axis of parts: those of the
+    result stand one behind another, and an operand counts in the parts of which it has the names; what has none is 0.
 
     op: "mul", "add", "max", "min", "and", "or", or a function of two tensors. reduce: "sum", "prod", "max", "min",
     "mean", "any" or "all". Several operands are multiplied in the order of the fewest operations, where op distributes
     over reduce; then what overflows, or is infinite, may depend on the order.
 
+    >>> Tensor.einsum("ij,kj->ik", Tensor([[1, 2], [3, 4]]), Tensor([[1, 10]]))
+    Tensor([[21],
+            [43]])
+    >>> signal, kernel = Tensor([1, 2, 3, 4, 5]), Tensor([1, 10])
+    >>> Tensor.einsum("2*out+tap, tap => out", signal, kernel)
+    Tensor([21, 43])
+    >>> Tensor.einsum("i, k => 2*i+k", Tensor([1, 2]), kernel)
+    Tensor([ 1, 10,  2, 20])
+    >>> Tensor.einsum("i, j => i^j", Tensor([1, 2]), Tensor([3]))
+    Tensor([1, 2, 3])
+    >>> Tensor.einsum("i^j => j", Tensor([1, 2, 3]), j=1)
+    Tensor([3])
     >>> Tensor.einsum("ij,jk->ik", Tensor([[0, 5], [2, 0]]), Tensor([[0, 1], [9, 0]]), op="add", reduce="min")
     Tensor([[0, 1],
             [2, 0]])
