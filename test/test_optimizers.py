@@ -62,6 +62,7 @@ CASES = {
   ],
   "SGD": [{"lr": 0.02, "momentum": 0.9, "weight_decay": 0.1, "maximize": True, "nesterov": True}],
   "ASGD": [{}, {"lr": 0.05, "lambd": 0.1, "alpha": 0.5, "t0": 10, "weight_decay": 0.1}],
+  "Adafactor": [{}, {"lr": 0.02, "beta2_decay": -0.5, "d": 1.5, "eps": (1e-4, 1e-2), "weight_decay": 0.1}],
   "Rprop": [{}, {"lr": 0.2, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5), "maximize": True}],
 }
 
@@ -249,6 +250,69 @@ def test_schedule(expression):
   np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
 
 
+MOVING = """
+CyclicLR(o,0.01,0.08,3,5)   CyclicLR(o,0.01,0.08,4,mode='triangular2',base_momentum=0.5,max_momentum=0.8)
+CyclicLR(o,0.01,0.08,3,mode='exp_range',gamma=0.9)   CyclicLR(o,0.01,0.08,2,scale_fn=lambda n: 1/(n+1),scale_mode='iterations')
+CyclicLR(o,0.01,0.08,2,scale_fn=lambda n: 1/n)   OneCycleLR(o,0.1,20)
+OneCycleLR(o,0.1,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,base_momentum=0.6)
+"""
+
+
+@pytest.mark.parametrize(
+  "expression", [e.strip() for line in MOVING.strip().splitlines() for e in line.split("   ")]
+)
+@pytest.mark.parametrize(
+  "name, options",
+  [("SGD", {"momentum": 0.7, "dampening": 0.2}), ("SGD", {}), ("AdamW", {}), ("NAdam", {}), ("RMSprop", {})],
+)
+def test_momentum_that_moves(expression, name, options):
+  """20 steps with a schedule inside of the jitted step, which is compiled once."""
+  ps, qs = (
+    [Tensor(p, requires_grad=True) for p in BEGIN],
+    [torch.tensor(p, requires_grad=True) for p in BEGIN],
+  )
+  ours, theirs = getattr(nn.optim, name)(ps, **options), getattr(torch.optim, name)(qs, **options)
+  a = eval(expression, {**vars(nn.optim.lr_scheduler), "o": ours})
+  b = eval(expression, {**vars(torch.optim.lr_scheduler), "o": theirs})
+
+  @jit
+  def step():
+    ours.zero_grad()
+    loss_of(ps, Tensor).backward()
+    ours.step(), a.step()
+
+  for n in range(19):
+    step()
+    theirs.zero_grad(), loss_of(qs, torch.tensor).backward(), theirs.step(), b.step()
+  for p, q in zip(ps, qs):
+    np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=2e-5, atol=1e-5)
+
+
+def test_momentum_that_moves_is_kept_by_a_state():
+  def made():
+    ps = [Tensor(p, requires_grad=True) for p in BEGIN]
+    optimizer = nn.optim.AdamW(ps)
+    return ps, optimizer, nn.optim.lr_scheduler.CyclicLR(optimizer, 0.01, 0.1, 3)
+
+  def go(ps, optimizer, schedule, n):
+    for _ in range(n):
+      optimizer.zero_grad(), loss_of(ps, Tensor).backward(), optimizer.step(), schedule.step()
+
+  first, second = made(), made()
+  go(*first, 2)
+  for p, q in zip(first[0], second[0]):
+    q.assign(p.detach())
+  second[1].load_state_dict(first[1].state_dict()), second[2].load_state_dict(first[2].state_dict())
+  assert second[1].param_groups[0]["betas"][0].item() == first[1].param_groups[0]["betas"][0].item() != 0.9
+  go(*first, 2), go(*second, 2)
+  for p, q in zip(first[0], second[0]):
+    np.testing.assert_array_equal(p.numpy(), q.numpy())
+  with pytest.raises(
+    ValueError, match="Adagrad has neither momentum nor betas: cycle_momentum=False would fit"
+  ):
+    nn.optim.lr_scheduler.OneCycleLR(nn.optim.Adagrad(first[0]), 0.1, 20)
+
+
 @pytest.mark.parametrize(
   "options", [{}, {"mode": "max", "threshold_mode": "abs", "cooldown": 2, "min_lr": 0.01}]
 )
@@ -260,3 +324,54 @@ def test_plateaus(options):
   for value in np.random.default_rng(0).integers(0, 9, 40):
     a.step(float(value)), b.step(float(value))
     np.testing.assert_allclose(ours.lr.item(), theirs.param_groups[0]["lr"], rtol=1e-6)
+
+
+# ---------------------------------------------------------------- states that go between the libraries
+
+STATES = {**CASES, "SGD": [{"lr": 0.02}, {"lr": 0.02, "momentum": 0.9, "dampening": 0.5}, *CASES["SGD"]]}
+
+
+def torch_side(values, name, options):
+  params = [torch.tensor(p, requires_grad=True) for p in values]
+  return params, getattr(torch.optim, name)(params, **options)
+
+
+def our_side(values, name, options):
+  params = [Tensor(p, requires_grad=True) for p in values]
+  return params, getattr(nn.optim, name)(params, **options)
+
+
+def steps(params, optimizer, n=5):
+  for _ in range(n):
+    optimizer.zero_grad()
+    loss_of(params, torch.tensor if isinstance(params[0], torch.Tensor) else Tensor).backward()
+    optimizer.step()
+  return [p.detach().numpy().copy() for p in params]
+
+
+def for_torch(x):
+  """A state dict of ours, as torch.load would give it."""
+  if isinstance(x, dict):
+    return {k: float(v.item()) if k == "lr" else for_torch(v) for k, v in x.items()}
+  if isinstance(x, list):
+    return [for_torch(v) for v in x]
+  return torch.tensor(x.numpy()) if isinstance(x, Tensor) else x
+
+
+@pytest.mark.parametrize("name, options", [(n, o) for n, os in STATES.items() for o in os])
+@pytest.mark.parametrize("ours_first", [False, True])
+def test_a_state_of_the_other_library_goes_on(name, options, ours_first, tmp_path):
+  """5 steps there, 5 here: where 10 there come to. The other way round, too."""
+  wanted = steps(*torch_side(BEGIN, name, options), 10)
+  first, second = (our_side, torch_side) if ours_first else (torch_side, our_side)
+  params, optimizer = first(BEGIN, name, options)
+  values = steps(params, optimizer)
+  if ours_first:
+    state = for_torch(optimizer.state_dict())
+  else:
+    torch.save(optimizer.state_dict(), tmp_path / "state.pt")
+    state = nn.state.torch_load(tmp_path / "state.pt")
+  params, optimizer = second(values, name, {"lr": 0.5})  # all settings come with the state
+  optimizer.load_state_dict(state)
+  for a, b in zip(steps(params, optimizer), wanted):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)

@@ -7,6 +7,7 @@ setting holds for an element is decided by its position.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from mini.engine.shards import zeros
@@ -17,6 +18,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
 from mini.types import dtypes
 
+Room = Callable[[tuple[int, ...]], tuple[int, ...]]  # the shape of the state of a parameter of a shape
 Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
 
 
@@ -43,20 +45,30 @@ class Group(dict):
 class Bucket:
   """Parameters of one type that have made the same number of steps: the parts of one flat buffer."""
 
-  def __init__(self, params: Sequence[Tensor], groups: Sequence[Group], t: Tensor, slots: dict[str, Tensor]):
-    self.params, self.groups, self.t, self.slots = list(params), list(groups), t, slots
+  def __init__(
+    self, params: Sequence[Tensor], groups: Sequence[Group], t: Tensor, slots: dict[str, Tensor], room: Room
+  ):
+    self.params, self.groups, self.t, self.slots, self.room = list(params), list(groups), t, slots, room
     self.shapes = [p.shape for p in params]
+    self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
     self.flat = pack(self.params, [p.uop for p in params])
 
   @staticmethod
-  def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str]) -> Bucket:
+  def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str], room: Room) -> Bucket:
     """No steps made, all state 0."""
-    kind, device = params[0].dtype, params[0].device
-    b = Bucket(params, groups, Tensor(0, device=device), {})
-    for name in names:
-      b.slots[name] = Tensor(graph.buffer(zeros(b.size, kind, device), (b.size,), kind))
+    device = params[0].device
+    b = Bucket(params, groups, Tensor(0, device=device), {}, room)
+    b.widen(names)
     return b
+
+  def widen(self, names: Sequence[str]) -> None:
+    """Slots of these names; new ones are 0."""
+    kind, device = self.params[0].dtype, self.params[0].device
+    size = -(-sum(map(prod, self.rooms)) // LANES) * LANES
+    for name in names:
+      if name not in self.slots:
+        self.slots[name] = Tensor(graph.buffer(zeros(size, kind, device), (size,), kind))
 
   def gather(self) -> None:
     """Together again, if someone has bound a parameter to other memory."""
@@ -76,8 +88,8 @@ class Bucket:
     known: dict[int, Any] = {}
     for p, group in zip(self.params, self.groups):
       if id(group) not in known:
-        lr = near(group["lr"], self.t)
-        known[id(group)] = value(group if lr is group["lr"] else Group({**group, "lr": lr}, []))
+        here = near(group["lr"], self.t) is group["lr"]
+        known[id(group)] = value(group if here else Group({n: self._here(x) for n, x in group.items()}, []))
       v = known[id(group)]
       end += p.numel()
       if runs and same(runs[-1][1], v):
@@ -92,15 +104,21 @@ class Bucket:
       found = (position < stop).where(_number(v, kind), _number(found, kind))
     return found
 
+  def _here(self, x: Any) -> Any:
+    """A setting, with the tensors in it where the parameters are."""
+    if isinstance(x, tuple):
+      return tuple(map(self._here, x))
+    return near(x, self.t) if isinstance(x, Tensor) else x
+
   def part(self, keep: Sequence[bool]) -> Bucket:
     """Some of the parameters, with their state."""
     chosen = [n for n, k in enumerate(keep) if k]
     slots = {}
     for name, flat in self.slots.items():
-      pieces = views(flat.uop, self.shapes)
+      pieces = views(flat.uop, self.rooms)
       slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
     params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
-    return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots)
+    return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots, self.room)
 
   def by_device(self) -> list[Bucket]:
     """Itself; or, where parameters were moved to other devices, one for each of these, with their state."""

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate: functions of the number of steps, which is a 0-d tensor, as is the rate.
+"""Schedules of the learning rate, and of momentum: functions of the number of steps, a 0-d tensor, as they are.
 
 `step()` may be called beside a jitted training step or inside it. Names, arguments and closed forms are
 PyTorch's (torch.optim.lr_scheduler); steps begin with 0 at construction.
@@ -20,18 +20,23 @@ if TYPE_CHECKING:
 
 
 class LRScheduler:
-  """The base: a subclass says what the rate is after t steps."""
+  """The base: a subclass says what the rate is after t steps; of a momentum that it moves, what that is."""
 
-  def __init__(self, optimizer: Optimizer):
+  def __init__(self, optimizer: Optimizer, moves_momentum: bool = False):
     self._rates = optimizer.rates()
     # what the rates were when the first schedule was made, as PyTorch's initial_lr
     first = vars(optimizer).setdefault("_first_rates", {})
     self.bases = [first.setdefault(rate, rate.item()) for rate in self._rates]
     self.count = Tensor(0, device=self._rates[0].device)
+    self._momentum = optimizer.moving_momentum() if moves_momentum else None
     self._set()
 
   def rate(self, base: float, t: Tensor) -> Any:
     """The learning rate after t steps.   t: f32[]"""
+    raise NotImplementedError(type(self).__name__)
+
+  def momentum(self, t: Tensor) -> Any:
+    """The momentum after t steps."""
     raise NotImplementedError(type(self).__name__)
 
   def step(self) -> None:
@@ -47,7 +52,9 @@ class LRScheduler:
         rate.assign(
           new if isinstance(new, Tensor) else Tensor(float(new), dtype=rate.dtype, device=rate.device)
         )
-      Tensor.realize(self.count, *self._rates)
+      if self._momentum is not None:
+        self._momentum.assign(self.momentum(t))
+      Tensor.realize(self.count, *self._rates, *([] if self._momentum is None else [self._momentum]))
 
   def get_last_lr(self) -> list[float]:
     """The rates now, one for each tensor of them."""
@@ -149,7 +156,9 @@ class MultiplicativeLR(LRScheduler):
       t = self.count.cast(dtypes.float32)
       for rate, f in zip(self._rates, self._functions):
         rate.assign((t > 0).where(rate * f(t), rate))
-      Tensor.realize(self.count, *self._rates)
+      if self._momentum is not None:
+        self._momentum.assign(self.momentum(t))
+      Tensor.realize(self.count, *self._rates, *([] if self._momentum is None else [self._momentum]))
 
 
 class MultiStepLR(LRScheduler):
@@ -211,7 +220,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class CyclicLR(LRScheduler):
   """Up from base_lr to max_lr in step_size_up steps and down again, over and over. https://arxiv.org/abs/1506.01186
 
-  mode: "triangular", "triangular2" (half as high each time) or "exp_range" (gamma ** t as high). Momentum stays.
+  mode: "triangular", "triangular2" (half as high each time) or "exp_range" (gamma ** t as high), or by scale_fn:
+  how high, by the number of the cycle, from 1 on, or, if scale_mode is "iterations", of the step: a 0-d tensor.
+  cycle_momentum: the momentum, or the first of betas, goes from max_momentum down to base_momentum as the rate goes up.
   """
 
   def __init__(
@@ -223,30 +234,48 @@ class CyclicLR(LRScheduler):
     step_size_down: int | None = None,
     mode: str = "triangular",
     gamma: float = 1.0,
-    cycle_momentum: bool = False,
+    scale_fn: Callable[[Tensor], Any] | None = None,
+    scale_mode: str = "cycle",
+    cycle_momentum: bool = True,
+    base_momentum: float = 0.8,
+    max_momentum: float = 0.9,
   ):
-    _no_momentum("CyclicLR", cycle_momentum)
-    if mode not in ("triangular", "triangular2", "exp_range"):
+    if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
       fail(ValueError, f'CyclicLR: mode is "triangular", "triangular2" or "exp_range", not {mode!r}')
-    self.base_lr, self.max_lr, self.mode, self.gamma = base_lr, max_lr, mode, gamma
+    if scale_mode not in ("cycle", "iterations"):
+      fail(ValueError, f'CyclicLR: scale_mode is "cycle" or "iterations", not {scale_mode!r}')
+    self.lrs, self.momenta = (base_lr, max_lr), (max_momentum, base_momentum)
     self.up = step_size_up
     self.total = step_size_up + (step_size_up if step_size_down is None else step_size_down)
-    super().__init__(optimizer)
+    if scale_fn is None:
+      scale_mode = "iterations" if mode == "exp_range" else "cycle"
+      scales: dict[str, Callable[[Tensor], Any]] = {
+        "triangular": lambda n: 1.0,
+        "triangular2": lambda n: 0.5 ** (n - 1),
+        "exp_range": lambda n: gamma**n,
+      }
+      scale_fn = scales[mode]
+    self.scale_fn, self.scale_mode = scale_fn, scale_mode
+    super().__init__(optimizer, cycle_momentum)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
+    return self._between(*self.lrs, t)
+
+  def momentum(self, t: Tensor) -> Tensor:
+    return self._between(*self.momenta, t)
+
+  def _between(self, low: float, high: float, t: Tensor) -> Tensor:
     cycle = (t / self.total).floor()
     x, turn = t - cycle * self.total, self.up
     height = (x <= turn).where(x / turn, (self.total - x) / max(self.total - turn, 1))
-    scale: Any = 1.0
-    if self.mode != "triangular":
-      scale = 0.5**cycle if self.mode == "triangular2" else self.gamma**t
-    return self.base_lr + (self.max_lr - self.base_lr) * height * scale
+    return low + (high - low) * height * self.scale_fn(cycle + 1 if self.scale_mode == "cycle" else t)
 
 
 class OneCycleLR(LRScheduler):
   """Up from max_lr / div_factor to max_lr in pct_start of total_steps,
   then down to 1 / final_div_factor of where it began.
-  https://arxiv.org/abs/1708.07120   Momentum stays. three_phase: down as it went up, and then to the end.
+  https://arxiv.org/abs/1708.07120   three_phase: down as it went up, and then to the end.
+  cycle_momentum: the momentum, or the first of betas, goes from max_momentum to base_momentum and back.
   """
 
   def __init__(
@@ -258,41 +287,45 @@ class OneCycleLR(LRScheduler):
     steps_per_epoch: int | None = None,
     pct_start: float = 0.3,
     anneal_strategy: str = "cos",
-    cycle_momentum: bool = False,
+    cycle_momentum: bool = True,
+    base_momentum: float = 0.85,
+    max_momentum: float = 0.95,
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
     three_phase: bool = False,
   ):
-    _no_momentum("OneCycleLR", cycle_momentum)
     if total_steps is None and (epochs is None or steps_per_epoch is None):
       fail(ValueError, "OneCycleLR: give total_steps, or epochs and steps_per_epoch")
     if anneal_strategy not in ("cos", "linear"):
       fail(ValueError, f'OneCycleLR: anneal_strategy is "cos" or "linear", not {anneal_strategy!r}')
     total = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
-    low, top = max_lr / div_factor, max_lr
-    turn, self.strategy = pct_start * total - 1, anneal_strategy
-    self.phases = [(turn, low, top), (total - 1, top, low / final_div_factor)]  # (its end, from, to)
-    if three_phase:
-      self.phases[1:] = [(2 * turn, top, low), (total - 1, low, low / final_div_factor)]
-    super().__init__(optimizer)
+    low, top, turn = max_lr / div_factor, max_lr, pct_start * total - 1
+    self.strategy = anneal_strategy
+    self.ends = [turn, 2 * turn, total - 1] if three_phase else [turn, total - 1]
+    self.lrs = [
+      low,
+      top,
+      *([low] if three_phase else []),
+      low / final_div_factor,
+    ]  # at the beginning, and at these ends
+    self.momenta = [max_momentum, base_momentum, max_momentum, *([max_momentum] if three_phase else [])]
+    super().__init__(optimizer, cycle_momentum)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
+    return self._along(self.lrs, t)
+
+  def momentum(self, t: Tensor) -> Tensor:
+    return self._along(self.momenta, t)
+
+  def _along(self, values: Sequence[float], t: Tensor) -> Tensor:
     begin, found = 0.0, t * 0
-    for n, (end, low, high) in enumerate(self.phases):
+    for n, (end, low, high) in enumerate(zip(self.ends, values, values[1:])):
       done = ((t - begin) / (end - begin)).clamp(0.0, 1.0)
       done = (1 - (done * math.pi).cos()) / 2 if self.strategy == "cos" else done
       value = low + (high - low) * done
       found = value if n == 0 else (t > begin).where(value, found)
       begin = end
     return found
-
-
-def _no_momentum(name: str, asked: bool) -> None:
-  if asked:
-    fail(
-      ValueError,
-      f"{name}: momentum is a number that steps are compiled with; it stays (cycle_momentum=False)",
-    )
 
 
 class SequentialLR(LRScheduler):

@@ -95,6 +95,22 @@ class Optimizer:
     """
     raise MiniError(f"{type(self).__name__} has no update()")
 
+  def room(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of each slot of a parameter of this shape."""
+    return shape
+
+  def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The slots of groups with these settings."""
+    return self.slots
+
+  def shown(self, state: dict[str, Tensor], p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+    """A parameter's state, "step" and slots, as a state dict has it: under PyTorch's names, in its shapes."""
+    return state
+
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    """The inverse of `shown`."""
+    return state
+
   # ---------------------------------------------------------------- layout
 
   def _all(self) -> list[Tensor]:
@@ -113,7 +129,10 @@ class Optimizer:
     for found in kinds.values():
       found.sort(key=lambda p: -group_of[p].get("weight_decay", 0))
       found[0].realize(*found[1:])
-      self._buckets.append(Bucket.fresh(found, [group_of[p] for p in found], self.slots))
+      self._buckets.append(self._fresh(found, group_of))
+
+  def _fresh(self, params: Sequence[Tensor], group_of: Mapping[Tensor, Group]) -> Bucket:
+    return Bucket.fresh(params, [group_of[p] for p in params], self.slots, self.room)
 
   def _active(self) -> list[Bucket]:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
@@ -231,6 +250,8 @@ class Optimizer:
     """What a traced step depends on besides tensors: numbers, and which tensors the learning rates are."""
 
     def fixed(x: Any) -> Any:
+      if isinstance(x, tuple):
+        return tuple(map(fixed, x))
       return id(x) if isinstance(x, Tensor) else tuple(map(id, x)) if isinstance(x, list) else x
 
     return tuple((name, fixed(x)) for group in self.param_groups for name, x in group.items())
@@ -259,17 +280,34 @@ class Optimizer:
         value if isinstance(value, Tensor) else Tensor(float(value), dtype=rate.dtype, device=rate.device)
       )
 
+  def moving_momentum(self) -> Tensor:
+    """A 0-d tensor which is the momentum, or the first beta, of all groups from now on: a schedule sets it, and a new
+    value compiles nothing. ValueError if the optimizer has neither."""
+    name = next((name for name in ("momentum", "betas") if name in self.defaults), None)
+    if name is None:
+      fail(
+        ValueError, f"{type(self).__name__} has neither momentum nor betas: cycle_momentum=False would fit"
+      )
+    first = self.param_groups[0][name]
+    m = Tensor(float(first if name == "momentum" else first[0]), dtype=dtypes.float32, device=self.lr.device)
+    for group in self.param_groups:
+      group[name] = m if name == "momentum" else (m, *group[name][1:])
+    self.slots = self.needed(self.param_groups)
+    for b in self._buckets:
+      b.widen(self.slots)
+    return m
+
   # ---------------------------------------------------------------- state
 
   def _state(self) -> dict[int, dict[str, Tensor]]:
-    number = {p: n for n, p in enumerate(self._all())}
+    number, group_of = {p: n for n, p in enumerate(self._all())}, self._group_of()
     found: dict[int, dict[str, Tensor]] = {}
     for b in self._buckets:
-      for p in b.params:
-        found[number[p]] = {"step": b.t}
+      states: list[dict[str, Tensor]] = [{"step": b.t} for _ in b.params]
       for name, flat in b.slots.items():
-        for p, u in zip(b.params, views(flat.uop, b.shapes)):
-          found[number[p]][name] = Tensor(u)
+        for state, u in zip(states, views(flat.uop, b.rooms)):
+          state[name] = Tensor(u)
+      found.update((number[p], self.shown(state, p, group_of[p])) for p, state in zip(b.params, states))
     return dict(sorted(found.items()))
 
   def state_dict(self) -> dict[str, Any]:
@@ -283,12 +321,15 @@ class Optimizer:
     return {"state": self._state(), "param_groups": settings}
 
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
-    """Go on from a `state_dict`. StateError if it is of other parameters."""
+    """Go on from a `state_dict`, of this library or of PyTorch. StateError if it is of other parameters."""
     settings = state["param_groups"]
     if [len(s["params"]) for s in settings] != [len(group["params"]) for group in self.param_groups]:
       raise StateError("load_state_dict: the state is of other groups of parameters")
     for group, said in zip(self.param_groups, settings):
-      group.update({name: v for name, v in said.items() if name not in ("params", "lr")})
+      group.update(
+        {name: _kept(group.get(name), x) for name, x in said.items() if name not in ("params", "lr")}
+      )
+    self.slots = self.needed(self.param_groups)
     rates = {f"param_groups.{n}.lr": s["lr"] for n, s in enumerate(settings)}
     self.load_named_state({**get_state_dict(state["state"], "state"), **_others(state["state"]), **rates})
 
@@ -299,38 +340,20 @@ class Optimizer:
 
   def load_named_state(self, state: Mapping[str, Any]) -> None:
     """Go on from a `named_state`; what has no entry begins anew. StateError if it is of other parameters."""
-    params, group_of = self._all(), self._group_of()
-    number = {p: n for n, p in enumerate(params)}
-    ends = ("step", *self.slots)
-    known = {f"state.{n}.{name}" for n in range(len(params)) for name in ends}
-    known |= {f"param_groups.{n}.lr" for n in range(len(self.param_groups))}
-    if extra := [name for name in state if name not in known]:
-      raise StateError(f"load_state_dict: {', '.join(extra[:5])} are no state of this {type(self).__name__}")
-    kinds: dict[Any, list[Tensor]] = {}
-    values: dict[tuple[Tensor, str], UOp] = {}
+    group_of, said = self._group_of(), self._understood(state)
     order = [p for b in self._buckets for p in b.params]
     placed = set(order)
-    late = [p for p in params if p not in placed]
-    for p in sorted((*order, *late), key=lambda p: -group_of[p].get("weight_decay", 0)):
-      n = number[p]
-      if (t := state.get(f"state.{n}.step")) is None and p in late:
-        continue
+    order += [p for p in self._all() if p not in placed and "step" in said[p]]
+    kinds: dict[Any, list[Tensor]] = {}
+    values: dict[tuple[Tensor, str], UOp] = {}
+    for p in sorted(order, key=lambda p: -group_of[p].get("weight_decay", 0)):
       for name in self.slots:
-        x = state.get(f"state.{n}.{name}")
-        if t is not None and (x is None or tuple(np.shape(x)) != p.shape):
-          raise StateError(
-            f"load_state_dict: state.{n}.{name} is missing, or has not the shape {p.shape} of its parameter"
-          )
-        values[p, name] = (
-          graph.full(p.shape, 0, p.dtype)
-          if x is None
-          else on_device(graph.cast(_tensor(x).uop, p.dtype), p.device)
-        )
-      kinds.setdefault((p.dtype, p.device, 0 if t is None else int(t)), []).append(p)
-    if [set(b.params) for b in self._buckets] == [set(found) for found in kinds.values()]:
-      buckets = self._buckets
-    else:
-      buckets = [Bucket.fresh(found, [group_of[p] for p in found], self.slots) for found in kinds.values()]
+        values[p, name] = self._slot(p, name, said[p])
+      kinds.setdefault((p.dtype, p.device, int(said[p].get("step", 0))), []).append(p)
+    buckets = self._buckets
+    same = [set(b.params) for b in buckets] == [set(found) for found in kinds.values()]
+    if not same or any(tuple(b.slots) != self.slots for b in buckets):
+      buckets = [self._fresh(found, group_of) for found in kinds.values()]
     for b, (_, _, t) in zip(buckets, kinds):
       b.t.assign(Tensor(t, device=b.t.device))
       for name in self.slots:
@@ -340,6 +363,35 @@ class Optimizer:
     for n, group in enumerate(self.param_groups):
       if (rate := state.get(f"param_groups.{n}.lr")) is not None and float(rate) != group["lr"].item():
         group["lr"] = float(rate)
+
+  def _understood(self, state: Mapping[str, Any]) -> dict[Tensor, dict[str, Any]]:
+    """What a `named_state` says of each parameter, by slots. StateError if it says something else."""
+    params = self._all()
+    said: dict[Tensor, dict[str, Any]] = {p: {} for p in params}
+    numbered = {f"state.{n}": p for n, p in enumerate(params)}
+    extra = []
+    for path, x in state.items():
+      head, _, name = path.rpartition(".")
+      if head in numbered:
+        said[numbered[head]].update({} if x is None else {name: x})
+      elif path not in {f"param_groups.{n}.lr" for n in range(len(self.param_groups))}:
+        extra.append(path)
+    for n, p in enumerate(params):
+      said[p] = self.read(said[p], p)
+      extra += [f"state.{n}.{name}" for name in said[p] if name not in ("step", *self.slots)]
+    if extra:
+      raise StateError(f"load_state_dict: {', '.join(extra[:5])} are no state of this {type(self).__name__}")
+    return said
+
+  def _slot(self, p: Tensor, name: str, said: Mapping[str, Any]) -> UOp:
+    """The state of one slot of a parameter; 0 if nothing is said of it."""
+    shape, x = self.room(p.shape), said.get(name)
+    if "step" in said and (x is None or tuple(np.shape(x)) != shape):
+      about = f"state.{self._all().index(p)}.{name} is missing, or has not the shape {shape} of its parameter"
+      raise StateError(f"load_state_dict: {about}")
+    if x is None:
+      return graph.full(shape, 0, p.dtype)
+    return on_device(graph.cast(_tensor(x).uop, p.dtype), p.device)
 
   def __repr__(self) -> str:
     lines = [", ".join(f"{k}={v}" for k, v in group.items() if k != "params") for group in self.param_groups]
@@ -364,6 +416,13 @@ def _gradient(p: Tensor) -> UOp:
       gradient=p.grad,
     )
   return graph.cast(p.grad.uop, p.dtype)
+
+
+def _kept(old: Any, new: Any) -> Any:
+  """A setting that is to have another value; the tensors in it stay, which schedules set."""
+  if isinstance(old, Tensor):
+    return old.assign(Tensor(float(new), dtype=old.dtype, device=old.device))
+  return tuple(map(_kept, old, new)) if isinstance(old, tuple) and isinstance(new, (tuple, list)) else new
 
 
 def _tensor(x: Any) -> Tensor:

@@ -7,9 +7,11 @@ All take `weight_decay` and `maximize` for each group; PyTorch's have its argume
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, ClassVar
+
+import numpy as np
 
 from mini.nn.bucket import Bucket, Choose, near, same
 from mini.nn.optim import Optimizer
@@ -49,10 +51,6 @@ class Rule(Optimizer):
     self.slots = self.needed([{**settings, **d} for d in params if isinstance(d, Mapping)] or [settings])
     super().__init__(params, settings)
 
-  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
-    """The state that groups with these settings have."""
-    return self.slots
-
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     """As `update`, of a gradient that is to be followed downwards, with the decay in it."""
     raise NotImplementedError(type(self).__name__)
@@ -72,6 +70,16 @@ class Rule(Optimizer):
     return self.decoupled or group.get("decoupled_weight_decay", False)
 
 
+def _has_momentum(group: Mapping[str, Any]) -> bool:
+  """Also where a schedule moves it (`moving_momentum`), whatever it is now."""
+  return not same(group["momentum"], 0)
+
+
+def _begun(state: dict[str, Any]) -> dict[str, Any]:
+  """The state of what PyTorch does not count the steps of: one or more, where there is some."""
+  return {"step": 1, **state} if state else state
+
+
 def _lerp(a: Tensor, b: Tensor, share: Any) -> Tensor:
   return a + share * (b - a)
 
@@ -82,9 +90,11 @@ def _moments(g: Tensor, state: State, choose: Choose) -> tuple[Tensor, Tensor]:
   return _lerp(state["exp_avg"], g, rest[0]), _lerp(state["exp_avg_sq"], g * g, rest[1])
 
 
-def _correction(beta: float, t: Tensor, kind: Any) -> Any:
+def _correction(beta: Any, t: Tensor, kind: Any) -> Any:
   """1 - beta ** t, as -expm1(t * log(beta)): exact to the last places where beta ** t is near 1."""
-  return -(t.cast(kind) * math.log(beta)).expm1() if beta else 1.0
+  if same(beta, 0):
+    return 1.0
+  return -(t.cast(kind) * (beta.log() if isinstance(beta, Tensor) else math.log(beta))).expm1()
 
 
 def _root(x: Any) -> Any:
@@ -109,17 +119,20 @@ class SGD(Rule):
 
   options: ClassVar = {"lr": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False}
 
-  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+  def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     if any(group["nesterov"] and (group["momentum"] <= 0 or group["dampening"]) for group in groups):
       fail(ValueError, "SGD: nesterov needs momentum, and no dampening")
-    return ("momentum_buffer",) if any(group["momentum"] for group in groups) else ()
+    return ("momentum_buffer",) if any(map(_has_momentum, groups)) else ()
+
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    return _begun(state)
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     rate = choose(lambda group: group["lr"])
     if not self.slots:
       return p - rate * g, {}
     momentum = choose(lambda group: group["momentum"])
-    taken = choose(lambda group: 1 - group["dampening"] if group["momentum"] else 1)
+    taken = choose(lambda group: 1 - group["dampening"] if _has_momentum(group) else 1)
     buffer = momentum * state["momentum_buffer"] + (g if same(taken, 1) else (t > 1).where(taken * g, g))
     return p - rate * _flagged(choose, "nesterov", g + momentum * buffer, buffer), {"momentum_buffer": buffer}
 
@@ -133,7 +146,7 @@ class Adam(Rule):
 
   options: ClassVar = {**ADAM, "amsgrad": False}
 
-  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+  def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return (
       "exp_avg",
       "exp_avg_sq",
@@ -175,15 +188,24 @@ class ASGD(Rule):
   slots = ("ax",)
   options: ClassVar = {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0.0}
 
+  @staticmethod
+  def rate(group: Any, done: Tensor) -> Tensor:
+    """The rate after so many steps."""
+    return group["lr"] / (1 + group["lambd"] * group["lr"] * done) ** group["alpha"]
+
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     done = (t - 1).cast(p.dtype)
-
-    def rate(group: Any) -> Tensor:
-      return group["lr"] / (1 + group["lambd"] * group["lr"] * done) ** group["alpha"]
-
-    p = p * choose(lambda group: 1 - group["lambd"] * rate(group)) - choose(rate) * g
+    rate = choose(lambda group: self.rate(group, done))
     late = choose(lambda group: (done - group["t0"]).maximum(1.0))
+    p = p * choose(lambda group: 1 - group["lambd"] * self.rate(group, done)) - rate * g
     return p, {"ax": (late > 1).where(_lerp(state["ax"], p, 1 / late), p)}
+
+  def shown(self, state: State, p: Tensor, group: Mapping[str, Any]) -> State:
+    done = state["step"].cast(dtypes.float32)
+    return {**state, "eta": self.rate(group, done), "mu": 1 / (done - group["t0"]).maximum(1.0)}
+
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    return {name: x for name, x in state.items() if name not in ("eta", "mu")}
 
 
 class Rprop(Rule):
@@ -224,8 +246,8 @@ class Adagrad(Rule):
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     begin = choose(lambda group: group["initial_accumulator_value"])
-    total = state["sum"] + g * g
-    total = total if same(begin, 0.0) else (t == 1).where(total + begin, total)
+    before = state["sum"] if same(begin, 0.0) else (t == 1).where(begin, state["sum"])
+    total = before + g * g
     rate = choose(lambda group: group["lr"] / (1 + (t - 1).cast(p.dtype) * group["lr_decay"]))
     return p - rate * g / (total.sqrt() + choose(lambda group: group["eps"])), {"sum": total}
 
@@ -257,10 +279,10 @@ class RMSprop(Rule):
     "centered": False,
   }
 
-  def needed(self, groups: list[dict[str, Any]]) -> tuple[str, ...]:
+  def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     found = ["square_avg"]
     found += ["grad_avg"] if any(group["centered"] for group in groups) else []
-    return (*found, *(["momentum_buffer"] if any(group["momentum"] for group in groups) else []))
+    return (*found, *(["momentum_buffer"] if any(map(_has_momentum, groups)) else []))
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     rest = choose(lambda group: 1 - group["alpha"])
@@ -308,6 +330,13 @@ class NAdam(Rule):
     root = (v / scale).sqrt() + choose(lambda group: group["eps"])
     way = (1 - now) / (1 - product) * g + later / (1 - product * later) * m
     return p - rate * way / root, {"exp_avg": m, "exp_avg_sq": v, "mu_product": product}
+
+  def shown(self, state: State, p: Tensor, group: Mapping[str, Any]) -> State:
+    return {**state, "mu_product": state["mu_product"].flatten()[0]}  # it is the same everywhere
+
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    product = {n: Tensor(float(x)).expand(p.shape) for n, x in state.items() if n == "mu_product"}
+    return {**state, **product}
 
 
 class RAdam(Rule):
@@ -380,6 +409,62 @@ def _ratio(a: Tensor, b: Tensor) -> Tensor:
   """a / b, or 1 where either is 0."""
   usable = (a > 0) & (b > 0)
   return usable.where(a / usable.where(b, 1), 1)
+
+
+class Adafactor(_Whole):
+  """Gradients over the root of their averaged squares, of which a matrix keeps the means of its rows and of its columns
+  alone; a step is a share of the parameter's length. https://arxiv.org/abs/1804.04235, as torch.optim.Adafactor.
+
+  eps: what squares are at least, None for the type's own; and what the length of a parameter is at least.
+  """
+
+  slots = ("variance",)  # of a matrix: the means of rows, then those of columns
+  options: ClassVar = {"lr": 1e-2, "beta2_decay": -0.8, "eps": (None, 1e-3), "d": 1.0, "weight_decay": 0.0}
+
+  def room(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if len(shape) < 2 else (*shape[:-2], shape[-2] + shape[-1])
+
+  def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
+    b = self._bucket
+    parts = zip(
+      b.groups, views(p.uop, b.shapes), views(g.uop, b.shapes), views(state["variance"].uop, b.rooms)
+    )
+    made = [self._one(group, near(group["lr"], t), t.cast(p.dtype), *map(Tensor, us)) for group, *us in parts]
+    new, squares = (Tensor(lay([x.uop for x in xs])) for xs in zip(*made))
+    return new, {"variance": squares}
+
+  def _one(
+    self, group: Any, lr: Tensor, t: Tensor, p: Tensor, g: Tensor, old: Tensor
+  ) -> tuple[Tensor, Tensor]:
+    least, shortest = group["eps"]
+    least = dtypes.finfo(p.dtype).eps if least is None else least
+    now = g * g
+    if p.ndim > 1:
+      now = Tensor.cat(now.mean(-1), now.mean(-2), dim=-1)
+    squares = _lerp(old, now, t ** group["beta2_decay"])
+    power = squares
+    if p.ndim > 1:
+      rows, columns = squares.split([p.shape[-2], p.shape[-1]], -1)
+      power = rows.unsqueeze(-1) * columns.unsqueeze(-2) / rows.mean(-1, True).maximum(least).unsqueeze(-1)
+    way = g / power.maximum(least * least).sqrt()
+    rate = (p.norm() / p.numel() ** 0.5).maximum(shortest) * (1 / t.sqrt()).minimum(lr)
+    share = (way.norm() / (p.numel() ** 0.5 * group["d"])).maximum(1.0)
+    return p * (1 - lr * group["weight_decay"]) - rate / share * way, squares
+
+  def shown(self, state: State, p: Tensor, group: Mapping[str, Any]) -> State:
+    if p.ndim < 2:
+      return state
+    rows, columns = state["variance"].split([p.shape[-2], p.shape[-1]], -1)
+    return {"step": state["step"], "row_var": rows.unsqueeze(-1), "col_var": columns.unsqueeze(-2)}
+
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    if p.ndim < 2 or not {"row_var", "col_var"} <= state.keys():
+      return state
+    rows, columns = (
+      x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in (state["row_var"], state["col_var"])
+    )
+    rest = {name: x for name, x in state.items() if name not in ("row_var", "col_var")}
+    return {**rest, "variance": Tensor.cat(rows.squeeze(-1), columns.squeeze(-2), dim=-1)}
 
 
 class LAMB(_Whole):
@@ -461,6 +546,9 @@ class Muon(_Whole):
 
     return self.each(stepped, p, way), {"momentum_buffer": buffer}
 
+  def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
+    return _begun(state)
+
 
 def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
   """A matrix with singular values near 1 instead of x's."""
@@ -480,6 +568,7 @@ __all__ = [
   "LARS",
   "SGD",
   "Adadelta",
+  "Adafactor",
   "Adagrad",
   "Adam",
   "AdamW",
