@@ -1,14 +1,17 @@
-"""A scatter that is laid into a flat buffer works there: right, without a copy, and with its bounds checked."""
+"""What is laid into a flat buffer. A scatter works there: right, without a copy, and with its bounds checked. What is
+made of memories in a row is made piece by piece, and in place."""
 
 import numpy as np
 import pytest
 
 from mini import Tensor
 from mini.ir import graph as g
-from mini.ir.interp import evaluate
-from mini.ir.uop import toposort
+from mini.ir.interp import evaluate, run_kernel
+from mini.ir.uop import const, toposort
+from mini.ir.verify import verify
 from mini.schedule import schedule
-from mini.schedule.flat import scatter_in_place
+from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.overwrite import overwrite
 from mini.types import dtypes
 
 F, I = dtypes.float32, dtypes.int64
@@ -54,3 +57,64 @@ def test_an_index_outside_its_part_is_an_error():
   flat = Tensor.cat([part.reshape(6), Tensor(np.ones(20, np.float32))])
   with pytest.raises(IndexError):
     flat.realize()
+
+
+def momentum(*sizes):
+  """(new parameters, new state, their gradients in a row): a step of flat parameters, which also knows positions."""
+  n = sum(sizes)
+  row = g.cat(tuple(g.buffer(f"g{k}", (m,), F) for k, m in enumerate(sizes)), 0)
+  p, state = g.buffer("p", (n,), F), g.buffer("m", (n,), F)
+  rate = g.alu(
+    "where", g.alu("lt", g.iota(n), const(sizes[0], dtypes.int32)), const(0.1, F), g.buffer("lr", (), F)
+  )
+  state = g.alu("add", g.alu("mul", state, const(0.9, F)), row)
+  return g.alu("add", p, g.alu("mul", rate, state)), state, row
+
+
+def numbers(*roots):
+  rng = np.random.default_rng(0)
+  return {
+    x.arg[0]: rng.standard_normal(x.arg[1]).astype(np.float32) for x in toposort(*roots) if x.op == "buffer"
+  }
+
+
+@pytest.mark.parametrize("sizes", [(64, 128, 64), (5, 70, 3), (40, 40)])
+def test_memories_in_a_row_stay_where_they_are(sizes):
+  """A kernel for each whole number of vectors, and one for each rest; every element is read and written once, in the
+  memory that it had."""
+  p, m, _ = momentum(*sizes)
+  roots = in_pieces([p, m])
+  data = numbers(*roots)
+  want = evaluate([p, m], lambda u: data[u.arg[0]])
+  for before, after in zip(want, evaluate(roots, lambda u: data[u.arg[0]])):
+    np.testing.assert_array_equal(before, after)
+  kernels, _ = schedule({"new p": roots[0], "new m": roots[1]})
+  assert len(kernels) == sum((n >= 64) + (n % 64 > 0) for n in sizes)
+  kernels, done = overwrite(kernels, {"new p": "p", "new m": "m"}, {})
+  assert done == {"new p": "p", "new m": "m"}
+  for k in kernels:
+    verify(k)
+    run_kernel(k, data)
+  for name, x in zip("pm", want):
+    np.testing.assert_array_equal(data[name], x)
+
+
+def test_a_row_that_is_needed_stays():
+  """As an output, for a sum, or where it holds what must be computed."""
+  p, m, row = momentum(64, 64)
+  assert in_pieces([p, m, row]) == [p, m, row]
+  total = g.reduce(row, "add", (0,))
+  assert in_pieces([p, total]) == [p, total]
+  x = row.src[0]
+  computed = g.alu("sin", g.cat((g.alu("sin", x), x), 0))
+  assert in_pieces([computed]) == [computed]
+
+
+def test_pieces_that_read_each_other_are_not_written_in_place():
+  """Each is as the old value was, whichever runs first."""
+  x = g.buffer("x", (128,), F)
+  halves = [g.shrink(x, span) for span in (((0, 64),), ((64, 128),))]
+  swapped = g.cat(tuple(g.alu("add", h, const(1.0, F)) for h in reversed(halves)), 0)
+  assert overwrite(schedule({"out": swapped})[0], {"out": "x"}, {})[1] == {}
+  kept = g.cat(tuple(g.alu("add", h, const(1.0, F)) for h in halves), 0)
+  assert overwrite(schedule({"out": kept})[0], {"out": "x"}, {})[1] == {"out": "x"}

@@ -143,6 +143,40 @@ def test_a_step_is_one_kernel():
   assert dict(stats)["kernels"] - before <= 2  # the other one counts the step
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_gradients_in_memory_are_not_copied(jitted):
+  """They stay what they are, and each is read by a kernel of its own; the numbers are those of gradients in a row."""
+  rng = np.random.default_rng(0)
+  shapes = [(64, 4), (130,), (3, 3)]
+  values, slopes = ([rng.standard_normal(s).astype(np.float32) for s in shapes] for _ in range(2))
+  apart, together = ([Tensor(x, requires_grad=True) for x in values] for _ in range(2))
+  first, second = (
+    nn.optim.AdamW([{"params": ps[:1], "weight_decay": 0.1}, {"params": ps[1:]}], lr=0.1)
+    for ps in (apart, together)
+  )
+  grads = [Tensor(x) for x in slopes]
+
+  def step(*grads):
+    for p, g in zip(apart, grads):
+      p.grad = g
+    first.step()
+
+  step = jit(step) if jitted else step
+  for _ in range(3):
+    before = stats.kernels
+    step(*grads)
+    for p, g in zip(together, grads):
+      p.grad = g * 1.0
+    kernels = stats.kernels - before
+    second.step()
+    for p, q, x in zip(apart, together, slopes):
+      np.testing.assert_array_equal(p.numpy(), q.numpy())
+      np.testing.assert_array_equal(p.grad.numpy(), x)
+  # in the order of their decay 256, 128 and 2, 9; the padding of parameters and of both states; the step's number, and
+  # two that are made of it
+  assert kernels <= 4 + 3 + 3
+
+
 def test_a_new_rate_and_a_new_step_compile_nothing():
   model = net()
   optimizer = nn.optim.AdamW(two_groups(model), lr=0.01)

@@ -37,7 +37,7 @@ from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE, Why, schedule
-from mini.schedule.flat import scatter_in_place
+from mini.schedule.flat import in_pieces, scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
 from mini.schedule.overwrite import overwrite
@@ -206,7 +206,7 @@ def scheduled(
 ) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place).
   why: gets the reasons of the schedule."""
-  roots = scatter_in_place(graph.src)
+  roots = in_pieces(scatter_in_place(graph.src))
   kernels, aliases = schedule(
     {f"out{n}": o for n, o in enumerate(roots if config.NOOPT else split_reductions(roots, gpu))},
     late(levels),

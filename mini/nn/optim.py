@@ -206,8 +206,8 @@ class Optimizer:
         made.append((b, new, g, state))
         pending.update(dict.fromkeys((new, *state)))
         pending.update({x: None for ref in refs if (x := ref()) is not None})
-        if g.uop.op == "cat":  # it is written in any case: keep it, and not the graph that it came from
-          pending[g] = None
+        if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
+          pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
       if made:
         Tensor.realize(*pending)
       for b, new, g, state in made:  # only now: where something goes wrong before, no step was made

@@ -26,6 +26,7 @@ class Group:
     self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
     self.contracts = bool(contractions(k))
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
+    self.rows: frozenset[UOp] = frozenset()  # memories that it writes a piece of, and other kernels the rest
 
 
 class Order:
@@ -108,6 +109,7 @@ def merge_kernels(
   readers: dict[UOp, list[int]] = {}
   home: list[int] = []  # a group that was merged -> where to
   shared = {p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1}  # cat, scatter
+  added_to = {p for k in kernels if accumulates(k) for p in written(k)}
 
   def find(n: int) -> int:
     while home[n] != n:
@@ -116,7 +118,8 @@ def merge_kernels(
 
   for k in kernels:
     me = Group(k, frozenset(waits.get(k, ())))
-    me.fixed = me.fixed or any(p in shared for p in written(k))
+    me.rows = frozenset(shared.intersection(written(k)))
+    me.fixed = me.fixed or bool(me.rows) and (me.has_reduce or not me.rows.isdisjoint(added_to))
     producers = {find(w) for p in (*me.loaded, *me.waits, *written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
@@ -192,6 +195,8 @@ def try_merge(first: Group, second: Group) -> Group | None:
   sizes_differ = list(map(rsize, a[:common])) != list(map(rsize, b[:common]))
   if first.fixed or second.fixed or common == 0 or sizes_differ:
     return None
+  if bool(first.rows) != bool(second.rows) or not first.rows.isdisjoint(second.rows):
+    return None
   if len(a) != len(b) and (first.contracts or second.contracts or len(a) > len(b)):
     return None
   if first.contracts and second.has_reduce or second.contracts and first.has_reduce:
@@ -207,6 +212,8 @@ def try_merge(first: Group, second: Group) -> Group | None:
     if name != rname(r):
       table[r] = range_(name, rsize(r), rkind(r))
   renamed = substitute(second.kernel, table)
+  if first.rows and len({access(s)[1] for s in (*stores(first.kernel), *stores(renamed))}) > 1:
+    return None  # a piece of one row goes with the same piece of another
   found = {s.src[0]: s for s in stores(first.kernel)}
   passed: dict[UOp, UOp] = {}
   for u in toposort(renamed):
@@ -222,4 +229,5 @@ def try_merge(first: Group, second: Group) -> Group | None:
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
   merged = Group(kernel(second.kernel.arg.what, both, rs), first.waits | second.waits)
+  merged.rows = first.rows | second.rows
   return merged if len({*merged.loaded, *written(merged.kernel)}) <= MOST_PARAMS else None

@@ -7,14 +7,27 @@ What a kernel only copies there, as under a scatter (a cache that gets another e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from mini.ir.kernel import access, kernel, memory_shape, param, params_of, results, store, stores, written
+from mini.ir.kernel import (
+  access,
+  carries_value,
+  kernel,
+  memory_shape,
+  param,
+  params_of,
+  results,
+  store,
+  stores,
+  written,
+)
 from mini.ir.uop import (
   FALSE,
   TRUE,
   UOp,
   add,
   both,
+  bounds,
   closed,
   conjuncts,
   const,
@@ -57,14 +70,16 @@ def overwrite(
     if old in done.values():
       continue
     left = {n: narrowed(without_copy(found[n], out, old), old) for n in writers[out]}
-    first = next((n for n, k in left.items() if any(p.arg[0] == out for p in written(k))), None)
-    if first is not None:
-      before = [r for r in readers.get(old, ()) if r != first and old in names_of(left.get(r, found[r]))]
-      late_ones = any(order.before[r] >> first & 1 or levels[r] > levels[first] for r in before)
-      if late_ones or not is_last(left[first], out, old):
-        continue
-      for r in before:
-        order.link(r, first)
+    mine = [n for n, k in left.items() if any(p.arg[0] == out for p in written(k))]
+    if not are_apart([left[n] for n in mine], out):
+      mine = mine[:1]  # the others run after it
+    before = [r for r in readers.get(old, ()) if r not in mine and old in names_of(left.get(r, found[r]))]
+    late_ones = any(order.before[r] >> n & 1 or levels[r] > levels[n] for r in before for n in mine)
+    if late_ones or not all(is_last(left[n], out, old) for n in mine):
+      continue
+    for r in before:
+      for n in mine:
+        order.link(r, n)
     for n, k in left.items():
       found[n] = k
     done[out] = old
@@ -161,6 +176,18 @@ def is_last(k: UOp, out: str, old: str) -> bool:
     access(u)[1] == access(s)[1] and u.src[0].arg[1] == s.src[0].arg[1] and u in before for u in loads
   )
   return same and is_injective(access(s)[1], s.src[0].arg[1], closed(k))
+
+
+def are_apart(kernels: Sequence[UOp], out: str) -> bool:
+  """Does each of these kernels write a stretch of `out` of its own?"""
+  spans = []
+  for k in kernels:
+    s = next(s for s in stores(k) if s.src[0].arg[0] == out)
+    if s.arg or any(map(carries_value, access(s)[1])):
+      return False
+    spans.append(bounds(place_of(s)))
+  spans.sort()
+  return all(last < first for (_, last), (first, _) in pairwise(spans))
 
 
 def renamed(k: UOp, table: Mapping[str, str]) -> UOp:
