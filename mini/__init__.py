@@ -22,7 +22,8 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
           "optimize": ("mini.nn.optim", "optimize"),
-          "op": ("mini.extend.named", "op"), "walk": ("mini.extend.walk", "walk"),
+          "kernel": ("mini.extend.kernel", "kernel"), "op": ("mini.extend.named", "op"),
+          "walk": ("mini.extend.walk", "walk"),
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
           "Unknown": ("mini.unknown", "Unknown"),
           **{name: ("mini.tensor.transforms", name)
@@ -67,6 +68,7 @@ __all__ = [
   "jacobian",
   "jit",
   "jvp",
+  "kernel",
   "linalg",
   "nn",
   "no_grad",

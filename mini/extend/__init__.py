@@ -3,8 +3,8 @@
   named.py   `op`: a function of tensors as one named node
   walk.py    `walk`: the graph, node by node, for an evaluator or a printer of one's own
   host.py    `wrap_as_operation`: a function of NumPy arrays in the middle of a graph
-  calls.py   the right side of a rewrite rule that is a call of such a function
-  kernel.py  `kernel`: a scalar Python function as a device kernel; scalar.py reads its source
+  kernel.py  `kernel`: a scalar Python function as a device kernel. source.py reads its source, scalar.py runs its
+             statements for all elements at once, expression.py their values, indices.py reads arrays
 
 Rewrite rules themselves stand in mini/ir/rules.py, devices in mini/engine/device.py.
 """
