@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from data import Missing, restored, tokenizer
-from gpt2 import GPT2, Cache, load
+from gpt2 import GPT2, INTEGERS, Cache, load
 from report import mistakes_in_a_line
 
 from mini import Context, Tensor, Variable, dtypes, jit, nn, no_grad
@@ -95,7 +95,8 @@ def main(argv: list[str] | None = None) -> None:
   p.add_argument("--seed", type=int, default=0)
   types = ("float32", "bfloat16", "float16")
   p.add_argument("--dtype", default="float32", choices=types, help="of activations (%(default)s)")
-  p.add_argument("--keep", choices=types, help="the type in which weights are in memory (that of --dtype)")
+  kept = (*types, *INTEGERS)
+  p.add_argument("--keep", choices=kept, help="the type in which weights are in memory (that of --dtype)")
   p.add_argument("--dev", help="CPU, INTERP, ...")
   args = p.parse_args(argv)
   path = Path(args.weights or Path(args.out) / "checkpoint.safetensors")
@@ -106,7 +107,8 @@ def main(argv: list[str] | None = None) -> None:
       words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
     else:
       words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
-    model = load(path, getattr(dtypes, args.dtype), getattr(dtypes, args.keep or args.dtype))
+    keep = args.keep or args.dtype
+    model = load(path, getattr(dtypes, args.dtype), keep if keep in INTEGERS else getattr(dtypes, keep))
     prompt = words.encode(args.prompt.encode()).tolist()
     start = time.perf_counter()
     tokens = list(generate(model, prompt or [0], args.tokens, args.temperature, args.top_k, args.seed))

@@ -164,6 +164,12 @@ class GPT2(nn.Module):
     ]
 
 
+def quantized(model: GPT2, bits: int = 8, block: int | None = None) -> GPT2:
+  """The model with its matrices as integers; positions stay as they are."""
+  nn.quantized(model, bits, block, channels={Conv1D: 1}, skip=["wpe"])
+  return model
+
+
 def read_weights(path: str | Path) -> dict[str, Tensor]:
   """The tensors of a safetensors file, under this model's names."""
   return {name.removeprefix("transformer."): t for name, t in nn.state.safe_load(path).items()}
@@ -175,9 +181,16 @@ def load_weights(model: GPT2, path: str | Path) -> None:
   nn.state.load_state_dict(model, {name: weights[name].float() for name in nn.state.get_state_dict(model)})
 
 
+INTEGERS = {
+  "int8": (8, None),
+  "int4": (4, 32),
+}  # bits, and how many inputs of a column share a scale: None is all
+
+
 def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
   """A GPT-2 from published weights (a safetensors file in the naming of Hugging Face), or from a checkpoint. Its
-  weights are in memory as `kept`, and are widened or narrowed to dtype, that of the activations, where they are used.
+  weights are in memory as `kept`, and are widened or narrowed to dtype, that of the activations, where they are used;
+  as "int8" or "int4" its matrices are integers with scales.
 
   Sizes are read off the tensors; the number of heads off a config.json beside the file, or it is width / 64, as in all
   published ones.
@@ -193,7 +206,7 @@ def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
     heads = json.loads(beside.read_text())["n_head"] if beside.exists() else width // 64
   model = GPT2(Config(layers, heads, width, weights["wpe.weight"].shape[0], vocabulary), dtype)
   load_weights(model, path)
-  return model.to(kept)
+  return quantized(model, *INTEGERS[kept]) if kept in INTEGERS else model.to(kept)
 
 
 def save(model: GPT2, path: str | Path) -> None:

@@ -26,6 +26,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "walk": ("mini.extend.walk", "walk"),
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
           "Unknown": ("mini.unknown", "Unknown"),
+          "quantize": ("mini.quantization", "quantize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -75,6 +76,7 @@ __all__ = [
   "numpy",
   "op",
   "optimize",
+  "quantize",
   "rewrite",
   "rule",
   "stats",

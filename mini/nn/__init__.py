@@ -149,6 +149,7 @@ from mini.nn.pooling import (
   ZeroPad2d,
   ZeroPad3d,
 )
+from mini.nn.quantized import quantized
 from mini.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 __all__ = [
@@ -298,5 +299,6 @@ __all__ = [
   "init",
   "optim",
   "optimizers",
+  "quantized",
   "state",
 ]

@@ -43,7 +43,7 @@ SCALARS: tuple[Row, ...] = (
 # Rows without a spelling go lane by lane, as do operations without a row.
 # {S}: the mask of the operands' own size, which their comparison gives; {M}: that of int, which a bool is
 # 8-byte integers fill two registers: gcc 12 computes with such vectors as it should, but compares element by element
-# {B}: {0}, of 1 or 2 bytes, as the highest of 4
+# {B}: {0}, of 1 or 2 bytes, as ints
 VECTORS: tuple[Row, ...] = (
   ("add or max", "bool",      "({0} | {1})"),
   ("mul and min", "bool",     "({0} & {1})"),
@@ -73,8 +73,7 @@ VECTORS: tuple[Row, ...] = (
   ("cast",     "i64 u64>bool", "return __builtin_convertvector(a | a >> 32, {T}) != 0;"),
   ("cast",     "any>bool",    "__builtin_convertvector(({0} != 0), {T})"),
   ("cast",     "bool>any",    "__builtin_convertvector((-{0}), {T})"),
-  ("cast",     "i8 i16>i32 u32 f32", "__builtin_convertvector((({M}){B} >> 8 * (4 - (int)sizeof {0}[0])), {T})"),
-  ("cast",     "u8 u16>i32 u32 f32", "__builtin_convertvector(({M})({B} >> 8 * (4 - (int)sizeof {0}[0])), {T})"),
+  ("cast",     "i8 i16 u8 u16>i32 u32 f32", "__builtin_convertvector({B}, {T})"),
   ("cast",     "float>small", "__builtin_convertvector(__builtin_convertvector({0}, {M}), {T})"),
   ("cast",     "any>any",     "__builtin_convertvector({0}, {T})"),
   ("bitcast",  "int f32 f64>int f32 f64", "({T}){0}"),
@@ -107,19 +106,31 @@ FENCE = """#if defined(__SSE2__)
 #define FENCE()
 #endif"""
 
-# A vector in registers, from one in memory, x, of which `high` is the same as the highest of 4 bytes.
+# A vector in registers, from one in memory, x, of which `ints` is the same as ints.
 WIDE_LOADS = {
-  dtypes.bool:     "return -({I})({high} >> 24);",
-  dtypes.bfloat16: "return ({T}){high};",
+  dtypes.bool:     "return -{ints};",
+  dtypes.bfloat16: "return ({T})({ints} << 16);",
   dtypes.float16:  """
 #if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16)
   {T} r; __asm__("vcvtph2ps %1, %0" : "=v"(r) : "m"({x})); return r; /* gcc 12 converts one at a time */
 #else
-  {I} x = ({I}){high}; {T} f = ({T})((x & 0x7fffffff) >> 3) * 0x1p112f; /* 112 lies between the exponents' biases */
+  {I} x = {ints} << 16; {T} f = ({T})((x & 0x7fffffff) >> 3) * 0x1p112f; /* 112 lies between the exponents' biases */
   return ({T})(({I})f | (x & -0x7fffffff - 1) | ((f >= 65536.0f) & 0x7f800000)); /* inf and nan stay */
 #endif
 """,
 }
+
+WIDEN = """
+#if defined(__clang__)
+  return __builtin_convertvector(x, {I});
+#elif {width} > 4 && (defined(__AVX512F__) && {width} <= 16 || defined(__AVX2__) && {width} <= 8)
+  {I} r; __asm__("vpmov{extend}d %1, %0" : "=v"(r) : "vm"(x)); return r;
+#elif __GNUC__ >= 12
+  return {shuffles};
+#else
+  {I} r; for (int i = 0; i < {width}; i++) r[i] = x[i]; return r;
+#endif
+"""
 
 # gcc 12 converts one number at a time
 HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
@@ -171,21 +182,29 @@ class Vectors(Spelling):
     return name
 
   def widened(self, d: DType, width: int) -> str:
-    """A function from vectors of 1 or 2 bytes to those of twice as many, of which these are the highest: a shuffle, as
-    gcc 12 converts one element at a time."""
-    name, twice = f"widen_{d.short}x{width}", dtypes.uint16 if d.itemsize == 1 else dtypes.uint32
+    """A function from vectors of 1 or 2 bytes to those of int: an instruction, which gcc 12 does not find (it takes the
+    vector apart), or shuffles with 0."""
+    name = f"int_{d.short}x{width}"
     if name not in self.helpers:
-      t, wide = self.bits(d, width), self.bits(twice, width)
-      order = ", ".join(f"{width}, {n}" for n in range(width))
-      shift = 8 * d.itemsize
-      self.helpers[name] = f"""INLINE {wide} {name}({t} x) {{
-#if defined(__clang__) || __GNUC__ >= 12
-  {t} zero = {{0}}; return ({wide})SHUFFLE(x, zero, {order});
-#else
-  {wide} r; for (int i = 0; i < {width}; i++) r[i] = x[i]; return r << {shift};
-#endif
-}}"""
+      t, ints = self.bits(d, width), self.type(dtypes.int32, width)
+      body = WIDEN.format(
+        width=width,
+        extend=("sx" if d.kind == "i" else "zx") + ("b" if d.itemsize == 1 else "w"),
+        shuffles=self.shuffled("x", d, width),
+        I=ints,
+      )
+      self.helpers[name] = f"INLINE {ints} {name}({t} x) {{{body}}}"
     return name
+
+  def shuffled(self, x: str, d: DType, width: int) -> str:
+    """x, a vector of 1 or 2 bytes, as one of int: beside bytes that are 0, which a shift fills with a sign."""
+    if d.itemsize == 4:
+      return f"({self.type(dtypes.int32, width)}){x}"
+    twice = MASKS[2 * d.itemsize] if d.kind == "i" else {1: dtypes.uint16, 2: dtypes.uint32}[d.itemsize]
+    order = [(width, n) if d.kind == "i" else (n, width) for n in range(width)]
+    made = f"SHUFFLE({x}, ({self.bits(d, width)}){{0}}, {', '.join(str(n) for pair in order for n in pair)})"
+    made = f"(({self.bits(twice, width)}){made})"
+    return self.shuffled(f"({made} >> {8 * d.itemsize})" if d.kind == "i" else made, twice, width)
 
   def bits(self, d: DType, width: int) -> str:
     """A vector's type where memory and registers agree on what an element is."""
@@ -195,14 +214,9 @@ class Vectors(Spelling):
     )
     return t
 
-  def highest(self, x: str, d: DType, width: int) -> str:
-    """x, a vector of 1 or 2 bytes, as the highest of 4."""
-    name = self.widened(d, width)
-    return f"{name}({x})" if d.itemsize == 2 else self.highest(f"{name}({x})", dtypes.uint16, width)
-
   def slot(self, name: str, op: str, of: DType, d: DType, width: int) -> str:
     if name == "B":
-      return self.highest("{0}", of, width)
+      return f"{self.widened(of, width)}({{0}})"
     if name == "S":
       return self.type(MASKS[held(of).itemsize], width)
     return self.type(dtypes.bool, width) if name == "M" else super().slot(name, op, of, d, width)
@@ -225,7 +239,8 @@ class Vectors(Spelling):
     if name not in self.helpers:
       as_int, bits = self.type(dtypes.int32, width), dtypes.uint8 if d is dtypes.bool else dtypes.uint16
       x = f"*(const {self.unaligned(bits, width)} *)p"
-      body = WIDE_LOADS[d].format(T=t, I=as_int, x=x, high=self.highest(x, bits, width), width=width)
+      ints = f"{self.widened(bits, width)}({x})"
+      body = WIDE_LOADS[d].format(T=t, I=as_int, x=x, ints=ints, width=width)
       self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p) {{ {body} }}"
     return f"{name}({p} + {i})"
 

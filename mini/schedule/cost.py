@@ -177,6 +177,12 @@ class Value:
         times = max(times, prod(rsize(r) for r in context if r not in own))
     return times
 
+  @cached_property
+  def widened(self) -> bool:
+    """Is it made of less than half of the memory that it would take, by a few operations?"""
+    beneath = sum(numel(u) * u.dtype.itemsize for u in memories(self.node))
+    return not self.costly and 0 < 2 * beneath < numel(self.node) * self.node.dtype.itemsize
+
   @property
   def summed(self) -> bool:
     """Does a kernel reduce it, over an axis of its own?"""
@@ -215,6 +221,19 @@ class Value:
   def accumulated(self) -> bool:
     """Does its kernel add to memory where stores meet?"""
     return any(root.accumulates for root, _ in self.wanted)
+
+
+def memories(u: UOp) -> set[UOp]:
+  """What is read where u is computed in place."""
+  found, todo, seen = set(), [u], {u}
+  while todo:
+    n = todo.pop()
+    if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
+      found.add(n)
+      continue
+    todo += [s for s in n.src if s not in seen]
+    seen.update(n.src)
+  return found
 
 
 def is_summed(r: UOp) -> bool:
@@ -279,7 +298,7 @@ def decide(v: Value) -> Decision:
     return Decision("inline", f"a mask of {v.work} operations on indices and what is the same everywhere")
   if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
-  if v.computed and v.again >= AGAIN and not v.chained:
+  if v.computed and v.again >= AGAIN and not v.chained and not v.widened:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
   if v.kernels == 1 and not v.axes and not v.repeated:
     return Decision("inline", "one kernel wants it, once")

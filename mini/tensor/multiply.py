@@ -284,7 +284,7 @@ class Multiply(Sorting):
     if self.ndim and weight.ndim == 2 and self.shape[-1] != weight.shape[1]:
       message = f"linear: the last axis of x is {self.shape[-1]}, and the weight takes {weight.shape[1]}"
       fail(ShapeError, message, x=self, weight=weight)
-    out = self.matmul(weight.T)
+    out = self @ weight.T
     return out if bias is None else out + bias
 
   def addmm(self, mat1: Tensor, mat2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:

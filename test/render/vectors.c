@@ -10,22 +10,26 @@ typedef int i32x8 __attribute__((vector_size(32)));
 typedef unsigned short u16x8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef unsigned short u16x8 __attribute__((vector_size(16)));
 typedef unsigned u32x8 __attribute__((vector_size(32)));
-INLINE u32x8 widen_u16x8(u16x8 x) {
-#if defined(__clang__) || __GNUC__ >= 12
-  u16x8 zero = {0}; return (u32x8)SHUFFLE(x, zero, 8, 0, 8, 1, 8, 2, 8, 3, 8, 4, 8, 5, 8, 6, 8, 7);
+INLINE i32x8 int_u16x8(u16x8 x) {
+#if defined(__clang__)
+  return __builtin_convertvector(x, i32x8);
+#elif 8 > 4 && (defined(__AVX512F__) && 8 <= 16 || defined(__AVX2__) && 8 <= 8)
+  i32x8 r; __asm__("vpmovzxwd %1, %0" : "=v"(r) : "vm"(x)); return r;
+#elif __GNUC__ >= 12
+  return (i32x8)((u32x8)SHUFFLE(x, (u16x8){0}, 0, 8, 1, 8, 2, 8, 3, 8, 4, 8, 5, 8, 6, 8, 7, 8));
 #else
-  u32x8 r; for (int i = 0; i < 8; i++) r[i] = x[i]; return r << 16;
+  i32x8 r; for (int i = 0; i < 8; i++) r[i] = x[i]; return r;
 #endif
 }
 INLINE f32x8 load_f16x8(const _Float16 *p) { 
 #if defined(__F16C__) && (defined(__AVX512F__) || 8 < 16)
   f32x8 r; __asm__("vcvtph2ps %1, %0" : "=v"(r) : "m"(*(const u16x8u *)p)); return r; /* gcc 12 converts one at a time */
 #else
-  i32x8 x = (i32x8)widen_u16x8(*(const u16x8u *)p); f32x8 f = (f32x8)((x & 0x7fffffff) >> 3) * 0x1p112f; /* 112 lies between the exponents' biases */
+  i32x8 x = int_u16x8(*(const u16x8u *)p) << 16; f32x8 f = (f32x8)((x & 0x7fffffff) >> 3) * 0x1p112f; /* 112 lies between the exponents' biases */
   return (f32x8)((i32x8)f | (x & -0x7fffffff - 1) | ((f >= 65536.0f) & 0x7f800000)); /* inf and nan stay */
 #endif
  }
-INLINE f32x8 load_bf16x8(const unsigned short *p) { return (f32x8)widen_u16x8(*(const u16x8u *)p); }
+INLINE f32x8 load_bf16x8(const unsigned short *p) { return (f32x8)(int_u16x8(*(const u16x8u *)p) << 16); }
 INLINE void store_f16x8(_Float16 *p, f32x8 x) { 
 #if defined(__F16C__) && (defined(__AVX512F__) || 8 < 16) && 8 > 4
   __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(u16x8u *)p) : "v"(x));
