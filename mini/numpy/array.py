@@ -309,10 +309,12 @@ class ndarray(Lazy):
 
   def __setitem__(self, index: Any, value: Any) -> None:
     self._writable()
-    index, is_basic = normal(index)
+    mask, self_type = is_mask(index) and np.size(stand_in(value)) == 1, self.dtype
+    index, is_basic = (index, False) if mask else normal(index)
     try:
       new = self._tensor.clone()
-      new[as_data(index) if is_basic else _apart(index)] = operand(value, self.dtype)
+      at = asarray(index)._tensor if mask else as_data(index) if is_basic else _apart(index)
+      new[at] = operand(value, self_type)
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(_set, (self, index, value), {}, e)
     self._write(new)
@@ -389,6 +391,11 @@ def normal(index: Any) -> tuple[tuple, bool]:
   """(the index as a tuple of ints, slices, None, Ellipsis, tensors and NumPy arrays, whether it makes a view)"""
   items = tuple(map(_entry, index if isinstance(index, tuple) else (index,)))
   return items, not any(isinstance(i, (Tensor, np.ndarray, list)) for i in items)
+
+
+def is_mask(index: Any) -> bool:
+  """Is it a single mask? A number is put there without asking where it is true."""
+  return isinstance(index, (Lazy, np.ndarray)) and index.dtype.kind == "b" and index.ndim > 0
 
 
 def _entry(i: Any) -> Any:

@@ -24,26 +24,8 @@ asarray = public("asanyarray", "ascontiguousarray", "asfortranarray")(asarray)
 
 
 @public()
-def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
-  out = asarray(a, dtype)
-  if not np.isfinite(out._host()).all():
-    raise ValueError("array must not contain infs or NaNs")
-  return out
-
-
-@public()
 def copy(a: Any, order: Any = "K", subok: bool = False) -> ndarray:
   return array_of(tensor(a))
-
-
-@public()
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> ndarray:
-  return asarray(np.frombuffer(buffer, dtype, count, offset))
-
-
-@public()
-def fromiter(iter: Any, dtype: Any, count: int = -1) -> ndarray:
-  return asarray(np.fromiter(iter, dtype, count))
 
 
 @public()
@@ -180,20 +162,6 @@ def logspace(
   axis: int = 0,
 ) -> ndarray:
   return asarray(base ** linspace(start, stop, num, endpoint, axis=axis), dtype)
-
-
-@public()
-def geomspace(
-  start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> ndarray:
-  sign = np.sign(start)
-  low, high = np.log10(np.asarray(start) * sign), np.log10(np.asarray(stop) * sign)
-  out = logspace(low, high, num, endpoint, axis=axis) * sign
-  if num > 0 and axis == 0:
-    out[0] = start
-    if endpoint and num > 1:
-      out[-1] = stop
-  return asarray(out, dtype)
 
 
 @public()

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import Lazy, asarray
+from mini.numpy.array import Lazy, asarray, made
+from mini.tensor import Tensor
 
 NAMES = """
 unique unique_values union1d intersect1d setdiff1d setxor1d trim_zeros
@@ -18,8 +19,9 @@ array2string array_repr array_str base_repr binary_repr format_float_positional 
 save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromstring fromregex
 poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
 bartlett blackman hamming hanning kaiser i0
-gcd lcm frexp nanargmax nanargmin nanmedian nanpercentile nanquantile
-apply_along_axis apply_over_axes vectorize
+gcd lcm frexp nanargmax nanargmin nanmedian nanpercentile nanquantile nanvar nanstd nancumsum nancumprod
+asarray_chkfinite frombuffer fromiter geomspace vander diagflat insert choose piecewise lexsort digitize unwrap ediff1d
+correlate unique_all unique_counts unique_inverse apply_along_axis apply_over_axes vectorize
 diag_indices diag_indices_from tril_indices tril_indices_from triu_indices triu_indices_from mask_indices
 ravel_multi_index unravel_index ix_ packbits unpackbits einsum_path
 isreal iscomplex
@@ -38,6 +40,8 @@ def theirs(x: Any) -> Any:
 def ours(x: Any) -> Any:
   if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
     return asarray(x)
+  if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+    return made(Tensor(np.asarray(x)))
   if type(x) in (list, tuple):
     return type(x)(map(ours, x))
   return type(x)(*map(ours, x)) if isinstance(x, tuple) and hasattr(x, "_fields") else x

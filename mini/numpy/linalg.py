@@ -13,9 +13,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.linalg import LinAlgError
 
 from mini.numpy.array import Lazy, array_of, asarray, made, operand
-from mini.numpy.function import LINALG, public, tensor
+from mini.numpy.function import FUNCTIONS, LINALG, public, tensor
 from mini.numpy.manipulation import diagonal as _diagonal
-from mini.numpy.manipulation import matrix_transpose
 from mini.numpy.types import common_type, floating, loop
 from mini.tensor import Tensor
 from mini.tensor import linalg as ours
@@ -368,6 +367,8 @@ def _others() -> None:
 
 _cross, _outer = cross, outer
 _others()
-LINALG.update(matmul=matmul, tensordot=tensordot, vecdot=vecdot, matrix_transpose=matrix_transpose)
+LINALG.update(
+  matmul=matmul, tensordot=tensordot, vecdot=vecdot, matrix_transpose=FUNCTIONS["matrix_transpose"]
+)
 LINALG.update(LinAlgError=LinAlgError)
 sys.modules[__name__].__dict__.update(LINALG)

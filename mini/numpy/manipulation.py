@@ -5,14 +5,14 @@ What NumPy gives as a view is one here, too: it reads and writes the memory of w
 
 from __future__ import annotations
 
-import builtins
+import inspect
 import operator
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand, stand_in, stand_in_shape
+from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand, stand_in
 from mini.numpy.function import FUNCTIONS, public, tensor
 from mini.numpy.types import common_type, mini_type, numpy_type, theirs
 from mini.tensor import Tensor
@@ -69,44 +69,30 @@ def flatten(a: Any, order: str = "C") -> ndarray:
 @public("permute_dims")
 def transpose(a: Any, axes: Any = None, *more: Any) -> ndarray:
   a = asarray(a)
-  axes = (axes, *more) if more else axes
-  order = tuple(range(a.ndim))[::-1] if axes is None else normalize_axis_tuple(axes, a.ndim)
-  np.transpose(stand_in(a), order)
-  return a._view("order", order)
+  return _ordered(np.transpose, a, (axes, *more) if more else axes)
 
 
-@public()
-def matrix_transpose(x: Any, /) -> ndarray:
-  return asarray(x).mT
+def _ordered(f: Any, a: ndarray, *args: Any) -> ndarray:
+  """A view with its axes in the order that NumPy's function gives those of an array whose sizes tell which is which."""
+  sizes = f(np.broadcast_to(False, range(2, a.ndim + 2)), *args).shape
+  return a._view("order", tuple(n - 2 for n in sizes))
 
 
-@public()
-def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
-  a = asarray(a)
-  order = [*range(a.ndim)]
-  i, j = normalize_axis_index(axis1, a.ndim), normalize_axis_index(axis2, a.ndim)
-  order[i], order[j] = order[j], order[i]
-  return transpose(a, order)
+def _reordering(name: str) -> None:
+  f = getattr(np, name)
+  signature = inspect.signature(f)
+
+  def view(*args: Any, **kwargs: Any) -> ndarray:
+    a, *rest = signature.bind(*args, **kwargs).args
+    return _ordered(f, asarray(a), *rest)
+
+  view.__name__ = name
+  public()(view)
 
 
-@public()
-def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
-  a = asarray(a)
-  source, destination = (normalize_axis_tuple(x, a.ndim) for x in (source, destination))
-  if len(source) != len(destination):
-    raise ValueError("`source` and `destination` arguments must have the same number of elements")
-  order = [n for n in range(a.ndim) if n not in source]
-  for d, s in sorted(zip(destination, source)):
-    order.insert(d, s)
-  return transpose(a, order)
-
-
-@public()
-def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
-  a = asarray(a)
-  axis = normalize_axis_index(axis, a.ndim)
-  start = normalize_axis_index(start, a.ndim + 1)
-  return moveaxis(a, axis, start - 1 if axis < start else start)
+for _name in ("matrix_transpose", "swapaxes", "moveaxis", "rollaxis"):
+  _reordering(_name)
+swapaxes, moveaxis = FUNCTIONS["swapaxes"], FUNCTIONS["moveaxis"]
 
 
 @public()
@@ -134,24 +120,18 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
   return tuple(broadcast_to(a, shape) for a in arrays)
 
 
-def _at_least(n: int, x: Any) -> ndarray:
-  a = asarray(x)
-  return a._view("shape", getattr(np, f"atleast_{n}d")(stand_in(a)).shape) if a.ndim < n else a
+def _at_least(n: int) -> Any:
+  f = getattr(np, f"atleast_{n}d")
+
+  def view(*arys: Any) -> Any:
+    found = tuple(a if a.ndim >= n else a._view("shape", f(stand_in(a)).shape) for a in map(asarray, arys))
+    return found if len(found) != 1 else found[0]
+
+  view.__name__ = f.__name__
+  return public()(view)
 
 
-@public()
-def atleast_1d(*arys: Any) -> Any:
-  return _at_least(1, arys[0]) if len(arys) == 1 else tuple(_at_least(1, a) for a in arys)
-
-
-@public()
-def atleast_2d(*arys: Any) -> Any:
-  return _at_least(2, arys[0]) if len(arys) == 1 else tuple(_at_least(2, a) for a in arys)
-
-
-@public()
-def atleast_3d(*arys: Any) -> Any:
-  return _at_least(3, arys[0]) if len(arys) == 1 else tuple(_at_least(3, a) for a in arys)
+atleast_1d, atleast_2d, atleast_3d = map(_at_least, (1, 2, 3))
 
 
 @public()
@@ -239,7 +219,7 @@ def dstack(tup: Any) -> ndarray:
 
 @public()
 def column_stack(tup: Any) -> ndarray:
-  return concatenate([transpose(_at_least(2, a)) if asarray(a).ndim < 2 else a for a in tup], 1)
+  return concatenate([transpose(atleast_2d(a)) if asarray(a).ndim < 2 else a for a in tup], 1)
 
 
 @public()
@@ -292,36 +272,27 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
   return array_split(ary, indices_or_sections, axis)
 
 
-@public()
-def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
-  if not asarray(ary).ndim:
-    raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-  return split(ary, indices_or_sections, 1 if asarray(ary).ndim > 1 else 0)
+def _splitting(name: str, axis: int) -> None:
+  def f(ary: Any, indices_or_sections: Any) -> list[ndarray]:
+    a = asarray(ary)
+    if a.ndim <= axis and (name != "hsplit" or not a.ndim):
+      raise ValueError(f"{name}: of {a.ndim} axes")
+    return split(a, indices_or_sections, min(axis, a.ndim - 1))
+
+  f.__name__ = name
+  public()(f)
 
 
-@public()
-def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
-  if asarray(ary).ndim < 2:
-    raise ValueError("vsplit only works on arrays of 2 or more dimensions")
-  return split(ary, indices_or_sections, 0)
-
-
-@public()
-def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
-  if asarray(ary).ndim < 3:
-    raise ValueError("dsplit only works on arrays of 3 or more dimensions")
-  return split(ary, indices_or_sections, 2)
+for _name, _axis in {"vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
+  _splitting(_name, _axis)
 
 
 @public()
 def tile(A: Any, reps: Any) -> ndarray:
   reps = tuple(reps) if np.ndim(reps) else (reps,)
-  return array_of(tensor(A).tile(*map(int, reps)) if all(reps) else _empty_tile(asarray(A), reps))
-
-
-def _empty_tile(a: Any, reps: tuple[int, ...]) -> Tensor:
-  shape = np.tile(np.empty(a.shape, bool), reps).shape
-  return Tensor.zeros(shape, dtype=mini_type(a.dtype))
+  if not all(reps):
+    return FUNCTIONS["zeros"](np.tile(stand_in_thin(asarray(A)), reps).shape, asarray(A).dtype)
+  return array_of(tensor(A).tile(*map(int, reps)))
 
 
 @public()
@@ -345,9 +316,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
   return array_of(t)
 
 
-MODES = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
-
-
 @public()
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ndarray:
   a = asarray(array)
@@ -355,7 +323,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> nd
     pad_width = [pad_width.get(n, pad_width.get(n - a.ndim, (0, 0))) for n in range(a.ndim)]
     pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
   widths = np.broadcast_to(np.asarray(pad_width), (a.ndim, 2)).tolist()
-  if builtins.min((w for pair in widths for w in pair), default=0) < 0:
+  if min((w for pair in widths for w in pair), default=0) < 0:
     raise ValueError("index can't contain negative values")
   if mode != "constant" or np.ndim(
     kwargs.get("constant_values", 0)
@@ -387,22 +355,6 @@ def diag(v: Any, k: int = 0) -> ndarray:
   if np.ndim(stand_in(v)) not in (1, 2):
     raise ValueError("Input must be 1- or 2-d.")
   return array_of(tensor(v).diag(k))
-
-
-@public()
-def diagflat(v: Any, k: int = 0) -> ndarray:
-  return array_of(tensor(v).reshape(-1).diag(k))
-
-
-@public()
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
-  x = asarray(x)
-  if x.ndim != 1:
-    raise ValueError("x must be a one-dimensional array or sequence.")
-  n = len(x) if N is None else N
-  powers = np.arange(n) if increasing else np.arange(n)[::-1]
-  d = np.promote_types(x.dtype, int)
-  return array_of(x._tensor.cast(mini_type(d)).reshape(-1, 1) ** Tensor(powers.copy()).cast(mini_type(d)))
 
 
 # ---------------------------------------------------------------- taking and putting
@@ -452,13 +404,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 @public()
 def putmask(a: Any, mask: Any, values: Any) -> None:
   places = np.flatnonzero(np.asarray(mask))
-  reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.shape).reshape(-1)[places]
+  reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.size)[places]
 
 
 @public()
 def place(arr: Any, mask: Any, vals: Any) -> None:
-  places = np.flatnonzero(np.asarray(mask))
-  reshape(arr, (-1,))[places] = np.resize(np.asarray(vals), places.shape)
+  put(arr, np.flatnonzero(np.asarray(mask)), vals)
 
 
 @public()
@@ -478,7 +429,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     raise ValueError(
       "array must be at least 2-d" if a.ndim < 2 else "fill_diagonal: of a matrix, without wrap"
     )
-  n = np.arange(builtins.min(a.shape))
+  n = np.arange(min(a.shape))
   a[n, n] = val
 
 
@@ -489,32 +440,24 @@ def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
   return concatenate((arr, values), axis)
 
 
-def _kept_places(a: Any, obj: Any, axis: int) -> np.ndarray:
-  return np.delete(np.arange(a.shape[axis]), obj)
+def _by_places(name: str) -> None:
+  """A row: what NumPy's function makes of the places of elements says which ones are taken."""
 
+  def f(arr: Any, *args: Any, **kwargs: Any) -> ndarray:
+    a = asarray(arr)
+    at = getattr(np, name)(np.arange(a.size).reshape(a.shape), *map(_at_once, args), **kwargs)
+    return array_of(a._tensor.reshape(-1)[at]) if at.size else FUNCTIONS["zeros"](at.shape, a.dtype)
 
-@public()
-def delete(arr: Any, obj: Any, axis: int | None = None) -> ndarray:
-  a = ravel(arr) if axis is None else asarray(arr)
-  axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
-  np.delete(stand_in(a), _at_once(obj), axis)
-  return take(a, _kept_places(a, _at_once(obj), axis), axis)
-
-
-@public()
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
-  return asarray(np.insert(asarray(arr)._host(), _at_once(obj), _at_once(values), axis))
+  f.__name__ = name
+  public()(f)
 
 
 def _at_once(x: Any) -> Any:
   return x._host() if isinstance(x, Lazy) else x
 
 
-@public()
-def resize(a: Any, new_shape: Any) -> ndarray:
-  shape = stand_in_shape(new_shape)
-  places = np.resize(np.arange(asarray(a).size), shape)
-  return array_of(ravel(a)._tensor[places]) if places.size else FUNCTIONS["zeros"](shape, asarray(a).dtype)
+for _name in ("delete", "resize"):
+  _by_places(_name)
 
 
 @public()

@@ -6,7 +6,7 @@ Results whose shape depends on values (`nonzero`, `unique`, a mask's elements) a
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -74,36 +74,6 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
   out = choices.pop()
   for c, x in zip(reversed(condlist), reversed(choices)):
     out = tensor(c).where(x, out)
-  return array_of(out)
-
-
-@public()
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-  index = tensor(a)
-  options, _ = _operands(*choices)
-  n = len(options)
-  index = index % n if mode == "wrap" else index.clamp(0, n - 1) if mode == "clip" else index
-  shape = np.broadcast_shapes(index.shape, *(o.shape for o in options))
-  first, *rest = (o.expand(shape) for o in options)
-  stacked = first.stack(*rest)
-  return array_of(stacked.take_along_dim(index.expand(shape).unsqueeze(0), 0).squeeze(0))
-
-
-@public()
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-  x = asarray(x)
-  conditions = (
-    list(condlist) if isinstance(condlist, (list, tuple)) or np.ndim(condlist) > x.ndim else [condlist]
-  )
-  if len(funclist) == len(conditions) + 1:
-    rest = tensor(conditions[0])
-    for c in conditions[1:]:
-      rest = rest | tensor(c)
-    conditions.append(array_of(~rest))
-  out = Tensor.zeros(x.shape, dtype=mini_type(x.dtype))
-  for c, f in zip(conditions, funclist):
-    value = f(x, *args, **kw) if callable(f) else f
-    out = tensor(c).where(operand(value, x.dtype), out)
   return array_of(out)
 
 
@@ -187,18 +157,6 @@ def sort_in_place(self: ndarray, axis: int = -1, kind: Any = None, order: Any = 
 
 
 @public()
-def lexsort(keys: Any, axis: int = -1) -> Any:
-  order = None
-  for key in (tensor(k) for k in keys):
-    order = (
-      key.argsort(axis)
-      if order is None
-      else order.take_along_dim(key.take_along_dim(order, axis).argsort(axis), axis)
-    )
-  return array_of(order)  # type: ignore[arg-type]
-
-
-@public()
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
   a = asarray(a)
   if a.ndim != 1:
@@ -212,17 +170,6 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if y.ndim
     else x.searchsorted(y.reshape(1), right=side == "right").reshape(())
   )
-
-
-@public()
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-  b = asarray(bins)
-  steps = np.diff(b._host())
-  if (steps >= 0).all():
-    return searchsorted(b, x, "left" if right else "right")
-  if (steps > 0).any():
-    raise ValueError("bins must be monotonically increasing or decreasing")
-  return len(b) - searchsorted(b[::-1], x, "right" if right else "left")
 
 
 @public()
@@ -281,47 +228,6 @@ def _quantile(a: Any, q: Any, axis: Any, keepdims: bool, method: str, weights: A
     else tuple(a.shape[k] for k in rest)
   )
   return made(out.reshape(*q.shape, *left))
-
-
-# ---------------------------------------------------------------- sets, computed at once
-
-
-class UniqueAllResult(NamedTuple):
-  """`unique_all`."""
-
-  values: Any
-  indices: Any
-  inverse_indices: Any
-  counts: Any
-
-
-class UniqueCountsResult(NamedTuple):
-  """`unique_counts`."""
-
-  values: Any
-  counts: Any
-
-
-class UniqueInverseResult(NamedTuple):
-  """`unique_inverse`."""
-
-  values: Any
-  inverse_indices: Any
-
-
-@public()
-def unique_all(x: Any) -> UniqueAllResult:
-  return UniqueAllResult(*map(asarray, np.unique_all(asarray(x)._host())))
-
-
-@public()
-def unique_counts(x: Any) -> UniqueCountsResult:
-  return UniqueCountsResult(*map(asarray, np.unique_counts(asarray(x)._host())))
-
-
-@public()
-def unique_inverse(x: Any) -> UniqueInverseResult:
-  return UniqueInverseResult(*map(asarray, np.unique_inverse(asarray(x)._host())))
 
 
 @public()
@@ -420,18 +326,6 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 
 @public()
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
-  t = tensor(p)
-  t = t if t.dtype.kind == "f" else t.double()
-  discont = period / 2 if discont is None else discont
-  d = t.diff(1, axis)
-  turned = (d + period / 2) % period - period / 2
-  turned = ((turned == -period / 2) & (d > 0)).where(period / 2, turned)
-  more = (d.abs() < discont).where(0, turned - d).cumsum(axis)
-  return array_of(t.narrow(axis, 0, 1).cat(t.narrow(axis, 1, t.shape[axis] - 1) + more, dim=axis))
-
-
-@public()
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
   if period is not None:
     return asarray(
@@ -466,8 +360,3 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
   extra = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
   length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
   return array_of(out[extra : extra + length])
-
-
-@public()
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-  return asarray(theirs.correlate(asarray(a)._host(), asarray(v)._host(), mode))

@@ -208,15 +208,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = MISSING, append: Any
 
 
 @public()
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-  a = asarray(ary)
-  parts = [
-    asarray(x, a.dtype).reshape(-1)._tensor for x in (to_begin, diff(a.reshape(-1)), to_end) if x is not None
-  ]
-  return array_of(parts[0].cat(*parts[1:]))
-
-
-@public()
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
   """`numpy.gradient`: second order inside, first or second at the ends."""
   f = asarray(f)
@@ -284,8 +275,6 @@ def _without(name: str, body: Callable[..., Any], fill: float) -> Callable[..., 
 
 nansum = _without("nansum", sum_, 0)
 nanprod = _without("nanprod", prod, 1)
-nancumsum = _without("nancumsum", cumsum, 0)
-nancumprod = _without("nancumprod", cumprod, 1)
 nanmax = _without("nanmax", max_, -math.inf)
 nanmin = _without("nanmin", min_, math.inf)
 
@@ -294,28 +283,6 @@ nanmin = _without("nanmin", min_, math.inf)
 def nanmean(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
   a = asarray(a)
   return mean(a, axis, dtype, keepdims=keepdims, where=~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True)
-
-
-@public()
-def nanvar(
-  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False
-) -> Any:
-  a = asarray(a)
-  some = ~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True
-  found = var(a, axis, dtype, None, ddof, keepdims, where=some)
-  left = asarray(
-    sum_(asarray(UFUNCS["add"](a * 0, 1)), axis, keepdims=keepdims)
-    if some is True
-    else sum_(some, axis, keepdims=keepdims)
-  )
-  return made((left._tensor > ddof).where(tensor(found), math.nan))
-
-
-@public()
-def nanstd(
-  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False
-) -> Any:
-  return made(tensor(nanvar(a, axis, dtype, None, ddof, keepdims)).sqrt())
 
 
 # ---------------------------------------------------------------- of several variables
