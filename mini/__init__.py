@@ -26,6 +26,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "walk": ("mini.extend.walk", "walk"),
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
           "Unknown": ("mini.unknown", "Unknown"),
+          "Dim": ("mini.named", "Dim"), "compose": ("mini.named", "compose"),
           "quantize": ("mini.quantization", "quantize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
@@ -49,6 +50,7 @@ __all__ = [
   "Context",
   "DTypeError",
   "Device",
+  "Dim",
   "MiniError",
   "ShapeError",
   "Tensor",
@@ -58,6 +60,7 @@ __all__ = [
   "block",
   "chain_rule",
   "checkpoint",
+  "compose",
   "custom_gradient",
   "dtypes",
   "einsum",

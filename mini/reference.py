@@ -24,6 +24,10 @@ from mini.ir.uop import UOp, toposort
 from mini.tensor import Tensor
 from mini.tensor.handle import Handle
 
+# What is said of tensors beside their methods: the functions and classes of mini that these modules have, and classes
+# that users see, but do not make by name.
+BESIDE: dict[str, tuple[str, ...]] = {"mini.tensor.einsum": (), "mini.unknown": (), "mini.named": ("Named",)}
+
 
 def families() -> dict[type, list[str]]:
   """The classes that Tensor is made of, each with the public methods and properties that it defines, in order."""
@@ -49,10 +53,13 @@ def signature(name: str, value: Any) -> str:
   """How it is called: without the types, which the docstring tells."""
   if isinstance(value, property):
     return f"x.{name}"
-  parameters = list(inspect.signature(_function(value)).parameters.values())
   static = isinstance(value, staticmethod)
-  shown = [p.replace(annotation=inspect.Parameter.empty) for p in parameters[not static :]]
-  return f"{'Tensor' if static else 'x'}.{name}{inspect.Signature(shown)}"
+  return f"{'Tensor' if static else 'x'}.{name}{_untyped(_function(value), not static)}"
+
+
+def _untyped(function: Any, skip: int = 0) -> inspect.Signature:
+  parameters = list(inspect.signature(function).parameters.values())
+  return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in parameters[skip:]])
 
 
 def document() -> str:
@@ -63,19 +70,33 @@ def document() -> str:
     "Written by `python -m mini docs > docs/api.md` from the docstrings; the examples are run by the tests.",
   ]
   for c, names in families().items():
-    module = inspect.getmodule(c)
-    lines += [
-      "",
-      f"## {c.__name__}",
-      "",
-      inspect.cleandoc((module and module.__doc__) or "").split("\n\n")[0],
-    ]
+    lines += _section(c.__name__, inspect.getmodule(c))
     for name in names:
-      text = inspect.cleandoc(_function(vars(c)[name]).__doc__ or "")
-      words, example, rest = text.partition(">>> ")
-      lines += ["", f"### `{signature(name, vars(c)[name])}`", "", words.strip()]
-      lines += ["", "```python", example + rest, "```"] if example else []
+      lines += _entry(signature(name, vars(c)[name]), _function(vars(c)[name]))
+  for name, classes in BESIDE.items():
+    module = import_module(name)
+    lines += _section(name, module)
+    own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", "") == name}
+    for n, value in own.items():
+      if n in mini.__all__:
+        lines += _entry(f"mini.{n}{_untyped(value)}", value)
+      elif n in classes:
+        methods = [(m, v) for m, v in vars(value).items() if not m.startswith("_") and _documented(v)]
+        lines += [
+          *_entry(n, value),
+          *(line for m, v in methods for line in _entry(signature(m, v), _function(v))),
+        ]
   return "\n".join(lines) + "\n"
+
+
+def _section(title: str, module: Any) -> list[str]:
+  return ["", f"## {title}", "", inspect.cleandoc((module and module.__doc__) or "").split("\n\n")[0]]
+
+
+def _entry(title: str, value: Any) -> list[str]:
+  words, example, rest = inspect.cleandoc(value.__doc__ or "").partition(">>> ")
+  code = ["", "```python", example + rest, "```"] if example else []
+  return ["", f"### `{title}`", "", words.strip(), *code]
 
 
 # ---------------------------------------------------------------- which operations a method is made of

@@ -33,7 +33,8 @@ class Unknown:
   """A tensor whose shape follows from its use in einsums.
 
   sizes: those that are known, None for an axis that is not; without any, the number of axes is unknown, too. init: what
-  makes the tensor of its sizes, once they are known. In an einsum with an Unknown, axes of size 1 do not repeat.
+  makes the tensor of its sizes, once they are known; Tensor.randn unless told. In an einsum with an Unknown, axes of
+  size 1 do not repeat.
 
   `tensor` is what it has become, and whatever else is asked of it is asked of that. ShapeError if einsums say different
   things of a size, with the lines of two of them, and if they do not say enough.
@@ -48,10 +49,11 @@ class Unknown:
   """
 
   def __init__(
-    self, *sizes: int | None, init: Callable[..., Tensor] = Tensor.randn, requires_grad: bool = True
+    self, *sizes: int | None, init: Callable[..., Tensor] | None = None, requires_grad: bool = True
   ):
     self._begin(list(sizes) if sizes else None)
-    self._init: Any = lambda *s: init(*s).detach().requires_grad_(requires_grad)
+    make = Tensor.randn if init is None else init
+    self._init: Any = lambda *s: make(*s).detach().requires_grad_(requires_grad)
 
   def _begin(self, sizes: list[int | None] | None) -> None:
     self._serial, self._sizes, self._where = next(_serials), sizes, user_line()
@@ -80,6 +82,17 @@ class Unknown:
   def _spots(self) -> list[Spot]:
     """The names of its sizes."""
     return [Spot(self._serial, a) for a in range(len(self._sizes or ()))]
+
+  @staticmethod
+  def _einsum(formula: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """An einsum with an Unknown among its operands."""
+    return PutOff(formula, operands, options).result
+
+  @staticmethod
+  def _accumulated(target: Tensor, formula: str, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """That is not put off: the value of the target is asked for."""
+    call = PutOff(formula, operands, options, target)
+    return call.compute(determine(call.unknown()[0]))
 
   @property
   def _made(self) -> str:
@@ -180,17 +193,6 @@ class PutOff:
     if isinstance(self.result, Unknown):
       return einsum(self.text, *operands, **{**self.options, **sizes})
     return accumulated(self.result, self.text, operands, self.options["op"], sizes)
-
-
-def put_off(formula: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
-  """An einsum with an Unknown among its operands."""
-  return PutOff(formula, operands, options).result
-
-
-def into(target: Tensor, formula: str, operands: Sequence[Any], options: dict[str, Any]) -> Tensor:
-  """`accumulated`, with an Unknown among the operands: that is not put off, for target's value is asked for."""
-  call = PutOff(formula, operands, options, target)
-  return call.compute(determine(call.unknown()[0]))
 
 
 # ---------------------------------------------------------------- all that is said together

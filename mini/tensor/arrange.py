@@ -25,8 +25,30 @@ class Arrange(Movement):
 
   @property
   def names(self) -> tuple[None, ...]:
-    """The names of the axes, as PyTorch's: axes have none. (`rearrange` gives them names in its formula.)"""
+    """The names of the axes, as PyTorch's: a Tensor's have none. `rename` gives them names."""
     return (None,) * self.ndim
+
+  def rename(self, *names: Any, **labelled: Any) -> Any:
+    """With a name for each axis, or None: a Named (mini/named.py), whose methods take names for axes.
+
+    A last axis may have a label, c=Dim(3, "rgb"); and one text may say which axes are those of a batch, of an input and
+    of an output: "batch | input -> output".
+
+    >>> x = Tensor([[1, 2], [3, 4]]).rename("row", "column")
+    >>> x.sum("row")
+    Tensor([4, 6]).rename('column')
+    """
+    from mini.named import Named, renamed  # who has no names does without
+
+    return Named(self, renamed(self, names, labelled))  # type: ignore[arg-type]
+
+  def refine_names(self, *names: Any) -> Any:
+    """`rename`, as PyTorch calls it where an axis has no name yet.
+
+    >>> Tensor([1, 2]).refine_names("row").names
+    ('row',)
+    """
+    return self.rename(*(None,) * self.ndim).refine_names(*names)
 
   def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes to the second.

@@ -26,10 +26,8 @@ def einsum(formula: Any, *operands: Any, op: Any = "mul", reduce: str = "sum", *
     formula, operands = _from_lists((formula, *operands))
   elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
     operands = tuple(operands[0])
-  if not all(isinstance(t, Handle) for t in operands):
-    from mini.unknown import put_off  # who has no Unknown does without
-
-    return put_off(formula, operands, {"op": op, "reduce": reduce, **sizes})
+  if other := _other(formula, operands):
+    return other._einsum(formula, operands, {"op": op, "reduce": reduce, **sizes})
   call = Call(formula, operands)
   if call.formula.reduce:
     call.wrong("x.einsum_ accumulates")
@@ -40,10 +38,8 @@ def accumulated(
   target: Handle, formula: str, operands: Sequence[Any], op: Any, sizes: dict[str, int]
 ) -> Handle:
   """What target becomes by an accumulating formula."""
-  if not all(isinstance(t, Handle) for t in operands):
-    from mini.unknown import into  # as above
-
-    return into(target, formula, operands, {"op": op, **sizes})  # type: ignore[arg-type]
+  if other := _other(formula, operands):
+    return other._accumulated(target, formula, operands, {"op": op, **sizes})
   call = Call(formula, operands, target)
   if not call.formula.reduce:
     call.wrong('einsum_ accumulates, as in "i += i j"')
@@ -83,6 +79,16 @@ def _leaves(x: Any) -> tuple[int, list[Handle]]:
   if len({depth for depth, _ in found}) > 1:
     raise ShapeError("block: not all tensors lie equally deep in lists")
   return found[0][0] + 1, [t for _, ts in found for t in ts]
+
+
+def _other(formula: Any, operands: Sequence[Any]) -> Any:
+  """The class of an operand that is no tensor, and has an einsum of its own."""
+  for t in operands:
+    if not isinstance(t, Handle):
+      if not hasattr(type(t), "_einsum"):
+        raise DTypeError(f"einsum({formula!r}): operands are tensors, not {t!r}")
+      return type(t)
+  return None
 
 
 # ---------------------------------------------------------------- a call

@@ -5,10 +5,13 @@ ROWS = """
 f: y.rot90(2)   y.rot90(3,(1,0))   y.rot90(4)   y.pad_to((None,6),value=7.0) => F.pad(y,(0,2),value=7.0)   y.shrink_to(None,1) => y[:,:1]   s.pad_to() => s   s.shrink_to() => s   z.pad_to(2,3) => F.pad(z,(0,0,0,2))
 f: x.rearrange('a b c -> b a c') => x.permute(1,0,2)   x.rearrange('... c -> c ...') => x.permute(2,0,1)   x.rearrange('a (b1 b2) c -> b1 (a b2) c',b1=3) => x.permute(1,0,2)   x.rearrange('a b (h w) -> a (w b) h',h=2) => x.reshape(2,3,2,2).permute(0,3,1,2).reshape(2,6,2)
 f: x.rearrange('a b c -> a 1 b 1 c') => x[:,None,:,None]   x[:,:1].rearrange('a 1 c -> a c') => x[:,0]   x.rearrange('a ... -> a (...)') => x.reshape(2,12)   x.rearrange('... -> (...)') => x.reshape(-1)   s.rearrange('-> 1') => s.reshape(1)   z.rearrange('a b -> b a') => z.T
+y.rename('a','b').names == ('a','b') => True   y.rename('a','b').sum('b').tensor => y.sum(1)   y.refine_names('a','b').align_to('b','a').tensor => y.T
 y.__dlpack_device__() == (1, 0) => True   T.from_dlpack(y)   len(y._repr_html_()) > 9 => True
 """
 
 MISTAKES = """
+y.rename('a')             !   rename: 1 names for 2 axes
+y.refine_names('a')       !   refine_names: 1 names for 2 axes
 x.rot90(1, (0, 1, 2))     !   dims are two axes
 x.rot90(1, (0, 3))        !   rot90: there is no axis 3
 y.pad_to(2, 9)            !   x is larger than (2, 9)
