@@ -41,8 +41,8 @@ Condition = tuple[UOp, int]  # e < c
 
 
 def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
-  """(first, end) for loop r; ValueError where it cannot be shown that there are any. finite:
-  what is 0 makes a product 0."""
+  """(first, end) for loop r; ValueError where it cannot be shown that there are any.
+  finite: what is 0 makes a product 0."""
   owner = next(u for u in toposort(kernel) if r in closed(u))
   if rkind(r) != "loop":
     raise ValueError(f"%{rname(r)} is no plain loop")

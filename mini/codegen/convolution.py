@@ -368,8 +368,8 @@ def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machin
 
 def tile_of_sums(w: Writer, found: Windows, this: Sums, row: str, length: int, outer: list[str], middle: list[str],
                  machine: Machine) -> None:  # fmt: skip
-  """Sums along `row` of so many terms in registers, beside what they are sums of. outer, middle:
-  the loops around a tile."""
+  """Sums along `row` of so many terms in registers, beside what they are sums of.
+  outer, middle: the loops around a tile."""
   most, tile = machine.registers * 27 // 32, 1
   for r in reversed(this.taps):
     if tile * rsize(r) * 2 <= most and w.attempt(f"unroll {rname(r)}"):

@@ -67,8 +67,8 @@ class Found(NamedTuple):
 def search(
   kernel: UOp, heuristic: str, machine: Machine, width: int, times: Times, deadline: float = float("inf")
 ) -> Found:
-  """The fastest recipe that is found. width: candidates of a round. deadline:
-  of time.perf_counter(), for new rounds."""
+  """The fastest recipe that is found. width: candidates of a round.
+  deadline: of time.perf_counter(), for new rounds."""
   first = candidate(kernel, heuristic.splitlines(), machine)
   if first is None:
     return Found(heuristic, heuristic, 1, 0)

@@ -222,8 +222,8 @@ def gather(x: UOp, index: UOp, axis: int) -> UOp:
 
 
 def scatter(base: UOp, index: UOp, value: UOp, kind: str, axis: int) -> UOp:
-  """base with value put (`set`: the last one wins) or accumulated (`add`, `mul`, `max`:
-  in order) at index along axis."""
+  """base with value at index along axis: put there (`set`: the last one wins), or accumulated in order (`add`, `mul`,
+  `max`)."""
   _check_index("scatter", base, index, axis)
   if kind == "set":
     fixed(shape(index))

@@ -84,8 +84,8 @@ def source_program(name: str, language: str, source: str) -> UOp:
 
 
 def text(program: UOp, comments: bool = False) -> str:
-  """The text of a program, of whichever stage, without a newline at the end. comments:
-  with those that `noted` gave it."""
+  """The text of a program, of whichever stage, without a newline at the end.
+  comments: with those that `noted` gave it."""
   commented = {"schedule": schedule_text, "graph": graph_text}.get(program.op) if comments else None
   return commented(program, noted_of(program)) if commented else PRINTERS[program.op](program)
 

@@ -354,8 +354,8 @@ class RAdam(Rule):
 
 
 def _rectified(beta: float, t: Tensor) -> Tensor:
-  """What a step is multiplied by besides 1 / root; 0 where the root is not to be used yet. In float64:
-  small differences."""
+  """What a step is multiplied by besides 1 / root; 0 where the root is not to be used yet.
+  In float64: small differences."""
   correction = _correction(beta, t, dtypes.float64)
   most = 2 / (1 - beta) - 1
   length = most - 2 * t.cast(dtypes.float64) * (1 - correction) / correction

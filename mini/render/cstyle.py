@@ -172,8 +172,8 @@ class Renderer(Folds):
     others: int = 0,
     past: bool = False,
   ) -> None:
-    """others: the bits of the thread's number that are set in threads which leave this to another. past:
-    not to the caches."""
+    """others: the bits of the thread's number that are set in threads which leave this to another.
+    past: not to the caches."""
     p, flat = self.memory(target, index)
     v = vector(ls) if self.lang.width > 1 else None
     d, w = self.element(target), self.lang.width

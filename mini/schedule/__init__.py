@@ -46,8 +46,8 @@ def schedule(
 
 
 def untied(outputs: dict[str, UOp]) -> tuple[dict[str, UOp], list[UOp], dict[UOp, UOp]]:
-  """A graph with a tag in the place of each `after`: (outputs, all nodes with sources first, {tag:
-  what it is after})."""
+  """A graph with a tag in the place of each `after`: (outputs, all nodes with sources first,
+  {tag: what it is after})."""
   order = toposort(*outputs.values())
   if not any(u.op == "after" for u in order):
     return outputs, order, {}

@@ -121,8 +121,8 @@ class Value:
     gathered: bool,
     chained: bool,
   ):
-    """wanted: {(kernel, index): the loops that enclose its user there}. cut:
-    why it is to have memory whatever it costs.
+    """wanted: {(kernel, index): the loops that enclose its user there}.
+    cut: why it is to have memory whatever it costs.
     gathered: it is read at an index that is data. chained: it is part of a chain between products (rows.py)."""
     self.node, self.wanted = node, wanted
     self.cut, self.gathered, self.chained = cut, gathered, chained

@@ -91,8 +91,8 @@ class Schedule:
     cut: Mapping[UOp, str],
     gpu: bool = False,
   ):
-    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut:
-    nodes that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between
+    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}.
+    cut: nodes that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between
     products."""
     self.cut, self.awaited = cut, awaited
     self.waiting: dict[Root, dict[UOp, None]] = {}  # tags of what a kernel is computed from

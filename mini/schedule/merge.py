@@ -99,8 +99,8 @@ def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
 def merge_kernels(
   kernels: list[UOp], late: Mapping[str, int], waits: Mapping[UOp, Iterable[UOp]]
 ) -> list[UOp]:
-  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart. waits:
-  memories that are to be written before a kernel runs, though it does not read them."""
+  """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart.
+  waits: memories that are to be written before a kernel runs, though it does not read them."""
   levels = levels_of(kernels, late)
   level: list[int] = []  # of each group
   groups: list[Group | None] = []

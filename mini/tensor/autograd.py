@@ -67,8 +67,8 @@ class enable_grad(_Recording):
 
 
 def tags_of(u: UOp, given: bool = False) -> list[UOp]:
-  """The tags that a gradient passes to from u, in the order in which they are met. given:
-  also those with a rule of their own."""
+  """The tags that a gradient passes to from u, in the order in which they are met.
+  given: also those with a rule of their own."""
   found: list[UOp] = []
   seen, stack = {u}, [u]
   while stack:

@@ -100,8 +100,8 @@ class Image(Pooling):
     self: T[N, C, H, W]   grid: T[N, H', W', 2]   ->   T[N, C, H', W'];   or with three axes and 3 coordinates
 
     A place is (x, y) - the last axis first - in -1..1: from edge to edge of the image, or with align_corners from the
-    middle of the outermost elements to the other. mode: "bilinear", "nearest" or "bicubic" (two axes). padding_mode:
-    what is outside is "zeros", the "border", or its "reflection".
+    middle of the outermost elements to the other. mode: "bilinear", "nearest" or "bicubic" (two axes).
+    padding_mode: what is outside is "zeros", the "border", or its "reflection".
 
     >>> Tensor([[[[1.0, 3.0]]]]).grid_sample(Tensor([[[[0.0, 0.0]]]]))
     Tensor([[[[2.]]]])
