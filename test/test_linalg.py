@@ -212,6 +212,28 @@ def test_methods():
   assert mini.jit(lambda x: (x @ x.T).matrix_power(3).trace())(w).shape == ()
 
 
+JITTED = {
+  "inv": linalg.inv, "solve": lambda a: linalg.solve(a, a @ a), "solve of a vector": lambda a: linalg.solve(a, a[..., 0]),
+  "det": linalg.det, "slogdet": lambda a: linalg.slogdet(a)[1], "cholesky": lambda a: linalg.cholesky(a @ a.mT + 1e-2 * Tensor.eye(3, dtype="float64")),
+  "qr": lambda a: linalg.qr(a)[1], "eigh": lambda a: linalg.eigh(a + a.mT)[0], "svd": lambda a: linalg.svd(a)[1], "pinv": Tensor.pinverse,
+  "lstsq": lambda a: a.lstsq(a @ a)[0], "matrix_power": lambda a: a.matrix_power(-2), "norm": lambda a: linalg.matrix_norm(a, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_in_a_jitted_function(name, rng):
+  """Values and gradients as outside, between lazy operations, for other matrices than it was traced with, and within vmap."""
+  f = JITTED[name]
+  value, slope = (lambda a: f(a * 1.5).sin() + 1), mini.grad(lambda a: f(a * 1.5).sin().sum())
+  fast, steep = mini.jit(value), mini.jit(slope)
+  many = mini.jit(mini.vmap(value))
+  for _ in range(3):
+    a = Tensor(rng.standard_normal((2, 3, 3)) + 3 * np.eye(3))
+    np.testing.assert_allclose(fast(a).numpy(), value(a).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(steep(a).numpy(), slope(a).numpy(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(many(a).numpy(), value(a).numpy(), rtol=1e-12)
+
+
 ERRORS = {
   "inv: x is 2 by 3, and not square": (ShapeError, lambda: linalg.inv(Tensor.ones(2, 3))),
   r"inv: singular matrix\n  x: f32\[2,2\]   made at": (LinAlgError, lambda: linalg.inv(Tensor.ones(2, 2))),
@@ -223,7 +245,9 @@ ERRORS = {
   "solve: a is float32 and b is float64": (DTypeError, lambda: linalg.solve(Tensor.eye(3), Tensor.ones(3, 3, dtype="float64"))),
   'mode is "reduced"': (ValueError, lambda: linalg.qr(Tensor.eye(3), "some")),
   'mode="complete" has no gradient': (MiniError, lambda: linalg.qr(Tensor.ones(3, 2, requires_grad=True), "complete")),
-  "inv inside a jitted function": (MiniError, lambda: mini.jit(linalg.inv)(Tensor.eye(2))),
+  "matrix_exp inside a jitted function": (MiniError, lambda: mini.jit(linalg.matrix_exp)(Tensor.eye(2))),
+  r"inv: singular matrix\n  x: f32\[2,2\]": (LinAlgError, lambda: mini.jit(linalg.inv)(Tensor.zeros(2, 2)).numpy()),
+  "inv: the host needs sizes, and x has one that varies": (ShapeError, lambda: mini.jit(lambda x, n: linalg.inv(x[:n, :n]))(Tensor.eye(4), mini.Variable("n", 1, 4).bind(2))),
   "matrix_norm: ord is": (ValueError, lambda: linalg.matrix_norm(Tensor.eye(2), 3)),
   "trace: x has 3 axes, not 2": (ShapeError, lambda: Tensor.ones(2, 2, 2).trace()),
 }  # fmt: skip

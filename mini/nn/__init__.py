@@ -23,6 +23,7 @@ from mini.nn.convolution import (
   ConvTranspose2d,
   ConvTranspose3d,
 )
+from mini.nn.embedding import Embedding, EmbeddingBag
 from mini.nn.functions import (
   CELU,
   ELU,
@@ -84,7 +85,6 @@ from mini.nn.layers import (
   Dropout1d,
   Dropout2d,
   Dropout3d,
-  Embedding,
   Flatten,
   Identity,
   Linear,
@@ -200,6 +200,7 @@ __all__ = [
   "Dropout2d",
   "Dropout3d",
   "Embedding",
+  "EmbeddingBag",
   "Flatten",
   "Fold",
   "GRUCell",

@@ -10,7 +10,6 @@ from mini.nn import init
 from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError
 
 
 def weight(*s: int, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -84,51 +83,6 @@ class Bilinear(Module):
     return (
       f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
     )
-
-
-class Embedding(Module):
-  """Rows of a table.   index: int[..]   weight: T[n, d]   ->   T[.., d]
-
-  padding_idx: a row that is 0 at the beginning and gets no gradient.
-
-  >>> Embedding(10, 4)(Tensor([1, 2, 1])).shape
-  (3, 4)
-  """
-
-  def __init__(
-    self,
-    num_embeddings: int,
-    embedding_dim: int,
-    padding_idx: int | None = None,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-    if padding_idx is not None:
-      if not -num_embeddings <= padding_idx < num_embeddings:
-        fail(ShapeError, f"Embedding: padding_idx {padding_idx} is none of {num_embeddings} rows")
-      self.padding_idx = padding_idx % num_embeddings
-    self.weight = weight(num_embeddings, embedding_dim, dtype=dtype, device=device)
-    self.reset_parameters()
-
-  def reset_parameters(self) -> None:
-    """Normal with variance 1."""
-    init.normal_(self.weight)
-    if self.padding_idx is not None:
-      self.weight.assign(
-        (Tensor.arange(self.num_embeddings) != self.padding_idx).unsqueeze(1).where(self.weight.detach(), 0)
-      )
-
-  def forward(self, index: Tensor) -> Tensor:
-    rows = self.weight.embedding(index)
-    return (
-      rows
-      if self.padding_idx is None
-      else (index != self.padding_idx).unsqueeze(-1).where(rows, rows.detach())
-    )
-
-  def extra_repr(self) -> str:
-    return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
 class Dropout(Module):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mini.nn.layers import Embedding, Linear
+from mini.nn.embedding import Embedding
+from mini.nn.layers import Linear
 from mini.nn.module import Module
 from mini.quantization import Quantized, quantize
 from mini.tensor import Tensor

@@ -1,22 +1,24 @@
 """What NumPy's LAPACK computes on the host, of stacks of small dense matrices, with gradients: inverses and solutions,
-determinants, decompositions. It is the part of `mini.linalg` (linalg.py) that is not lazy.
+determinants, decompositions. It is the part of `mini.linalg` (linalg.py) that is not lazy; in a jitted function it is a
+call of the host's in the middle of the graph.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from mini.ir import graph
+from mini.ir.sizes import varies
 from mini.tensor.autograd import custom_gradient
 from mini.tensor.errors import described, fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape
 from mini.tensor.trace import local
-from mini.types import DTypeError, MiniError, ShapeError, dtypes
+from mini.types import BY_NUMPY, DTypeError, MiniError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
@@ -39,18 +41,37 @@ def host(what: str, f: Callable[..., Any], *tensors: Handle) -> list[Tensor]:
       whole = [stacked(t, None if shared else u, 0 if shared else samples.n) for t, u in zip(tensors, many)]
       found = host(what, f, *whole)
     return found if shared else [Handle._new(samples.one(t.uop)) for t in found]
+  about = described("x", tensors[0])
+
+  def several(*arrays: np.ndarray) -> list[np.ndarray]:
+    try:
+      results = f(*arrays)
+    except np.linalg.LinAlgError as e:
+      _failed(what, f, arrays, str(e), about)
+    return [*map(np.asarray, results if isinstance(results, tuple) else (results,))]
+
   if local.current is not None:
-    local.current.value(tensors[0], what)
-  arrays = [t.detach().numpy() for t in tensors]
-  try:
-    results = f(*arrays)
-  except np.linalg.LinAlgError as e:
-    _failed(what, f, arrays, str(e), tensors)
+    return _traced(what, several, *tensors)
   device = tensors[0].device
-  several = results if isinstance(results, tuple) else (results,)
-  return [
-    Handle._final(np.asarray(r), device=device if isinstance(device, str) else device[0]) for r in several
-  ]
+  home = device if isinstance(device, str) else device[0]
+  return [Handle._final(r, device=home) for r in several(*(t.detach().numpy() for t in tensors))]
+
+
+def _traced(what: str, several: Callable[..., list[np.ndarray]], *tensors: Handle) -> list[Tensor]:
+  """Results of which no value is known yet: one call of the host in the middle of the graph, whose results lie one
+  behind another. Their shapes are those that unit matrices give."""
+  from mini.extend.host import called  # which is rarely needed
+  from mini.ir.extern import Extern
+
+  for t in tensors:
+    if varies(t.shape):
+      fail(ShapeError, f"{what}: the host needs sizes, and x has one that varies", x=t)
+  units = [np.broadcast_to(np.eye(*t.shape[-2:], dtype=t.dtype.np), t.shape) for t in tensors]
+  found = several(*units)
+  row = Extern(what, lambda *arrays: np.concatenate([r.reshape(-1) for r in several(*arrays)]))
+  kind, sizes = BY_NUMPY[found[0].dtype], [r.size for r in found]
+  flat = Handle._new(called(row, [graph.detach(t.uop) for t in tensors], (sum(sizes),), kind))
+  return [part.reshape(r.shape) for part, r in zip(flat.split(sizes), found)]
 
 
 def stacked(t: Handle, many: Any, n: int) -> Handle:
@@ -59,9 +80,7 @@ def stacked(t: Handle, many: Any, n: int) -> Handle:
   return Handle._new(graph.detach(many))
 
 
-def _failed(
-  what: str, f: Callable[..., Any], arrays: list[np.ndarray], why: str, tensors: tuple[Handle, ...]
-) -> NoReturn:
+def _failed(what: str, f: Callable[..., Any], arrays: Sequence[np.ndarray], why: str, about: str) -> NoReturn:
   """Which of the matrices it was."""
   stack = arrays[0].reshape(-1, *arrays[0].shape[-2:])
   at = ""
@@ -77,7 +96,7 @@ def _failed(
     except np.linalg.LinAlgError:
       at = f", of those in x[{', '.join(map(str, np.unravel_index(n, arrays[0].shape[:-2])))}]"
       break
-  lines = [f"{what}: {why[:1].lower()}{why[1:]}{at}", described("x", tensors[0])]
+  lines = [f"{what}: {why[:1].lower()}{why[1:]}{at}", about]
   raise LinAlgError("\n".join(lines)) from None
 
 

@@ -50,8 +50,8 @@ def open(language: str, index: int = 0, cc: str = "", cache: Cache | None = None
   c++, g++, clang++ and the ziglang wheel. cache: keeps compiled code between processes. counters: a dict to count up,
   with the keys in COUNTERS. check: also reports accesses outside of all memory that a launch was given, races between
   its threads, and calls of different queues that touch the same memory in no order; it is some 15 times slower.
-  seed: of the order of threads, groups and queues. delay: seconds that a call may wait at most, for queues that are threads;
-  0: one thread does all, in an order that is drawn by chance.
+  seed: of the order of threads, groups and queues. delay: seconds that a call may wait at most, for queues that are
+  threads; 0: one thread does all, in an order that is drawn by chance.
   """
   if language not in sources.HEADERS:
     raise DeviceError(f"no emulation of {language}: there is one of {', '.join(sources.HEADERS)}")

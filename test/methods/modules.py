@@ -29,7 +29,7 @@ INPUTS = {
   **losses.INPUTS,
   "a1": normal(2, 4, 9), "a2": normal(2, 4, 7, 6), "a3": normal(2, 2, 3, 4, 5), "c8": normal(2, 8, 3, 2), "c12": normal(2, 8, 12), "row": normal(3, 4), "rare": constant([0, 8, 4], np.int64),
   "u2": normal(1, 1, 2, 2), "at2": constant([[[[1, 2], [12, 15]]]], np.int64), "u1": normal(2, 1, 2), "at1": constant([[[1, 2]], [[0, 3]]], np.int64), "u3": normal(1, 1, 1, 1, 2), "at3d": constant([[[[[1, 3]]]]], np.int64),
-  "q6": normal(4, 2, 6), "kv6": normal(3, 2, 6), "k3": normal(3, 2, 3), "v5": normal(3, 2, 5), "h2": normal(1, 3, 5), "h3": normal(1, 3, 5), "h4": normal(4, 3, 5), "words": integers(0, 5, 2, 3),
+  "q6": normal(4, 2, 6), "kv6": normal(3, 2, 6), "k3": normal(3, 2, 3), "v5": normal(3, 2, 5), "h2": normal(1, 3, 5), "h3": normal(1, 3, 5), "h4": normal(4, 3, 5), "words": integers(0, 5, 2, 3), "pull": normal(2, 3), "starts": constant([0, 2, 2, 6], np.int64),
   "causal": constant(np.triu(np.ones((4, 4)), 1), bool), "padding": constant([[0, 0, 0, 1], [0, 0, 0, 0]], bool), "absent": constant([[0, 0, 1], [0, 0, 0]], bool), "bias4": normal(4, 4, 3),
   "rotated": rotated, "grouped": grouped,
 }  # fmt: skip
@@ -42,7 +42,7 @@ nn.Softmax2d()(x)   nn.Softmin(0)(y)   nn.Softplus(2,3)(y)   nn.Softshrink(0.3)(
 nn.BCELoss(q)(unit,target)   nn.BCEWithLogitsLoss(pos_weight=weight)(y,target)   nn.CTCLoss()(time.log_softmax(2),texts,lengths,sizes)   nn.CosineEmbeddingLoss(0.2)(y,a,plus1)   nn.CosineSimilarity()(y,a)   nn.CrossEntropyLoss(weight,label_smoothing=0.1)(l,at)   nn.GaussianNLLLoss(full=True)(y,a,p)
 nn.HingeEmbeddingLoss(0.5)(y,plus)   nn.HuberLoss(delta=0.5)(y,a)   nn.KLDivLoss(reduction='batchmean')(y,p)   nn.L1Loss(reduction='sum')(y,a)   nn.MSELoss()(y,a)   nn.MarginRankingLoss(0.5)(y,a,plus)   nn.MultiLabelMarginLoss()(y,classes)   nn.MultiLabelSoftMarginLoss(weight)(y,target)
 nn.MultiMarginLoss(2,0.5)(l,at.clamp(min=0))   nn.NLLLoss(weight)(l,at)   nn.PairwiseDistance(1)(y,a)   nn.PoissonNLLLoss(False)(p,q)   nn.SmoothL1Loss(beta=0.5)(y,a)   nn.SoftMarginLoss()(y,plus)   nn.TripletMarginLoss(0.5,swap=True)(y,a,c)   nn.TripletMarginWithDistanceLoss(margin=0.5)(y,a,c)
-nn.Linear(4,3)(x)   nn.Linear(4,2,bias=False)(y)   nn.Linear(4,3).to(F64)(y.to(F64))   nn.Bilinear(4,4,3)(x,x*2)   nn.Bilinear(4,4,3,bias=False)(v,v+1)   nn.Embedding(5,3)(words)   nn.Embedding(5,3,padding_idx=1)(words)   nn.Identity()(y)   nn.Flatten()(x)   nn.Flatten(0,1)(x)   nn.Unflatten(1,(1,3))(x)
+nn.Linear(4,3)(x)   nn.Linear(4,2,bias=False)(y)   nn.Linear(4,3).to(F64)(y.to(F64))   nn.Bilinear(4,4,3)(x,x*2)   nn.Bilinear(4,4,3,bias=False)(v,v+1)   nn.Embedding(5,3)(words)   nn.Embedding(5,3,padding_idx=1)(words)   nn.EmbeddingBag(5,3)(words)   nn.EmbeddingBag(5,3,mode='sum')(words,per_sample_weights=pull)   nn.EmbeddingBag(5,3,mode='max',padding_idx=1)(words)   nn.EmbeddingBag(5,3)(words.flatten(),starts)   nn.EmbeddingBag(5,3,mode='sum',padding_idx=2)(words.flatten(),starts,pull.flatten())   nn.EmbeddingBag(5,3,mode='max')(words.flatten(),starts)   nn.EmbeddingBag(5,3,mode='mean',include_last_offset=True,padding_idx=-2)(words.flatten(),starts)   nn.Identity()(y)   nn.Flatten()(x)   nn.Flatten(0,1)(x)   nn.Unflatten(1,(1,3))(x)
 nn.Sequential(nn.Linear(4,5),nn.GELU(),nn.Linear(5,2))(y)   nn.Dropout(0.5).eval()(y)   nn.Dropout1d(0.5).eval()(x)   nn.Dropout2d(0.5).eval()(w)   nn.Dropout3d(0.5).eval()(a3)   nn.AlphaDropout(0.5).eval()(y)
 nn.BatchNorm1d(4)(row)   nn.BatchNorm1d(4,affine=False)(a1)   nn.BatchNorm2d(2,momentum=None)(w)   nn.BatchNorm2d(2).eval()(w)   nn.BatchNorm3d(2,1e-3,0.3)(a3)   nn.BatchNorm3d(2,affine=False,track_running_stats=False)(a3)
 nn.LayerNorm(4)(x)   nn.LayerNorm((3,4),bias=False)(x)   nn.LayerNorm(4,1e-2,False)(y)   nn.LayerNorm2d(2)(w) => nn.LayerNorm(2)(w.permute(0,2,3,1)).permute(0,3,1,2)   nn.RMSNorm(4)(x)   nn.RMSNorm(4,eps=0.1)(y)   nn.GroupNorm(2,4)(a2)   nn.GroupNorm(2,4,0.1,False)(row)   nn.LocalResponseNorm(3,0.1)(a2)
@@ -77,6 +77,12 @@ nn.RNN(3, 4, nonlinearity='selu')   !   "tanh" or "relu"
 nn.LSTM(3, 4)(x)          !   the last of x's 3 axes is not 3
 nn.TransformerEncoderLayer(4, 2, activation='tanh')   !   activation is
 nn.MultiheadAttention(8, 3)   !   does not divide into 3 heads
+nn.EmbeddingBag(3, 2, mode='min')   !   mode is "sum", "mean" or "max", not 'min'
+nn.EmbeddingBag(3, 2)(k)   !   index has two axes, or one and offsets
+nn.EmbeddingBag(3, 2)(words, starts)   !   index has two axes, or one and offsets
+nn.EmbeddingBag(3, 2)(k, y[0])   !   offsets are a vector of integers
+nn.EmbeddingBag(5, 2)(words, None, pull)   !   per_sample_weights are for sums
+nn.EmbeddingBag(5, 2, mode='sum')(words, None, y)   !   one weight for each index
 nn.Embedding(3, 2, padding_idx=4)   !   padding_idx 4 is none of 3 rows
 nn.Dropout(1.5)           !   no probability
 nn.ZeroPad2d((1, 2))      !   a width or 4 of them
