@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 from collections import defaultdict
 
 import numpy as np
@@ -14,6 +15,7 @@ from mini import DTypeError, ShapeError, Tensor, stats
 from mini.ir import graph
 from mini.ir.uop import toposort
 from mini.shapes import Clash, Sizes, Undetermined, Use
+from runtime.base import DeviceError
 
 # ---------------------------------------------------------------- a formula as data, and what it means
 
@@ -344,6 +346,44 @@ def test_accumulating_passes_gradients(rng):
   assert flags.einsum_("2 &= i", Tensor([1, 0])).tolist() == [True, True, False]
 
 
+# ---------------------------------------------------------------- devices
+
+FORMS = [
+  ("b c 2*h+i w+j, o c i j => b o h w", ((2, 2, 7, 5), (3, 2, 3, 2)), {}),
+  ("i k, k => i+2*k", ((3, 2), (2,)), {}),
+  ("i k, k j => i j", ((3, 4), (4, 2)), {"op": "add", "reduce": "min"}),
+  ("..b.. i i 1, ..b.. i => ..b..", ((2, 3, 3, 2), (2, 3)), {"reduce": "max"}),
+  ("i k, j l => i^j k^l", ((2, 3), (4, 1)), {}),
+]
+
+
+@pytest.mark.parametrize("device", ["CPU", "CL", "CUDA", pytest.param("METAL", marks=pytest.mark.full)])
+def test_devices(device, rng):
+  """The same on a device as in the interpreter, and so is the gradient."""
+  emulated = device in ("CUDA", "METAL")
+  if emulated and shutil.which("g++") is None:
+    pytest.skip("no C++ compiler found")
+  with mini.Context(EMULATE=int(emulated)):
+    try:
+      _ = mini.Device[device].shim.info
+    except DeviceError as e:
+      pytest.skip(str(e))
+    found: dict[str, list[Tensor]] = {device: [], "INTERP": []}
+    for formula, shapes, options in FORMS:
+      arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
+      for home, made in found.items():
+        tensors = [Tensor(x, device=home, requires_grad=True) for x in arrays]
+        out = mini.einsum(formula, *tensors, **options)
+        weight = np.cos(np.arange(out.numel()), dtype=np.float32).reshape(out.shape)
+        made += [out, *out.gradient(*tensors, gradient=Tensor(weight, device=home))]
+      target = rng.normal(size=(4, 4)).astype(np.float32)
+    for home, made in found.items():
+      made.append(Tensor(target, device=home).einsum_("i i max= i", Tensor(target[0], device=home)))
+      made[0].realize(*made[1:])
+    for ours, theirs in zip(*found.values()):
+      np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
+
+
 # ---------------------------------------------------------------- sizes and errors
 
 
@@ -355,6 +395,10 @@ def test_rows(rng):
   close(ours.numpy(), np.einsum("nabd,abe->abde", x, y))
   two = mini.einsum("..a.. ..b.., ..b.. => ..a..", Tensor(x), Tensor(x[0, 0]))
   close(two.numpy(), np.einsum("abcd,cd->ab", x, x[0, 0]))
+
+  ours = mini.einsum("..b.. d, ..b.. d => ..b..", Tensor(x), Tensor(y[..., :5]))
+  close(ours.numpy(), np.einsum("nabd,abd->nab", x, y[..., :5]))
+  close(mini.einsum("...i -1 0 -> i...", Tensor(x)).numpy(), x[..., -1, 0].T)
 
 
 ERRORS = {

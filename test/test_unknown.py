@@ -46,6 +46,14 @@ SAID = {
     lambda w, v: einsum("io,o->", w, ones(6)),
     lambda w, v: einsum("ok,o,k->", v, ones(7), ones(2)),
   ], ("an axis has size 6 and size 7", ["o", "o"], [1, 2])),
+  "a clash of what is reckoned": (1, [
+    lambda w: einsum("r, r => ", einsum("o, k => 2*o+k", w, ones(3)), ones(10)),
+    lambda w: einsum("o, o => ", w, ones(4)),
+  ], ("an axis has size 10 and size 9", [], [0])),
+  "axes of size 1 do not repeat": (1, [
+    lambda w: einsum("bi,io,b->o", ones(1, 3), w, ones(5)),
+    lambda w: einsum("io,o->", w, ones(6)),
+  ], ("an axis has size 1 and size 5", ["bi", "b"], [0])),
   "not enough": (2, [
     lambda w, v: einsum("bi,io->bo", ones(5, 3), w),
     lambda w, v: einsum("bo,ok->bk", einsum("bi,io->bo", ones(5, 3), w), v),
@@ -119,6 +127,16 @@ def test_asked():
   assert (w + 1).sum().item() == 24 and (2 * w - w)[0].tolist() == [1] * 3 and (-w).max().item() == -1
   assert (ones(2, 4) @ w).shape == (2, 3) and (w * w).shape == (4, 3)
   assert repr(Unknown(None, 3)) == "Unknown(?, 3)" and repr(w).startswith("Unknown: Tensor(")
+
+
+def test_what_determined_it_is_remembered():
+  w = Unknown()
+  assert einsum("bi,io->bo", ones(2, 3), w, o=4).shape == (2, 4)
+  with pytest.raises(ShapeError) as e:
+    _ = einsum("io,o->i", w, ones(5)).shape
+  assert re.search(
+    r'size 4: o=4 in einsum\("bi,io->bo"\)(.|\n)*size 5: "o" in einsum\("io,o->i"\)', str(e.value)
+  )
 
 
 def test_errors():

@@ -124,7 +124,7 @@ def evaluated(plan: Plan, nodes: Sequence[UOp], algebra: Algebra) -> UOp:
     there = [(u, t) for u, t in zip(nodes, plan.inputs) if not gone.intersection(_alone(t))]
     covered = {label for _, t in there for label in labels_of(_narrowed(t, chosen))}
     wanted = tuple(dict.fromkeys(labels_of(output)))
-    if gone.intersection(_alone(plan.output)) or not there or named.intersection(wanted) - covered:
+    if not there or named.intersection(wanted) - covered:
       continue
     u = contracted([viewed(u, t, plan.sizes, chosen) for u, t in there], wanted, plan.sizes, algebra)
     sizes = tuple(
