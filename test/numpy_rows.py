@@ -273,6 +273,7 @@ a = f.copy(); s = a[0, 0]; a[0, 0] = 99; s
 a = f.copy(); d = a; d *= 2; a
 a = f.copy(); d = a.diagonal().copy(); d[0] = 1; a
 a = np.zeros((2, 3)); a.flat[4] = 1; a
+a = c.copy(); d = np.transpose(a, (1, 2, 0)); d[0] = 1; a
 a = f.copy(); d = np.swapaxes(a, 0, 1)[1:]; d[...] = 0; a
 a = f.copy(); d = np.moveaxis(a, 0, 1); d[1] = -1; a
 a = f.copy(); d = a[None, :, None]; d[0, 1] = 3; a

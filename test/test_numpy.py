@@ -7,6 +7,7 @@ import threading
 import warnings
 from pathlib import Path
 
+import golden_sources as golden
 import numpy
 import numpy_rows as table
 import pytest
@@ -16,6 +17,7 @@ from mini import numpy as mnp
 from mini.numpy import host
 from mini.numpy.array import Lazy
 from mini.numpy.array import generic as scalar
+from runtime.base import DeviceError
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "numpy.md"
 ROWS = [(chapter, row) for chapter, text in table.CHAPTERS.items() for row in table.rows_of(text)]
@@ -144,6 +146,20 @@ def test_one_program_on_the_cpu():
     close(program("pca")(mnp), program("pca")(numpy))
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("device", ["CL", "CUDA", "METAL"])
+def test_a_program_on_gpus(device):
+  """Emulated, but for CL."""
+  if device != "CL" and golden.CXX is None:
+    pytest.skip("no C++ compiler found")
+  with Context(EMULATE=int(device != "CL"), DEV=device):
+    try:
+      found = program("life")(mnp)
+    except DeviceError as e:
+      pytest.skip(str(e))
+    close(found, program("life")(numpy))
+
+
 # ---------------------------------------------------------------- what is lazy
 
 
@@ -185,6 +201,39 @@ def test_a_loop_compiles_once():
     assert bool((x < 9).all())
     schedules.append(stats.schedules)
   assert schedules[-1] == schedules[2]
+
+
+def loops(np):
+  """What a program does element by element."""
+  rng = np.random.default_rng(0)
+  a, b = rng.random((6, 6)) + np.eye(6) * 5, rng.random(6)
+  for k in range(6):
+    for i in range(k + 1, 6):
+      factor = a[i, k] / a[k, k]
+      a[i, k:] -= factor * a[k, k:]
+      b[i] -= factor * b[k]
+  x = np.zeros(6)
+  for i in reversed(range(6)):
+    x[i] = (b[i] - a[i, i + 1 :] @ x[i + 1 :]) / a[i, i]
+  numbers = np.ones(40, dtype=np.int64)
+  for i in range(2, 40):
+    numbers[i] = numbers[i - 1] + numbers[i - 2]
+  prime = np.ones(60, dtype=bool)
+  for i in range(2, 8):
+    if prime[i]:
+      prime[i * i :: i] = False
+  rest = np.arange(300.0)
+  while len(rest) > 3:
+    rest = rest[1:]
+  far = np.linspace(0, 1, 5)
+  for i in range(150):
+    far = far + 0.01 * np.sin(far) * i
+  return a, x, numbers, np.flatnonzero(prime), rest, far
+
+
+def test_loops_that_put_off_much():
+  with Context(DEV="INTERP"):
+    close(loops(mnp), loops(numpy))
 
 
 def test_rows_of_an_array_share_a_program():

@@ -118,17 +118,6 @@ def test_a_padded_kernel_stores_nothing_on_its_way():
   assert check({"out0": g.cat((padded, g.alu("mul", padded, const(2.0, F))), 1)}, data) == 4
 
 
-def test_what_is_joined_twice_is_made_in_its_place():
-  """A cat of cats, through views, is as many kernels as it has parts; of one that is read elsewhere, one more."""
-  data = {}
-  x = leaf(data, "x", 2, 3, 1)
-  rows = [g.cat(tuple(g.alu("mul", x, const(float(n + m), F)) for m in (1, 2)), 2) for n in (0, 2)]
-  joined = g.reshape(g.cat(tuple(g.reshape(r, (2, 1, 3, 2)) for r in rows), 1), (4, 6))
-  assert check({"out0": joined}, data) == 4
-  assert check({"out0": joined, "out1": rows[1]}, data) == 5
-  assert check({"out0": joined, "out1": g.alu("mul", joined.src[0].src[1], const(2.0, F))}, data) == 6
-
-
 @pytest.mark.parametrize(
   "s, axes, tasks",
   [

@@ -257,14 +257,8 @@ def tile(w: Writer, machine: Machine) -> bool:
 def largest_product(kernel: UOp) -> Product | None:
   """The one contraction of a kernel whose outputs do not lie along a range of one factor."""
   a, b = factors(contractions(kernel)[0])
-
-  def longest(x: UOp, other: UOp) -> UOp | None:
-    """Of the outputs of x alone; first what x lies along, for it is read more often than the output is stored."""
-    flat = flat_index_of(x)
-    mine = [r for r in closed(kernel) if r in x.free and r not in other.free]
-    return max(mine, key=lambda r: (coefficient(flat, r) == 1, rsize(r)), default=None)
-
-  rows, columns = longest(a, b), longest(b, a)
+  rows = max((r for r in closed(kernel) if r in a.free and r not in b.free), key=rsize, default=None)
+  columns = max((r for r in closed(kernel) if r in b.free and r not in a.free), key=rsize, default=None)
   return Product(a, b, rows, columns) if rows is not None and columns is not None else None
 
 

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as _numpy
 
-from mini.numpy import creation, linalg, manipulation, random, searching, statistics  # noqa: F401
+from mini.numpy import creation, linalg, manipulation, random, searching, statistics, taking, utility  # noqa: F401
 from mini.numpy.array import Lazy as _Lazy
 from mini.numpy.array import ndarray
-from mini.numpy.function import FFT as _FFT
 from mini.numpy.function import FUNCTIONS as _FUNCTIONS
 from mini.numpy.host import HOST as _HOST
 from mini.numpy.info import __array_namespace_info__ as __array_namespace_info__
@@ -44,7 +43,7 @@ __version__ = _numpy.__version__  # of the NumPy whose rules these are
 
 
 _METHODS = """
-all any argmax argmin argpartition argsort choose clip compress conj conjugate cumprod cumsum diagonal dot max mean min
+all any argmax argmin argpartition argsort choose clip compress cumprod cumsum diagonal dot max mean min
 nonzero prod put ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var
 """
 
@@ -62,13 +61,12 @@ def _methods(cls: type, **methods: Any) -> None:
 
 
 _methods(_Lazy, **{name: _here[name] for name in _METHODS.split()})
-_methods(_Lazy, astype=manipulation.cast, flatten=manipulation.flatten)
-_methods(_Lazy, real=property(_FUNCTIONS["real"]), imag=property(_FUNCTIONS["imag"]))
+_methods(_Lazy, astype=taking.cast, flatten=manipulation.flatten)
+_methods(_Lazy, conj=lambda self: _ALIASES["conj"](self), conjugate=lambda self: _ALIASES["conj"](self))
+_methods(_Lazy, real=utility.real, imag=utility.imag)
 _methods(ndarray, sort=searching.sort_in_place, partition=searching.sort_in_place)
 
 
 def __getattr__(name: str) -> Any:
-  if name == "fft" and _FFT:
-    return sys.modules["mini.numpy.fft"]
   about = "NumPy's is left out: docs/numpy.md says why" if hasattr(_numpy, name) else "and neither has NumPy"
   raise AttributeError(f"mini.numpy has no {name!r}; {about}", name=name, obj=sys.modules[__name__])

@@ -1,97 +1,26 @@
 """`ndarray`: a lazy Tensor with NumPy's meaning, and what stands for NumPy's scalars.
 
-A Tensor is a value; an array of NumPy is memory that views share. So an array here is a `Memory` - a tensor that a
-write replaces - and steps that lead from it to the view: a basic index, another order of axes, another shape, other
-bits. Reading goes the steps from the memory's present tensor; writing goes them back. What the operations mean is in
-ufunc.py and in the files of functions, whose tables also give the methods.
+A Tensor is a value; an array of NumPy is memory that views share. So an array here is a `Memory` (memory.py) - a tensor
+that a write replaces - and steps that lead from it to the view: a basic index, another order of axes, another shape,
+other bits. Reading goes the steps from the memory's present tensor; writing goes them back. What the operations mean is
+in ufunc.py and in the files of functions, whose tables also give the methods.
 """
 
 from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mini.engine.device import Device
-from mini.numpy.types import asked_again, common_type, depth, mini_type, numpy_type, stand_in, type_of
+from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute
+from mini.numpy.types import asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
 from mini.tensor.dlpack import host_view
 from mini.tensor.trace import local
-
-LONGEST = 128  # operations in a row that are put off; then they are computed, so that a loop stays a loop
-SMALL = (
-  8  # integers beyond that are data, so that one program serves all rows of an array and all rounds of a loop
-)
-
-Step = tuple[str, Any]
-
-
-class Memory:
-  """What an array and its views share: a tensor, and how often it was replaced."""
-
-  __slots__ = ("__weakref__", "owner", "readonly", "tensor", "version")
-
-  def __init__(self, tensor: Tensor, readonly: bool = False):
-    self.version, self.readonly = 0, readonly
-    self.owner: Callable[[], Any] = lambda: None
-    self.hold(tensor)
-
-  def hold(self, tensor: Tensor) -> None:
-    """Have another value, which is computed where too much has been put off."""
-    self.tensor, node = tensor, tensor._uop
-    if node.op != "buffer":
-      node.memo["array"] = weakref.ref(self)
-      if local.current is None and depth(node) > LONGEST:
-        compute(tensor)
-
-
-def compute(*tensors: Tensor) -> None:
-  """Compute tensors, and with them the arrays that they are made of and that somebody still holds: who goes on with
-  those begins there, so that each round of a loop builds the same graph, which is compiled once."""
-  pending = [t._uop for t in tensors if not t.is_realized]
-  kept, seen = dict.fromkeys(tensors), set(pending)
-  while pending:
-    node = pending.pop()
-    memory = node.memo["array"]() if "array" in node.memo else None
-    if memory is not None and memory.tensor._uop is node:
-      kept[memory.tensor] = None
-    below = [s for s in node.src if s not in seen and s.op != "buffer" and "leaf" not in s.memo]
-    seen.update(below)
-    pending += below
-  first, *others = kept
-  first.realize(*others)
-
-
-# ---------------------------------------------------------------- steps
-
-
-def as_data(index: tuple) -> tuple:
-  """An index with integers that are not small as arrays."""
-  return tuple(np.asarray(i) if type(i) is int and not -SMALL <= i < SMALL else i for i in index)
-
-
-def _replaced(parent: Tensor, index: tuple, new: Any) -> Tensor:
-  out = parent.clone()
-  out[as_data(index)] = new
-  return out
-
-
-# fmt: off
-# name: (of a tensor, of a NumPy array, back: what the tensor is once the view is `new`)
-STEPS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Tensor] | None]] = {
-  "index":  (lambda t, i: t[as_data(i)],      lambda a, i: a[i],            _replaced),
-  "order":  (lambda t, o: t.permute(*o),      lambda a, o: a.transpose(o),
-             lambda parent, o, new: new.permute(*np.argsort(o).tolist())),
-  "shape":  (lambda t, s: t.reshape(s),       lambda a, s: a.reshape(s),
-             lambda parent, s, new: new.reshape(parent.shape)),
-  "bits":   (lambda t, d: t.bitcast(mini_type(d)), lambda a, d: a.view(d),
-             lambda parent, d, new: new.bitcast(parent.dtype)),
-  "repeat": (lambda t, s: t.expand(s),        np.broadcast_to,              None),
-}
-# fmt: on
 
 
 class Lazy:
@@ -139,7 +68,9 @@ class Lazy:
     memory.hold(new)
 
   def _view(self, name: str, what: Any) -> ndarray:
-    return ndarray._of(self._memory, (*self._steps, (name, what)))
+    out = ndarray._of(self._memory, (*self._steps, (name, what)))
+    out._seen = self._memory.version, STEPS[name][0](self._tensor, what)  # from here, not from the beginning
+    return out
 
   def _host(self) -> Any:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
@@ -490,8 +421,12 @@ def operand(x: Any, dtype: Any = None) -> Tensor:
   """x as a tensor of a type: a Python number is a constant. OverflowError if it does not fit."""
   if isinstance(x, Lazy):
     t = x._tensor
+  elif type(x) is complex:
+    t = Tensor(np.asarray(x, dtype))
   elif type(x) in (bool, int, float):
     d = np.dtype(dtype if dtype is not None else type(x))
+    if d.kind == "c":
+      return Tensor(np.asarray(x, d))
     value = np.asarray(x, d) if type(x) is not float or d.kind in "fc" else np.asarray(x).astype(d)
     if d.kind in "iu" and not -SMALL <= value <= SMALL:
       return Tensor(value)

@@ -142,7 +142,7 @@ def linspace(
   a, b = (tensor(x).cast(mini_type(kind)) for x in (start, stop))
   parts = num - 1 if endpoint else num
   step = (b - a) / parts if parts > 0 else (b - a) * math.nan
-  line = Tensor.arange(num, dtype=mini_type(kind)).reshape(-1, *(1,) * max(a.ndim, b.ndim))
+  line = Tensor.arange(num, dtype=mini_type(kind.type(0).real.dtype)).reshape(-1, *(1,) * max(a.ndim, b.ndim))
   out = (line * step if parts > 0 else line * (b - a)) + a
   if endpoint and num > 1:
     out = (line == num - 1).where(b, out)

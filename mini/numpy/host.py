@@ -65,8 +65,7 @@ LEFT_OUT = {
     object_ str_ bytes_ void character flexible datetime64 timedelta64 longdouble clongdouble float128 complex256
     busday_count busday_offset busdaycalendar is_busday isnat datetime_as_string datetime_data record recarray rec char
     strings ScalarType sctypeDict""",
-  "complex numbers": """
-    complex64 complex128 csingle cdouble sort_complex real_if_close linalg.eig linalg.eigvals""",
+  "complex numbers": "complex64 complex128 csingle cdouble sort_complex real_if_close",
   "other kinds of arrays": "matrix asmatrix bmat memmap ma poly1d polynomial emath",
   "access to memory": """
     nditer nested_iters flatiter broadcast require isfortran ctypeslib lib core getbufsize setbufsize""",

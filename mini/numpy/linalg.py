@@ -13,7 +13,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.linalg import LinAlgError
 
 from mini.numpy.array import Lazy, array_of, asarray, made, operand
-from mini.numpy.function import FUNCTIONS, LINALG, public, tensor
+from mini.numpy.function import FUNCTIONS, LINALG, F, public, tensor
+from mini.numpy.host import at_once
 from mini.numpy.manipulation import diagonal as _diagonal
 from mini.numpy.types import common_type, floating, loop
 from mini.tensor import Tensor
@@ -150,7 +151,27 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 # ---------------------------------------------------------------- numpy.linalg
 
-linalg = functools.partial(public, into=LINALG, room=np.linalg)
+# Of complex matrices NumPy computes these, at once.
+OF_REAL = """
+inv det matrix_power cond slogdet svdvals cholesky eigh eigvalsh qr svd solve pinv matrix_rank matrix_norm multi_dot
+"""
+
+
+def linalg() -> Callable[[F], F]:
+  """A row of `numpy.linalg`."""
+
+  def register(f: F) -> F:
+    name = f.__name__
+    theirs = at_once(getattr(np.linalg, name))
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+      is_complex = any(isinstance(a, Lazy) and a.dtype.kind == "c" for a in args)
+      return (theirs if is_complex and name in OF_REAL.split() else f)(*args, **kwargs)
+
+    return public(into=LINALG, room=np.linalg)(call)  # type: ignore[return-value]
+
+  return register
 
 
 class QRResult(NamedTuple):
@@ -306,6 +327,20 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 @linalg()
+def eig(a: Any) -> Any:
+  """At once: the results are complex only where they have to be."""
+  (x,) = _matrices(a, square=True)
+  return EigResult(*map(asarray, np.linalg.eig(x.numpy())))
+
+
+@linalg()
+def eigvals(a: Any) -> Any:
+  """At once, as `eig`."""
+  (x,) = _matrices(a, square=True)
+  return asarray(np.linalg.eigvals(x.numpy()))
+
+
+@linalg()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
   t = tensor(x)
   t = t if t.dtype.kind in "fc" else t.double()
@@ -321,6 +356,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise ValueError("Improper number of dimensions to norm.")
   if ord not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
     raise ValueError("Invalid norm order for matrices.")
+  if t.dtype.kind == "c":
+    if ord in ("nuc", 2, -2):
+      return at_once(np.linalg.norm)(x, ord, axis, keepdims)
+    t = t.abs()
   return made(ours.matrix_norm(t, "fro" if ord is None else ord, axes, keepdims))
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand, stand_in
+from mini.numpy.array import Lazy, array_of, asarray, ndarray, stand_in
 from mini.numpy.function import FUNCTIONS, public, tensor
-from mini.numpy.types import common_type, mini_type, numpy_type, theirs
+from mini.numpy.types import common_type, mini_type
 from mini.tensor import Tensor
 
 
@@ -28,7 +28,7 @@ def _typed(xs: list[Any], dtype: Any = None) -> list[Tensor]:
   return [x._tensor.cast(common) for x in xs]
 
 
-def _along(axis: int, index: Any) -> tuple[Any, ...]:
+def along(axis: int, index: Any) -> tuple[Any, ...]:
   """An index of one axis."""
   return (*(slice(None),) * axis, index)
 
@@ -262,7 +262,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
     ends = np.cumsum([n // sections + (i < n % sections) for i in range(sections)]).tolist()[:-1]
   else:
     ends = [int(i) for i in indices_or_sections]
-  return [a[_along(axis, slice(i, j))] for i, j in zip([0, *ends], [*ends, n])]
+  return [a[along(axis, slice(i, j))] for i, j in zip([0, *ends], [*ends, n])]
 
 
 @public()
@@ -302,7 +302,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
   if np.ndim(stand_in(repeats)) == 0 and not isinstance(repeats, Lazy):
     return array_of(a._tensor.repeat_interleave(operator.index(repeats), axis))
   times = np.broadcast_to(np.asarray(repeats), a.shape[axis : axis + 1])
-  return take(a, np.repeat(np.arange(a.shape[axis]), times), axis)
+  return a[along(axis, np.repeat(np.arange(a.shape[axis]), times))]
 
 
 @public()
@@ -355,125 +355,3 @@ def diag(v: Any, k: int = 0) -> ndarray:
   if np.ndim(stand_in(v)) not in (1, 2):
     raise ValueError("Input must be 1- or 2-d.")
   return array_of(tensor(v).diag(k))
-
-
-# ---------------------------------------------------------------- taking and putting
-
-
-@public()
-def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
-  a = ravel(a) if axis is None else asarray(a)
-  axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
-  i: Any = indices if isinstance(indices, Lazy) else np.asarray(indices)
-  i = i.astype(np.intp) if i.size == 0 else i
-  n = a.shape[axis]
-  i = i % n if mode == "wrap" else i.clip(0, n - 1) if mode == "clip" else i
-  out = a[_along(axis, i)]
-  return out if isinstance(out, Lazy) and not isinstance(out, ndarray) else made(out._tensor)
-
-
-@public()
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
-  a, i = asarray(arr), asarray(indices)
-  if i.dtype.kind not in "iu":
-    raise IndexError("`indices` must be an integer array")
-  if axis is not None and a.ndim != i.ndim:
-    raise ValueError("`indices` and `arr` must have the same number of dimensions")
-  return array_of(a._tensor.take_along_dim(i._tensor, axis))
-
-
-@public()
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-  i = np.broadcast_to(np.asarray(indices), np.shape(stand_in(indices)))
-  if axis is None:
-    arr.reshape(-1)[i] = values
-    return
-  axis = normalize_axis_index(axis, arr.ndim)
-  grid = np.ogrid[tuple(slice(n) for n in arr.shape)]
-  arr[tuple(i if n == axis else g for n, g in enumerate(grid))] = values
-
-
-@public()
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-  i = np.asarray(ind).ravel()
-  i = i % a.size if mode == "wrap" else i.clip(0, a.size - 1) if mode == "clip" else i
-  values = np.resize(np.asarray(v), i.shape) if i.size else np.asarray(v)[:0]
-  reshape(a, (-1,))[i] = values
-
-
-@public()
-def putmask(a: Any, mask: Any, values: Any) -> None:
-  places = np.flatnonzero(np.asarray(mask))
-  reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.size)[places]
-
-
-@public()
-def place(arr: Any, mask: Any, vals: Any) -> None:
-  put(arr, np.flatnonzero(np.asarray(mask)), vals)
-
-
-@public()
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-  src = src if isinstance(src, Lazy) else asarray(src)
-  if not theirs.can_cast(src.dtype, dst.dtype, casting):
-    raise TypeError(
-      f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
-    )
-  value = operand(src, dst.dtype).expand(dst.shape)
-  dst._store(value if where is True else operand(where).expand(dst.shape).where(value, dst._tensor))
-
-
-@public()
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-  if a.ndim != 2 or wrap:
-    raise ValueError(
-      "array must be at least 2-d" if a.ndim < 2 else "fill_diagonal: of a matrix, without wrap"
-    )
-  n = np.arange(min(a.shape))
-  a[n, n] = val
-
-
-@public()
-def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
-  if axis is None:
-    return concatenate((ravel(arr), ravel(values)))
-  return concatenate((arr, values), axis)
-
-
-def _by_places(name: str) -> None:
-  """A row: what NumPy's function makes of the places of elements says which ones are taken."""
-
-  def f(arr: Any, *args: Any, **kwargs: Any) -> ndarray:
-    a = asarray(arr)
-    at = getattr(np, name)(np.arange(a.size).reshape(a.shape), *map(_at_once, args), **kwargs)
-    return array_of(a._tensor.reshape(-1)[at]) if at.size else FUNCTIONS["zeros"](at.shape, a.dtype)
-
-  f.__name__ = name
-  public()(f)
-
-
-def _at_once(x: Any) -> Any:
-  return x._host() if isinstance(x, Lazy) else x
-
-
-for _name in ("delete", "resize"):
-  _by_places(_name)
-
-
-@public()
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
-  return asarray(x, dtype, copy=copy, device=device)
-
-
-def cast(
-  x: Any, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
-) -> Any:
-  """`ndarray.astype`."""
-  if not theirs.can_cast(x.dtype, np.dtype(dtype), casting):
-    raise TypeError(
-      f"Cannot cast array data from {x.dtype!r} to {np.dtype(dtype)!r} according to the rule '{casting}'"
-    )
-  if not copy and x.dtype == np.dtype(dtype):
-    return x
-  t = x._tensor.cast(mini_type(numpy_type(dtype)))
-  return array_of(t) if isinstance(x, ndarray) else made(t)

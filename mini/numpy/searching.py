@@ -13,8 +13,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import array_of, asarray, made, ndarray, operand
 from mini.numpy.function import public, tensor
-from mini.numpy.manipulation import ravel, take
+from mini.numpy.manipulation import ravel
 from mini.numpy.statistics import all_
+from mini.numpy.taking import take
 from mini.numpy.types import common_type, mini_type, theirs
 from mini.numpy.ufunc import UFUNCS, kind_of
 from mini.tensor import Tensor
@@ -252,7 +253,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     *(kind_of(x) if type(x) in (int, float) else asarray(x).dtype for x in (a, b)), np.float32
   )
   x, y = (operand(v if type(v) in (int, float) else asarray(v), kind) for v in (a, b))
-  close = (y.isfinite() & ((x - y).abs() <= operand(atol, kind) + operand(rtol, kind) * y.abs())) | (x == y)
+  near, far = (operand(v, y.abs().dtype.np) for v in (atol, rtol))
+  close = (y.isfinite() & ((x - y).abs() <= near + far * y.abs())) | (x == y)
   return made(close | (x.isnan() & y.isnan()) if equal_nan else close)
 
 

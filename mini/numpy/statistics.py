@@ -90,13 +90,13 @@ def var(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: flo
   ddof = ddof if correction is MISSING else correction
   t, axes, kind = _averaged(a, axis, dtype)
   center = _mean(t, axes, True, where) if mean is MISSING else tensor(mean)
-  squares = (t - center).square()
+  squares = (t - center).square() if t.dtype.kind != "c" else (t - center).abs().square()
   if where is not True:
     squares = operand(where).where(squares, 0)
   total = UFUNCS["add"]._folded(squares, axes, bool(keepdims))
   left = _count(t, axes, bool(keepdims), where) - ddof
   left = max(left, 0.0) if isinstance(left, float) else left.maximum(0)
-  return made((total / left).cast(mini_type(kind)))
+  return made((total / left).cast(mini_type(np.dtype(kind).type(0).real.dtype)))
 
 
 @public()
@@ -144,7 +144,7 @@ def _position(name: str) -> Callable[..., Any]:
     if (t.shape[axis] if axis is not None else t.numel()) == 0:
       raise ValueError(f"attempt to get {name} of an empty sequence")
     t = t.cast(mini_type(np.uint8)) if t.dtype.kind == "b" else t
-    return made(getattr(Tensor, name)(t, axis, bool(keepdims)))
+    return made(getattr(t, name)(axis, bool(keepdims)))
 
   return f
 

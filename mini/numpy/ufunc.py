@@ -1,5 +1,5 @@
-"""Functions element by element: `ufunc`, and the table of them. A row is a name and what it is on tensors of the type
-in which NumPy computes it; names that NumPy has for the same ufunc follow from NumPy.
+"""Functions element by element: `ufunc`, one for each row of bodies.py. Other names that NumPy has for the same ufunc
+follow from NumPy.
 
 Operators of arrays are these, too; in place they are `out=`.
 """
@@ -7,8 +7,6 @@ Operators of arrays are these, too; in place they are `out=`.
 from __future__ import annotations
 
 import functools
-import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,209 +14,13 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand
+from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
 from mini.numpy.types import asked_again, loop, mini_type, summed
 from mini.tensor import Tensor
 from mini.tensor.promotion import broadcast_shape
 from mini.tensor.trace import local
 
-# ---------------------------------------------------------------- bodies that are no method of Tensor
-
-
-def _odd(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-  """f, which is odd, with the sign of its argument: of -0.0 it is -0.0."""
-  return lambda x: f(x).copysign(x)
-
-
-def _power(a: Tensor, b: Tensor) -> Tensor:
-  if a.dtype.kind != "f":
-    return a**b
-  one = (a == 1) | (b == 0) | ((a == -1) & b.isinf())
-  return one.where(1, a**b)
-
-
-def _cbrt(x: Tensor) -> Tensor:
-  size = x.abs()
-  plain = (size > 0) & (size < math.inf)
-  safe = plain.where(size, 1)
-  y = safe.pow(1 / 3)
-  y = y - (y * y * y - safe) / (3 * y * y)  # a step of Newton's method: pow's 1/3 is not a third
-  return plain.where(y, size).copysign(x)
-
-
-def _remainder(a: Tensor, b: Tensor) -> Tensor:
-  """a - b * floor(a / b); a zero has the sign of b."""
-  if a.dtype.kind != "f":
-    return a % b
-  r = a % b
-  beyond = (b.isinf() & a.isfinite()).where(((a == 0) | ((a < 0) == (b < 0))).where(a, b), r)
-  return (beyond == 0).where(beyond.zeros_like().copysign(b), beyond)
-
-
-def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
-  """The largest whole number not above a / b; of an infinite a NaN."""
-  if a.dtype.kind != "f":
-    return a // b
-  down = (a != 0) & ((a < 0) != (b < 0))
-  q = (b.isinf() & a.isfinite()).where(down.where(-1.0, a / b), a // b)
-  q = (a.isinf() & (b != 0)).where(math.nan, q)
-  return (q == 0).where(q.zeros_like().copysign(a / b), q)
-
-
-def _fmod(a: Tensor, b: Tensor) -> Tensor:
-  if a.dtype.kind != "f":
-    return a.fmod(b)
-  r = (b.isinf() & a.isfinite()).where(a, a.fmod(b))
-  return (r == 0).where(r.copysign(a), r)
-
-
-def _arctan2(a: Tensor, b: Tensor) -> Tensor:
-  return (a.isnan() | b.isnan()).where(math.nan, a.atan2(b))
-
-
-def _sign(x: Tensor) -> Tensor:
-  return x.isnan().where(x, x.sign()) if x.dtype.kind == "f" else x.sign()
-
-
-def _shift(x: Tensor, n: Tensor, left: bool) -> Tensor:
-  """By at least as many bits as there are: 0, or the sign."""
-  most = 8 * x.dtype.itemsize - 1
-  beyond = (n > most) | (n < 0) if n.dtype.kind == "i" else n > most
-  shifted = x << n.clamp(0, most) if left else x >> n.clamp(0, most - 1)
-  return (
-    beyond.where(0, shifted)
-    if left
-    else (beyond | (n == most)).where((x < 0).where(-1, (x >> most - 1) >> 1), shifted)
-  )
-
-
-def _bit_count(x: Tensor) -> Tensor:
-  size = x.abs()
-  digits = [(size >> n) & 1 for n in range(8 * x.dtype.itemsize - (x.dtype.kind == "i"))]
-  low = functools.reduce(operator.add, digits)
-  least = x == int(np.iinfo(x.dtype.np).min)
-  return least.where(1, low) if x.dtype.kind == "i" else low
-
-
-def _spacing(x: Tensor) -> Tensor:
-  size = x.abs()
-  return (size.nextafter(math.inf) - size).copysign(x)
-
-
-def _modf(x: Tensor) -> tuple[Tensor, Tensor]:
-  whole = x.trunc()
-  return x.isinf().where(0, x - whole).copysign(x), whole.copysign(x)
-
-
-def _ldexp(x: Tensor, n: Tensor) -> Tensor:
-  """In two steps, for 2.0**n alone may be too large or too small."""
-  half = n >> 1
-  power = lambda k: k.cast(x.dtype).exp2()
-  return x * power(half) * power(n - half)
-
-
-def _on_truth(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-  return lambda *xs: op(*(x.bool() for x in xs))
-
-
 # fmt: off
-TABLE: dict[str, Callable[..., Any]] = {
-  "add":          lambda a, b: a | b if a.dtype.kind == "b" else a + b,
-  "subtract":     operator.sub,
-  "multiply":     operator.mul,
-  "divide":       operator.truediv,
-  "floor_divide": _floor_divide,
-  "remainder":    _remainder,
-  "fmod":         _fmod,
-  "divmod":       lambda a, b: (_floor_divide(a, b), _remainder(a, b)),
-  "power":        _power,
-  "float_power":  _power,
-  "negative":     operator.neg,
-  "positive":     lambda x: x,
-  "absolute":     Tensor.abs,
-  "fabs":         Tensor.abs,
-  "rint":         Tensor.round,
-  "sign":         _sign,
-  "heaviside":    lambda x, v: x.isnan().where(x, x.heaviside(v)),
-  "conjugate":    lambda x: x,
-  "exp":          Tensor.exp,
-  "exp2":         Tensor.exp2,
-  "expm1":        _odd(Tensor.expm1),
-  "log":          Tensor.log,
-  "log2":         Tensor.log2,
-  "log10":        Tensor.log10,
-  "log1p":        Tensor.log1p,
-  "sqrt":         Tensor.sqrt,
-  "square":       Tensor.square,
-  "cbrt":         _cbrt,
-  "reciprocal":   lambda x: x.reciprocal() if x.dtype.kind == "f" else x.ones_like().div(x, rounding_mode="trunc"),
-  "sin":          Tensor.sin,
-  "cos":          Tensor.cos,
-  "tan":          Tensor.tan,
-  "arcsin":       _odd(Tensor.asin),
-  "arccos":       Tensor.acos,
-  "arctan":       Tensor.atan,
-  "arctan2":      _arctan2,
-  "hypot":        Tensor.hypot,
-  "sinh":         _odd(Tensor.sinh),
-  "cosh":         Tensor.cosh,
-  "tanh":         Tensor.tanh,
-  "arcsinh":      _odd(Tensor.asinh),
-  "arccosh":      Tensor.acosh,
-  "arctanh":      _odd(Tensor.atanh),
-  "deg2rad":      Tensor.deg2rad,
-  "rad2deg":      Tensor.rad2deg,
-  "degrees":      Tensor.rad2deg,
-  "radians":      Tensor.deg2rad,
-  "bitwise_and":  operator.and_,
-  "bitwise_or":   operator.or_,
-  "bitwise_xor":  operator.xor,
-  "invert":       operator.invert,
-  "left_shift":   functools.partial(_shift, left=True),
-  "right_shift":  functools.partial(_shift, left=False),
-  "bitwise_count": _bit_count,
-  "greater":      operator.gt,
-  "greater_equal": operator.ge,
-  "less":         operator.lt,
-  "less_equal":   operator.le,
-  "equal":        operator.eq,
-  "not_equal":    operator.ne,
-  "logical_and":  _on_truth(operator.and_),
-  "logical_or":   _on_truth(operator.or_),
-  "logical_xor":  _on_truth(operator.xor),
-  "logical_not":  _on_truth(operator.invert),
-  "maximum":      Tensor.maximum,
-  "minimum":      Tensor.minimum,
-  "fmax":         Tensor.fmax,
-  "fmin":         Tensor.fmin,
-  "isfinite":     Tensor.isfinite,
-  "isinf":        Tensor.isinf,
-  "isnan":        Tensor.isnan,
-  "signbit":      Tensor.signbit,
-  "copysign":     Tensor.copysign,
-  "nextafter":    Tensor.nextafter,
-  "spacing":      _spacing,
-  "modf":         _modf,
-  "ldexp":        _ldexp,
-  "floor":        Tensor.floor,
-  "ceil":         Tensor.ceil,
-  "trunc":        Tensor.trunc,
-  "logaddexp":    Tensor.logaddexp,
-  "logaddexp2":   Tensor.logaddexp2,
-}
-REDUCED: dict[str, Callable[..., Tensor]] = {
-  "add":         Tensor.sum,
-  "multiply":    Tensor.prod,
-  "maximum":     Tensor.max,
-  "minimum":     Tensor.min,
-  "logical_and": Tensor.all,
-  "logical_or":  Tensor.any,
-}
-RUNNING: dict[str, Callable[..., Tensor]] = {
-  "add":      Tensor.cumsum,
-  "multiply": Tensor.cumprod,
-  "maximum":  lambda x, axis: x.cummax(axis)[0],
-  "minimum":  lambda x, axis: x.cummin(axis)[0],
-}
 ADDED = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin"}  # how `at` adds up
 OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
              "mod": "remainder", "divmod": "divmod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
@@ -245,8 +47,8 @@ def negative(x: Any) -> bool:
 class ufunc:
   """A function element by element, with NumPy's ufunc of the same name for its rules."""
 
-  def __init__(self, name: str, body: Callable[..., Any]):
-    self.__name__, self.body, self.numpy = name, body, getattr(np, name)
+  def __init__(self, name: str, body: Any):
+    self.__name__, self.body, self.numpy = name, method(body), getattr(np, name)
     self.nin, self.nout, self.nargs = self.numpy.nin, self.numpy.nout, self.numpy.nargs
     self.identity, self.__doc__ = self.numpy.identity, f"`numpy.{name}`, lazily."
 
@@ -328,7 +130,7 @@ class ufunc:
       return out if keepdims else out.squeeze(axes)
     if self.__name__ in REDUCED:
       how = {"dtype": t.dtype} if self.__name__ in ("add", "multiply") else {}
-      return REDUCED[self.__name__](t, axes, keepdims, **how) if axes or t.ndim == 0 else t
+      return method(REDUCED[self.__name__])(t, axes, keepdims, **how) if axes or t.ndim == 0 else t
     for a in sorted(axes, reverse=True):
       if not t.shape[a]:
         t = Tensor.full((*t.shape[:a], *t.shape[a + 1 :]), self.identity, dtype=t.dtype)
@@ -343,7 +145,7 @@ class ufunc:
       t, axis = self._typed(a, dtype), normalize_axis_index(axis, a.ndim)
       if self.__name__ in RUNNING:
         how = {"dtype": t.dtype} if self.__name__ in ("add", "multiply") else {}
-        result = RUNNING[self.__name__](t, axis, **how)
+        result = method(RUNNING[self.__name__])(t, axis, **how)
       else:
         rows = list(t.unbind(axis))
         for n in range(1, len(rows)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import STEPS, Lazy, asarray, compute, generic, made
-from mini.numpy.function import public
+from mini.numpy.array import Lazy, asarray, generic, made
+from mini.numpy.function import public, tensor
+from mini.numpy.memory import STEPS, compute
 from mini.numpy.types import stand_in, theirs
 
 
@@ -99,19 +99,29 @@ def ndenumerate(arr: Any) -> Any:
 # ---------------------------------------------------------------- parts of complex numbers
 
 
-@public()
-def real(val: Any) -> Any:
-  return val if isinstance(val, Lazy) else asarray(val)
+def part(name: str) -> property:
+  """`real` or `imag`: a view of complex arrays."""
+
+  def get(val: Any) -> Any:
+    a = val if isinstance(val, Lazy) else asarray(val)
+    if a.dtype.kind == "c":
+      return made(getattr(a._tensor, name)) if isinstance(a, generic) else a._view(name, None)
+    return a if name == "real" else made(a._tensor.zeros_like())
+
+  def put(a: Any, value: Any) -> None:
+    get(a)[...] = value
+
+  get.__name__ = name
+  public()(get)
+  return property(get, put)
 
 
-@public()
-def imag(val: Any) -> Any:
-  a = val if isinstance(val, Lazy) else asarray(val)
-  return made(a._tensor.zeros_like())
+real, imag = part("real"), part("imag")
 
 
 @public()
 def angle(z: Any, deg: bool = False) -> Any:
-  t = (z if isinstance(z, Lazy) else asarray(z))._tensor
-  t = t if t.dtype.kind == "f" else t.double()
-  return made((t < 0).where(180.0 if deg else math.pi, t.isnan().where(t, 0)))
+  t = tensor(z)
+  t = t if t.dtype.kind in "fc" else t.double()
+  turn = t.zeros_like().atan2(t)
+  return made(turn.rad2deg() if deg else turn)

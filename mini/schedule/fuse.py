@@ -47,7 +47,7 @@ from mini.schedule.cost import (
   inside,
   is_contraction,
 )
-from mini.schedule.index import Index, Move, moved, view_index
+from mini.schedule.index import Index, stored_index, view_index
 from mini.schedule.rows import Chains, factors, find_chains, repeated
 from mini.types import dtypes
 
@@ -156,7 +156,10 @@ class Schedule:
   def fill(self, node: UOp, memory: UOp) -> None:
     self.memory[node] = memory
     if node.op == "cat":
-      self.start_parts(memory, node, node, ())
+      start = 0
+      for part in node.src:
+        self.start(memory, node, part, start)
+        start += shape(part)[node.arg]
     elif node.op == "scatter":
       self.scatter(memory, node)
       base = node.src[0]
@@ -167,16 +170,8 @@ class Schedule:
     else:
       self.start(memory, node, node.src[0] if node.op in ("stage", "copy", "shard") else node)
 
-  def start_parts(self, memory: UOp, node: UOp, parts: UOp, moves: tuple[Move, ...]) -> None:
-    """A kernel for each part of a cat; moves: from the index of the cat to that of memory."""
-    first = 0
-    for part in parts.src:
-      self.start(memory, node, part, ((parts.arg, first), *moves))
-      first += shape(part)[parts.arg]
-
-  def start(self, memory: UOp, node: UOp, value: UOp, moves: tuple[Move, ...] = ()) -> None:
-    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns. What
-    is joined for nobody else is made where it is joined."""
+  def start(self, memory: UOp, node: UOp, value: UOp, offset: int | None = None) -> None:
+    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns."""
     views = []
     top = value
     while value.op in ("reshape", "permute", "detach"):
@@ -184,15 +179,12 @@ class Schedule:
       value = value.src[0]
     if value.op in LEAVES or (value is not node and value in self.memory):
       value, views = top, []
-    moves = (*reversed(views), *moves)
-    if value.op == "cat" and all(
-      self.users[v] == 1 and v not in self.named for v in (*views, value) if v is not node
-    ):
-      self.start_parts(memory, node, value, moves)
-      return
-    index = at = output_ranges(shape(value))
-    for move in moves:
-      at = moved(move, at)
+    index = output_ranges(shape(value))
+    at = index
+    for v in reversed(views):
+      at = stored_index(v, at)
+    if offset is not None:
+      at = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(at))
     root = Root(memory, node, value, index, at)
     self.roots.append(root)
     if value is node and node.op not in ("cat", "scatter", "stage", "copy", "shard"):

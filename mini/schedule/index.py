@@ -97,14 +97,3 @@ def stored_index(v: UOp, index: Index) -> Index:
   if v.op == "reshape":
     return reshaped(index, shape(v.src[0]), v.arg)
   return index
-
-
-Move = UOp | tuple[int, int]  # a view; or an axis, and by how much what comes before it shifts an index there
-
-
-def moved(move: Move, index: Index) -> Index:
-  """Where what stands at `index` stands after a move."""
-  if isinstance(move, UOp):
-    return stored_index(move, index)
-  axis, offset = move
-  return tuple(add(i, offset) if a == axis else i for a, i in enumerate(index))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from math import prod
-from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mini.given import with_gradient
@@ -19,7 +18,7 @@ from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
-from mini.tensor.movement import around, span, spread, strided, windows
+from mini.tensor.movement import around, span, spread, windows
 from mini.tensor.multiply import Multiply, common
 from mini.tensor.promotion import wide
 from mini.types import ShapeError
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 LONG, SHORT = 4096, 1024  # terms of a part of the sum that is a gradient of a weight
-MOST_ZEROS, MOST_PHASES = (
-  64,
-  9,
-)  # products with zeros for each element of x; kernels that are made to have none
 
 
 # ---------------------------------------------------------------- on nodes
@@ -102,9 +97,6 @@ def by_x(form: Form, y: UOp, w: UOp) -> UOp:
       y = spread(y, 3 + a, stride, (count - 1) * stride + 1)
       form = form._replace(stride=put(form.stride, a, 1), count=put(form.count, a, (count - 1) * stride + 1))
   found = [taps_of(*axis) for axis in zip(*form)]
-  zeros = outputs * (prod(t.taps for t in found) - prod(form.kernel) / prod(form.stride))
-  if zeros >= MOST_ZEROS and prod(form.stride) <= MOST_PHASES and not any(map(gt, form.stride, form.kernel)):
-    return by_x_in_phases(form, y, w)
   for a, (t, kernel, count) in enumerate(zip(found, form.kernel, form.count)):
     y = resized(y, 3 + a, t.reach - t.first, t.blocks + t.first - count)
     w = resized(w, 3 + a, t.front, t.taps * t.phases - kernel - t.front)
@@ -123,26 +115,6 @@ def by_x(form: Form, y: UOp, w: UOp) -> UOp:
   out = contracted(y, w, range(3 + 2 * n, 4 + 3 * n))
   out = graph.reshape(out, (batch, groups, channels, *(m for t in found for m in (t.blocks, t.phases))))
   return joined(out, form, found)
-
-
-def by_x_in_phases(form: Form, y: UOp, w: UOp, axis: int = 0) -> UOp:
-  """The same, where every element of x is one of a stride, and each of them sees other places in the window."""
-  if axis == len(form.size):
-    return by_x(form, y, graph.stage(w) if prod(form.kernel) == 1 else w)
-  size, kernel, _, stride, before, _ = (values[axis] for values in form)
-  if stride == 1:
-    return by_x_in_phases(form, y, w, axis + 1)
-  found = []
-  for r in range(stride):  # w[first + stride * j] is what takes y[m] to x[stride * (m + j - before') + r]
-    first = (r + before) % stride
-    some = strided(span(w, 3 + axis, first, kernel), 3 + axis, stride)
-    phase = (-(-size // stride), graph.shape(some)[3 + axis], form.count[axis], 1, (r + before) // stride, 1)
-    part = Form(*(put(values, axis, v) for values, v in zip(form, phase)))
-    x = by_x_in_phases(part, y, some, axis + 1)
-    s = graph.shape(x)
-    found.append(graph.reshape(x, (*s[: 4 + axis], 1, *s[4 + axis :])))
-  x, s = graph.cat(tuple(found), 4 + axis), (*s[: 3 + axis], s[3 + axis] * stride, *s[4 + axis :])
-  return span(graph.reshape(x, s), 3 + axis, 0, size)
 
 
 DERIVATIVES: dict[str, Callable[..., UOp]] = {"x": by_x, "w": by_w, "y": by_y}

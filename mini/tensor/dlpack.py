@@ -52,7 +52,7 @@ def taken_over(array: np.ndarray) -> Tensor:
   """A tensor over an array's memory, if the device takes it as it is; else with a copy."""
   device = Device[default_device()]
   dtype = BY_NUMPY.get(array.dtype)
-  fits = array.flags.c_contiguous and array.flags.aligned and array.flags.writeable and array.size
+  fits = array.flags.aligned and array.flags.writeable and array.size
   if dtype is None or not fits or not device.is_host:
     return Handle._final(array)
   memory: Any = array.reshape(-1).view(np.uint8) if device.interprets else Lent(array)

@@ -1,0 +1,220 @@
+"""What each ufunc computes: a row is a name and what it is on tensors of the type in which NumPy computes it, a method
+by its name or a function. How they are called, and along axes, is in ufunc.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mini.tensor import Tensor
+
+
+def method(body: Any) -> Callable[..., Any]:
+  """A name is a method of the first tensor, whichever class that has."""
+  return (lambda x, *more, **how: getattr(x, body)(*more, **how)) if isinstance(body, str) else body
+
+
+def _odd(name: str) -> Callable[[Tensor], Tensor]:
+  """A method that is odd, with the sign of its argument: of -0.0 it is -0.0."""
+  return lambda x: getattr(x, name)().copysign(x) if x.dtype.kind == "f" else getattr(x, name)()
+
+
+def _power(a: Tensor, b: Tensor) -> Tensor:
+  if a.dtype.kind == "c":
+    return (b == 0).where(1, a**b)
+  if a.dtype.kind != "f":
+    return a**b
+  one = (a == 1) | (b == 0) | ((a == -1) & b.isinf())
+  return one.where(1, a**b)
+
+
+def _cbrt(x: Tensor) -> Tensor:
+  size = x.abs()
+  plain = (size > 0) & (size < math.inf)
+  safe = plain.where(size, 1)
+  y = safe.pow(1 / 3)
+  y = y - (y * y * y - safe) / (3 * y * y)  # a step of Newton's method: pow's 1/3 is not a third
+  return plain.where(y, size).copysign(x)
+
+
+def _remainder(a: Tensor, b: Tensor) -> Tensor:
+  """a - b * floor(a / b); a zero has the sign of b."""
+  if a.dtype.kind != "f":
+    return a % b
+  r = a % b
+  beyond = (b.isinf() & a.isfinite()).where(((a == 0) | ((a < 0) == (b < 0))).where(a, b), r)
+  return (beyond == 0).where(beyond.zeros_like().copysign(b), beyond)
+
+
+def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
+  """The largest whole number not above a / b; of an infinite a NaN."""
+  if a.dtype.kind != "f":
+    return a // b
+  down = (a != 0) & ((a < 0) != (b < 0))
+  q = (b.isinf() & a.isfinite()).where(down.where(-1.0, a / b), a // b)
+  q = (a.isinf() & (b != 0)).where(math.nan, q)
+  return (q == 0).where(q.zeros_like().copysign(a / b), q)
+
+
+def _fmod(a: Tensor, b: Tensor) -> Tensor:
+  if a.dtype.kind != "f":
+    return a.fmod(b)
+  r = (b.isinf() & a.isfinite()).where(a, a.fmod(b))
+  return (r == 0).where(r.copysign(a), r)
+
+
+def _arctan2(a: Tensor, b: Tensor) -> Tensor:
+  return (a.isnan() | b.isnan()).where(math.nan, a.atan2(b))
+
+
+def _sign(x: Tensor) -> Tensor:
+  return x.isnan().where(x, x.sign()) if x.dtype.kind == "f" else x.sign()
+
+
+def _shift(x: Tensor, n: Tensor, left: bool) -> Tensor:
+  """By at least as many bits as there are: 0, or the sign."""
+  most = 8 * x.dtype.itemsize - 1
+  beyond = (n > most) | (n < 0) if n.dtype.kind == "i" else n > most
+  shifted = x << n.clamp(0, most) if left else x >> n.clamp(0, most - 1)
+  return (
+    beyond.where(0, shifted)
+    if left
+    else (beyond | (n == most)).where((x < 0).where(-1, (x >> most - 1) >> 1), shifted)
+  )
+
+
+def _bit_count(x: Tensor) -> Tensor:
+  size = x.abs()
+  digits = [(size >> n) & 1 for n in range(8 * x.dtype.itemsize - (x.dtype.kind == "i"))]
+  low = functools.reduce(operator.add, digits)
+  least = x == int(np.iinfo(x.dtype.np).min)
+  return least.where(1, low) if x.dtype.kind == "i" else low
+
+
+def _spacing(x: Tensor) -> Tensor:
+  size = x.abs()
+  return (size.nextafter(math.inf) - size).copysign(x)
+
+
+def _modf(x: Tensor) -> tuple[Tensor, Tensor]:
+  whole = x.trunc()
+  return x.isinf().where(0, x - whole).copysign(x), whole.copysign(x)
+
+
+def _ldexp(x: Tensor, n: Tensor) -> Tensor:
+  """In two steps, for 2.0**n alone may be too large or too small."""
+  half = n >> 1
+  power = lambda k: k.cast(x.dtype).exp2()
+  return x * power(half) * power(n - half)
+
+
+def _on_truth(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+  return lambda *xs: op(*(x.bool() for x in xs))
+
+
+# fmt: off
+TABLE: dict[str, Any] = {
+  "add":          lambda a, b: a | b if a.dtype.kind == "b" else a + b,
+  "subtract":     operator.sub,
+  "multiply":     operator.mul,
+  "divide":       operator.truediv,
+  "floor_divide": _floor_divide,
+  "remainder":    _remainder,
+  "fmod":         _fmod,
+  "divmod":       lambda a, b: (_floor_divide(a, b), _remainder(a, b)),
+  "power":        _power,
+  "float_power":  _power,
+  "negative":     operator.neg,
+  "positive":     lambda x: x,
+  "absolute":     "abs",
+  "fabs":         "abs",
+  "rint":         "round",
+  "sign":         _sign,
+  "heaviside":    lambda x, v: x.isnan().where(x, x.heaviside(v)),
+  "conjugate":    lambda x: x.conj() if x.dtype.kind == "c" else x,
+  "exp":          "exp",
+  "exp2":         "exp2",
+  "expm1":        _odd("expm1"),
+  "log":          "log",
+  "log2":         "log2",
+  "log10":        "log10",
+  "log1p":        "log1p",
+  "sqrt":         "sqrt",
+  "square":       "square",
+  "cbrt":         _cbrt,
+  "reciprocal":   lambda x: x.reciprocal() if x.dtype.kind in "fc" else x.ones_like().div(x, rounding_mode="trunc"),
+  "sin":          "sin",
+  "cos":          "cos",
+  "tan":          "tan",
+  "arcsin":       _odd("asin"),
+  "arccos":       "acos",
+  "arctan":       "atan",
+  "arctan2":      _arctan2,
+  "hypot":        "hypot",
+  "sinh":         _odd("sinh"),
+  "cosh":         "cosh",
+  "tanh":         "tanh",
+  "arcsinh":      _odd("asinh"),
+  "arccosh":      "acosh",
+  "arctanh":      _odd("atanh"),
+  "deg2rad":      "deg2rad",
+  "rad2deg":      "rad2deg",
+  "degrees":      "rad2deg",
+  "radians":      "deg2rad",
+  "bitwise_and":  operator.and_,
+  "bitwise_or":   operator.or_,
+  "bitwise_xor":  operator.xor,
+  "invert":       operator.invert,
+  "left_shift":   functools.partial(_shift, left=True),
+  "right_shift":  functools.partial(_shift, left=False),
+  "bitwise_count": _bit_count,
+  "greater":      operator.gt,
+  "greater_equal": operator.ge,
+  "less":         operator.lt,
+  "less_equal":   operator.le,
+  "equal":        operator.eq,
+  "not_equal":    operator.ne,
+  "logical_and":  _on_truth(operator.and_),
+  "logical_or":   _on_truth(operator.or_),
+  "logical_xor":  _on_truth(operator.xor),
+  "logical_not":  _on_truth(operator.invert),
+  "maximum":      "maximum",
+  "minimum":      "minimum",
+  "fmax":         "fmax",
+  "fmin":         "fmin",
+  "isfinite":     "isfinite",
+  "isinf":        "isinf",
+  "isnan":        "isnan",
+  "signbit":      "signbit",
+  "copysign":     "copysign",
+  "nextafter":    "nextafter",
+  "spacing":      _spacing,
+  "modf":         _modf,
+  "ldexp":        _ldexp,
+  "floor":        "floor",
+  "ceil":         "ceil",
+  "trunc":        "trunc",
+  "logaddexp":    "logaddexp",
+  "logaddexp2":   "logaddexp2",
+}
+REDUCED: dict[str, Any] = {
+  "add":         "sum",
+  "multiply":    "prod",
+  "maximum":     "max",
+  "minimum":     "min",
+  "logical_and": "all",
+  "logical_or":  "any",
+}
+RUNNING: dict[str, Any] = {
+  "add":      "cumsum",
+  "multiply": "cumprod",
+  "maximum":  lambda x, axis: x.cummax(axis)[0],
+  "minimum":  lambda x, axis: x.cummin(axis)[0],
+}
+# fmt: on
