@@ -671,6 +671,8 @@ def filled(tree: Any, tensors: Iterator[Tensor]) -> Any:
   """The function's result with new tensors in its slots."""
   if tree is SLOT:
     return next(tensors)
+  if isinstance(tree, Tensor):  # a complex one, with slots for its parts
+    return tree._mapped(lambda slot: filled(slot, tensors))
   if isinstance(tree, dict):
     return {k: filled(v, tensors) for k, v in tree.items()}
   if isinstance(tree, (list, tuple)):
@@ -798,7 +800,8 @@ def in_their_order(args: tuple) -> Sequence[Tensor]:
   if len(tensors) == len(args):
     return args
   device = tensors[0].device if tensors else Device.DEFAULT
-  return [*tensors, *(as_tensor(x, device) for x in args if type(x) is not Tensor)]
+  others = (as_tensor(x, device) for x in args if type(x) is not Tensor)
+  return [*tensors, *(part for t in others for part in t._parts())]
 
 
 def first(devices: Any) -> str:
@@ -824,9 +827,10 @@ def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[V
       sizes[same] = as_tensor(tree, first(device))
       found[sizes[same]] = len(found)
     return replace(tree, value=sizes[same])
-  if isinstance(tree, (int, float, np.generic, np.ndarray)) and not isinstance(tree, bool):
+  if isinstance(tree, (int, float, complex, np.generic, np.ndarray)) and not isinstance(tree, bool):
     t = as_tensor(tree, device if np.ndim(tree) else first(device))
-    found[t] = len(found)
+    for part in t._parts():
+      found[part] = len(found)
     return t
   return tree
 
@@ -834,7 +838,7 @@ def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[V
 def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
   """What of the arguments a capture depends on, besides the shapes and types of tensors."""
   if isinstance(tree, Tensor):
-    return ("tensor", number[tree])  # the same tensor twice is one
+    return (type(tree), *(number[t] for t in tree._parts()))  # the same tensor twice is one
   if type(tree) is Variable:
     return (replace(tree, value=None), number.get(tree.value))
   if isinstance(tree, dict):

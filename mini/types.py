@@ -27,7 +27,8 @@ class DTypeError(MiniError, TypeError):
 
 @dataclass(frozen=True, eq=False)
 class DType:
-  """A number type. `short` is its spelling in program text; `kind` is b(ool) i(nt) u(nsigned) f(loat) or x (index)."""
+  """A number type. `short` is its spelling in program text; `kind` is b(ool) i(nt) u(nsigned) f(loat) or x (index);
+  or c(omplex): two floats, which no program knows of (mini/tensor/complex.py)."""
 
   name: str
   short: str
@@ -75,12 +76,15 @@ class dtypes:
   bfloat16 = _row("bfloat16", "bf16", "f", 2, "float32", "uint16")
   float32  = _row("float32",  "f32",  "f", 4)
   float64  = _row("float64",  "f64",  "f", 8)
+  complex64  = _row("complex64",  "c64",  "c", 8)        # a user's tensor of two float32 ones: in no program
+  complex128 = _row("complex128", "c128", "c", 16)
   index    = _row("index",    "idx",  "x", 8, "int64")   # loop counters and addresses: never in a user's tensor
   void     = _row("void",     "void", "v", 0, "bool")    # what computes nothing: store, kernel
   # fmt: on
   char, short, int, long = int8, int16, int32, int64
   uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
   half, float, double = float16, float32, float64
+  cfloat, cdouble = complex64, complex128
   default_float, default_int = float32, int64
   all = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
 
@@ -114,12 +118,15 @@ class dtypes:
 
 BY_SHORT = {d.short: d for d in (*dtypes.all, dtypes.index, dtypes.void)}
 BY_NUMPY = {d.np: d for d in dtypes.all if d is not dtypes.bfloat16}
-CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}  # of kinds: a result is of the highest among its operands
+HANDED_IN = BY_NUMPY | {d.np: d for d in (dtypes.complex64, dtypes.complex128)}  # what a tensor is made of
+CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # of kinds: a result is of the highest among its operands
 
 
 def promote_types(a: DType, b: DType) -> DType:
   if a is b:
     return a
+  if "c" in (a.kind, b.kind):
+    return complex_of(a if real_of(a) is dtypes.float64 else b)
   if "f" in (a.kind, b.kind):
     if a.kind != b.kind:
       return a if a.kind == "f" else b
@@ -137,6 +144,16 @@ def promote_types(a: DType, b: DType) -> DType:
   return wider
 
 
+def real_of(d: DType) -> DType:
+  """The type of the parts of a complex type; of another type itself."""
+  return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(d, d)
+
+
+def complex_of(d: DType) -> DType:
+  """The complex type whose parts hold numbers of this type: complex128 of float64, complex64 of any other."""
+  return dtypes.complex128 if real_of(d) is dtypes.float64 else dtypes.complex64
+
+
 def as_dtype(d: object) -> DType:
   """A DType from a DType, one of its names (`"float32"`, `"f32"`), or anything that `numpy.dtype` takes."""
   if isinstance(d, DType):
@@ -145,11 +162,12 @@ def as_dtype(d: object) -> DType:
     return getattr(dtypes, d)
   if isinstance(d, str) and d in BY_SHORT:
     return BY_SHORT[d]
-  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}.get(d)  # type: ignore
+  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float,
+            complex: dtypes.complex64}.get(d)  # type: ignore  # fmt: skip
   if python is not None:
     return python
   try:
-    return BY_NUMPY[np.dtype(d)]  # type: ignore[call-overload]
+    return HANDED_IN[np.dtype(d)]  # type: ignore[call-overload]
   except (TypeError, KeyError):
     raise DTypeError(f"no dtype {d!r}; there are {', '.join(x.name for x in dtypes.all)}") from None
 
@@ -181,16 +199,19 @@ Shape = tuple  # of ints
 __all__ = [
   "BY_SHORT",
   "CATEGORY",
+  "HANDED_IN",
   "DType",
   "DTypeError",
   "MiniError",
   "Shape",
   "ShapeError",
   "as_dtype",
+  "complex_of",
   "dtypes",
   "from_storage",
   "prod",
   "promote_types",
+  "real_of",
   "to_bfloat16",
   "to_storage",
 ]

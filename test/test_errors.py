@@ -94,7 +94,7 @@ def test_the_whole_text():
   (lambda: Tensor([1.0]).bitcast("float64"), DTypeError, "has 4 bytes, float64 has 8"),
   (lambda: Tensor([1.0]).dropout(1.5), ValueError, "no probability"),
   (lambda: len(Tensor(1)), ShapeError, "has no length"),
-  (lambda: Tensor(np.zeros(2, complex)), DTypeError, "no counterpart here"),
+  (lambda: Tensor(np.zeros(2, np.clongdouble)), DTypeError, "no counterpart here"),
 ])  # fmt: skip
 def test_more(do, error, says):
   with pytest.raises(error, match=says):

@@ -28,7 +28,14 @@ ROWS = methods.rows()
 CHUNK = 60
 log = logging.getLogger(__name__)
 
-TOLERANCE = {"float64": 1e-6, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+TOLERANCE = {
+  "float64": 1e-6,
+  "float32": 2e-5,
+  "float16": 4e-3,
+  "bfloat16": 3e-2,
+  "complex64": 2e-5,
+  "complex128": 1e-6,
+}
 
 
 def needs_reference(row):
@@ -41,7 +48,7 @@ def values(result):
   if isinstance(result, Tensor):
     return result.numpy()
   if torch is not None and isinstance(result, torch.Tensor):
-    result = result.detach()
+    result = result.detach().resolve_conj().resolve_neg()
     return (result.float() if result.dtype in (torch.bfloat16,) else result).numpy()
   return np.asarray(result)
 
@@ -217,7 +224,7 @@ def is_differentiable(row):
   floats = "nn" in methods.names_in(row.ours) or any(
     methods.arrays(row.family)[n].dtype.kind == "f" for n in row.inputs
   )
-  return row.differentiable and floats and (d is None or d.kind == "f") and "e" not in row.inputs
+  return row.differentiable and floats and (d is None or d.kind in "fc") and "e" not in row.inputs
 
 
 DIFFERENTIABLE = [n for n in WITH_INPUTS if is_differentiable(ROWS[n])]
@@ -227,15 +234,22 @@ def total(row, d, **how):
   """(a weighted sum of the results that depend on float inputs, these inputs)"""
   result, leaves = methods.ours(row, d, grad=True, **how)
   outs = [t for t in methods.parts(result) if isinstance(t, Tensor) and t.requires_grad]
+  halves = [p for t in outs for p in ((t.real, t.imag * 0.5) if t.is_complex() else (t,))]
   return sum(
-    (t * Tensor(weights(t.shape), dtype=t.dtype, device=t.device)).sum().double() for t in outs
+    (t * Tensor(weights(t.shape), dtype=t.dtype, device=t.device)).sum().double() for t in halves
   ), leaves
+
+
+def widest(row):
+  """The type in which gradients are compared with differences."""
+  d = row.types[0]
+  return dtypes.complex128 if d is not None and d.kind == "c" else dtypes.float64
 
 
 def gradients(row, device):
   """Our gradients of a weighted sum of the results, or an error, or None where there is none to take."""
   try:
-    loss, leaves = total(row, dtypes.float64 if row.by_numpy else row.types[0], device=device)
+    loss, leaves = total(row, widest(row) if row.by_numpy else row.types[0], device=device)
     return loss.gradient(*leaves) if leaves and isinstance(loss, Tensor) else None
   except Exception as e:  # noqa: BLE001  its own test raises it
     return e
@@ -267,14 +281,15 @@ def test_gradient(n, request):
     return
   result, leaves = methods.theirs(row, row.types[0], grad=True)
   outs = [t for t in methods.parts(result) if isinstance(t, torch.Tensor) and t.requires_grad]
-  loss = sum((t * torch.tensor(weights(tuple(t.shape))).to(t.dtype)).sum().double() for t in outs)
+  halves = [p for t in outs for p in ((t.real, t.imag * 0.5) if t.is_complex() else (t,))]
+  loss = sum((t * torch.tensor(weights(tuple(t.shape))).to(t.dtype)).sum().double() for t in halves)
   want = torch.autograd.grad(loss, leaves, allow_unused=True) if outs else [None] * len(leaves)
   assert len(got) == len(want)
   for g, w, leaf in zip(got, want, leaves):
     w = torch.zeros_like(leaf) if w is None else w
     tolerance = TOLERANCE[g.dtype.name] * 5
     assert g.dtype.name == str(w.dtype).removeprefix("torch.")
-    np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(g.numpy(), values(w), rtol=tolerance, atol=tolerance)
 
 
 def difference(row):
@@ -282,23 +297,26 @@ def difference(row):
 
   def value(sign):
     names = dict(methods.COMMON, np=np)
-    for name, (array, kind) in methods.inputs_of(row, row.theirs, dtypes.float64).items():
-      free = kind is not None and kind.kind == "f" and name not in methods.fixed(row.family)
+    for name, (array, kind) in methods.inputs_of(row, row.theirs, widest(row)).items():
+      free = kind is not None and kind.kind in "fc" and name not in methods.fixed(row.family)
       names[name] = array + sign * STEP * weights(array.shape) if free else array
     outs = methods.parts(eval(row.theirs, names))
-    return sum(np.sum(weights(np.shape(o)) * o) for o in outs if np.asarray(o).dtype.kind == "f")
+    outs = [np.asarray(o) for o in outs]
+    halves = [p for o in outs for p in ((o.real, o.imag * 0.5) if o.dtype.kind == "c" else (o,))]
+    return sum(np.sum(weights(np.shape(o)) * o) for o in halves if o.dtype.kind == "f")
 
   return (value(1) - value(-1)) / (2 * STEP)
 
 
 def slope(row, moved=0.0):
   """(a weighted sum of the gradients, in float64, what it depends on)"""
-  loss, leaves = total(row, dtypes.float64, device="INTERP", moved=moved)
+  loss, leaves = total(row, widest(row), device="INTERP", moved=moved)
   if not isinstance(loss, Tensor) or not leaves:
     return None, leaves
   return sum(
     (g * Tensor(weights(g.shape) ** 2 + 0.2, device="INTERP", dtype=g.dtype)).sum()
-    for g in loss.gradient(*leaves)
+    for whole in loss.gradient(*leaves)
+    for g in ((whole.real, whole.imag * 0.5) if whole.is_complex() else (whole,))
   ), leaves
 
 
@@ -334,7 +352,7 @@ def test_second_order(n):
 
 def along(slopes):
   """The slope in the direction in which differences are taken."""
-  return sum(np.sum(g.numpy() * weights(g.shape)) for g in slopes)
+  return sum(np.sum(g.numpy().real * weights(g.shape)) for g in slopes)  # which is real
 
 
 # ---------------------------------------------------------------- other devices
@@ -416,7 +434,7 @@ def public():
 NO_METHOD = {
   "generator": "test_tensor_random.py", "training": "test_nn.py", "train": "test_nn.py", "made": "test_errors.py",
   "uop": "test_tensor.py", "cuda": "test_cuda.py", "backward": "test_grad.py, and every gradient here",
-  "imag": "an error: methods/inplace.py", "register_hook": "test_grad.py", "retain_grad": "test_grad.py", "retains_grad": "test_grad.py",
+  "register_hook": "test_grad.py", "retain_grad": "test_grad.py", "retains_grad": "test_grad.py",
 }  # fmt: skip
 
 # What has no row yet. It shrinks.

@@ -1,6 +1,6 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
 each other: handle, values, elementwise, mathematics, special, activations, movement, reduce, creation, random,
-indexing, multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg, inplace.
+indexing, multiply, convolution, pooling, image, distance, normalize, losses, autograd, linalg, parts, inplace.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mini.ir import graph
+from mini.tensor.data import complex_numbers
 from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
@@ -31,8 +32,8 @@ class _Training:
 class Tensor(InPlace):
   """Numbers of one type in an array of any number of axes; lazy, differentiable.
 
-  data: a number, (nested) lists, a NumPy array, bytes, or a tensor. dtype: bool, int64 or float32 by what the numbers
-  are, and that of an array, unless given. Nothing is computed until a value is asked for.
+  data: a number, (nested) lists, a NumPy array, bytes, or a tensor. dtype: bool, int64, float32 or complex64 by what
+  the numbers are, and that of an array, unless given. Nothing is computed until a value is asked for.
 
   >>> (Tensor([[1, 2], [3, 4]]) * 10).sum(1)
   Tensor([30, 70])
@@ -46,7 +47,10 @@ class Tensor(InPlace):
     >>> Tensor([1.7, -1.7]).cast("int32").tolist()
     [1, -1]
     """
-    return self._new(graph.cast(self.uop, as_dtype(dtype)))
+    kind = as_dtype(dtype)
+    return (
+      complex_numbers().from_real(self, kind) if kind.kind == "c" else self._new(graph.cast(self.uop, kind))
+    )
 
   def type(self, dtype: Any) -> Tensor:
     """Another name of `cast`."""

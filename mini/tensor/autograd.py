@@ -137,7 +137,8 @@ class Autograd(Losses):
     seed = self._seed(gradient)
     found = leaves(self.uop)
     if inputs is not None:
-      wanted = {inputs} if isinstance(inputs, type(self)) else set(inputs)
+      several = [inputs] if isinstance(inputs, Handle) else inputs
+      wanted = {part for t in several for part in t._parts()}
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
@@ -240,9 +241,9 @@ class Hook:
 
 
 def mapped(f: Callable[[Any], Any], tree: Any) -> Any:
-  """f of every tensor in nested lists, tuples and dicts; all else stays."""
+  """f of every tensor in nested lists, tuples and dicts, of a complex one of both of its parts; all else stays."""
   if isinstance(tree, Handle):
-    return f(tree)
+    return tree._mapped(f)
   if type(tree) is Variable and isinstance(tree.value, Handle):
     return replace(tree, value=f(tree.value)._uop)
   if isinstance(tree, dict):
@@ -259,7 +260,7 @@ def rebuilt(tree: Any, tensors: Iterable[Handle]) -> Any:
 
 
 def tensors_of(tree: Any) -> list[Tensor]:
-  """The tensors in nested lists, tuples and dicts."""
+  """The tensors in nested lists, tuples and dicts, of a complex one its parts."""
   found: list[Tensor] = []
   mapped(found.append, tree)
   return found
@@ -287,6 +288,7 @@ def with_chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...], new: Sequ
 def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Handle]) -> list[Tensor]:
   """The gradients of several tensors, each with what is passed back to it (None: 1 to its one element), added up."""
   seeds = []
+  outs = {p: h for y, g in outs.items() for p, h in zip(y._parts(), halves(what, y, g))}
   for y, g in outs.items():
     if y.dtype.kind != "f":
       fail(DTypeError, f"{what}: only float tensors have gradients, this one is {y.dtype.name}", y=y)
@@ -298,11 +300,27 @@ def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Hand
     if g is not None and g.shape != y.shape:
       fail(ShapeError, f"{what}: what is passed back does not have the shape of y", y=y, gradient=g)
     seeds.append(y._seed(g))
-  for t in wrt:
+  parts = [p for t in wrt for p in t._parts()]
+  for t in parts:
     if not needs(t._uop):
       fail(MiniError, f"{what}: w does not require a gradient", w=t)
-  found = gradients([y.uop for y in outs], seeds, [t.uop for t in wrt])
-  return [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(wrt, found)]
+  found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
+  of_parts = (Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(parts, found))
+  return rebuilt(list(wrt), of_parts)
+
+
+def halves(what: str, y: Handle, g: Any) -> Sequence[Any]:
+  """What is passed back to each part of y."""
+  if not y._complex:
+    return (g,)
+  if g is None:
+    fail(
+      MiniError,
+      f"{what}: a loss is real, y is complex",
+      "give what is passed back, or take its real part",
+      y=y,
+    )
+  return g.to(y.dtype)._parts()
 
 
 def tagged_inputs(what: str, tree: Any) -> tuple[Any, list[UOp]]:

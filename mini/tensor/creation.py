@@ -13,13 +13,13 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Scalar, Sizes, device_named, sizes_of
+from mini.tensor.data import Scalar, Sizes, complex_numbers, device_named, is_complex, sizes_of
 from mini.tensor.dlpack import shared, taken_over
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import scalar_dtype
 from mini.tensor.reduce import Reduce
-from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
+from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, real_of
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -55,6 +55,10 @@ class Creation(Reduce):
     """
     kind = as_dtype(dtype) if dtype is not None else scalar_dtype(fill_value)
     s = checked_sizes("full", (size,))
+    if kind.kind == "c":
+      return complex_numbers().full(s, fill_value, kind, device, requires_grad)
+    if is_complex(fill_value):
+      fail(DTypeError, f"full: a complex number is no {kind.name}", value=fill_value)
     return placed(graph.full(s, fill_value, kind), device, requires_grad)
 
   @staticmethod
@@ -163,10 +167,13 @@ class Creation(Reduce):
             [0., 1.]])
     """
     s = checked_sizes("eye", (n, n if m is None else m))
+    kind = as_dtype(dtype or dtypes.default_float)
+    if kind.kind == "c":
+      return Creation.eye(n, m, real_of(kind), device).to(kind).requires_grad_(requires_grad)
     on = Creation._new(graph.expand_to(_column(s[0]), s)) == Creation._new(
       graph.expand_to(graph.iota(s[1]), s)
     )
-    return placed(graph.cast(on.uop, as_dtype(dtype or dtypes.default_float)), device, requires_grad)
+    return placed(graph.cast(on.uop, kind), device, requires_grad)
 
   @staticmethod
   def tri(

@@ -5,16 +5,18 @@ What a tensor makes of them is in handle.py.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mini.engine.device import Device
 from mini.ir.sizes import Variable, bound
-from mini.types import BY_NUMPY, DType, DTypeError, ShapeError, dtypes
+from mini.types import HANDED_IN, DType, DTypeError, ShapeError, dtypes
 from runtime.base import DeviceError
 
-Number = (bool, int, float, np.generic)
+Number = (bool, int, float, complex, np.generic)
+Complex = (complex, np.complexfloating)
 Operand = Any  # a tensor, a number or an array
 Scalar = Any  # a number, or a Variable
 Sizes = Any  # an integer, or a sequence of integers
@@ -29,7 +31,7 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   typed = isinstance(data, (np.ndarray, np.generic))
   if (
     not typed
-    and not isinstance(data, (bool, int, float, list, tuple, range))
+    and not isinstance(data, (bool, int, float, complex, list, tuple, range))
     and not hasattr(data, "__array__")
   ):
     raise DTypeError(
@@ -43,21 +45,34 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     array = np.asarray(data)
   except ValueError:
     raise ShapeError("Tensor: the nested lists do not all have the same length") from None
-  if array.dtype.kind not in "biuf" and not typed:
+  if array.dtype.kind not in "biufc" and not typed:
     raise DTypeError(
       "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
     )
   if array.size == 0 and not typed:
     return array, dtype or dtypes.default_float
   if dtype is not None:
+    if array.dtype.kind == "c" and dtype.kind != "c":
+      raise DTypeError(f"Tensor: a complex number is no {dtype.name}; its .real would fit")
     return array, dtype
   if typed or array.dtype.kind in "u":
-    if array.dtype.newbyteorder("=") not in BY_NUMPY:
+    if array.dtype.newbyteorder("=") not in HANDED_IN:
       raise DTypeError(
         f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}"
       )
-    return array, BY_NUMPY[array.dtype.newbyteorder("=")]
-  return array, {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float}[array.dtype.kind]
+    return array, HANDED_IN[array.dtype.newbyteorder("=")]
+  found = {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float, "c": dtypes.complex64}
+  return array, found[array.dtype.kind]
+
+
+def is_complex(x: Any) -> bool:
+  """Is it a complex tensor or number?"""
+  return getattr(x, "_complex", False) or isinstance(x, Complex)
+
+
+def complex_numbers() -> Any:
+  """What there is of complex tensors (complex.py), which is imported when the first of them is met."""
+  return import_module("mini.tensor.complex")
 
 
 def default_device() -> str:

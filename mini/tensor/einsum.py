@@ -13,6 +13,7 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.shapes import Clash, Sizes, Undetermined, Use, reach
 from mini.tensor.contract import OPERATIONS, REDUCTIONS, Algebra, Plan, evaluated
+from mini.tensor.data import complex_numbers, is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.formula import Formula, Index, Join, Label, Term, expanded, labels_of, name_of, parsed
 from mini.tensor.handle import Handle
@@ -28,6 +29,8 @@ def einsum(formula: Any, *operands: Any, op: Any = "mul", reduce: str = "sum", *
     operands = tuple(operands[0])
   if other := _other(formula, operands):
     return other._einsum(formula, operands, {"op": op, "reduce": reduce, **sizes})
+  if any(map(is_complex, operands)):
+    return complex_numbers().einsum(formula, operands, op, reduce, sizes)
   call = Call(formula, operands)
   if call.formula.reduce:
     call.wrong("x.einsum_ accumulates")

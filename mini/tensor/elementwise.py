@@ -15,7 +15,7 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Number, Operand
+from mini.tensor.data import Complex, Number, Operand, complex_numbers, is_complex
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast, nodes, result_type
@@ -64,6 +64,8 @@ class Elementwise(Values):
       if isinstance(other, Sequence):  # which Python would ask for as many repetitions as the tensor says
         self._foreign(what, other)
       return operand
+    if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
+      return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
     return self._new(build(a, b))
 
@@ -463,6 +465,8 @@ class Elementwise(Values):
     if self.dtype is not dtypes.bool:
       fail(DTypeError, f"where: the condition is {self.dtype.name}, not bool", condition=self)
     a, b = self._coerced(a), self._coerced(b)
+    if is_complex(a) or is_complex(b):
+      return complex_numbers().where(self, a, b)
     found = broadcast("where", [self.uop, *nodes("where", (a, b))], (self, a, b))
     return self._alu("where", *found)
 

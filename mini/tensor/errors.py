@@ -1,6 +1,6 @@
 """Errors that say what was asked, what each input was and where it was made, and what would fit.
 
-An input is known by its `_uop`: the handle (handle.py) builds on this file.
+An input is known by the line where it was `made`: the handle (handle.py) builds on this file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mini.engine.place import Mixed, place, shown
 from mini.ir.uop import UOp
-from mini.types import ShapeError
+from mini.types import DTypeError, ShapeError
 from runtime.base import DeviceError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def user_line() -> tuple[str, int]:
 
 def described(name: str, x: Any) -> str:
   """A line of an error: an input's name, type, shape and where it was made."""
-  if not hasattr(x, "_uop"):
+  if not hasattr(x, "made"):
     return f"  {name}: {x!r}"
   return f"  {name}: {spelled(x)}   made at {x.made}"
 
@@ -74,20 +74,25 @@ def calls() -> Iterator[FrameType]:
     frame = frame.f_back
 
 
+def home_of(x: Handle) -> Any:
+  """Where a tensor is."""
+  return place(x._parts()[0]._uop)
+
+
 def mixed(e: Mixed) -> NoReturn:
   """Raise the DeviceError of tensors on several devices that met in one operation:
   what was called, with which tensors."""
   found: tuple[str, dict[str, Handle]] = ("an operation", {})  # the outermost call that was given two of them
   for frame in calls():
     given = arguments(frame)
-    if len({p for x in given.values() if (p := place(x._uop))}) > 1:
+    if len({p for x in given.values() if (p := home_of(x))}) > 1:
       found = frame.f_code.co_name, given
   name, tensors = found
   bare = name.strip("_")
   sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
   if sign:
     bare, tensors = f"a {sign} b", named(list(tensors.values()))
-  homes = {n: p for n, x in tensors.items() if (p := place(x._uop))}
+  homes = {n: p for n, x in tensors.items() if (p := home_of(x))}
   home = next(iter(homes.values()), e.places[0])
   lines = [
     f"{bare}: its inputs are on {' and on '.join(dict.fromkeys(map(shown, (home, *homes.values(), *e.places))))}"
@@ -121,14 +126,17 @@ def arguments(frame: FrameType) -> dict[str, Handle]:
     x: Any = frame.f_locals.get(name)
     name = "x" if name == "self" else name
     several = dict(enumerate(x)) if isinstance(x, (list, tuple)) else x if isinstance(x, dict) else {}
-    found.update({f"{name}[{n}]": t for n, t in several.items() if hasattr(t, "_uop")})
-    if hasattr(x, "_uop"):
+    found.update({f"{name}[{n}]": t for n, t in several.items() if hasattr(t, "made")})
+    if hasattr(x, "made"):
       found[name] = x
   return found
 
 
 def checked(node: UOp) -> None:
-  """Every operation's result comes here: DeviceError, if its inputs are on several devices."""
+  """Every operation's result comes here: DeviceError, if its inputs are on several devices; DTypeError of a complex
+  type, which no node has."""
+  if node.dtype.kind == "c":
+    raise DTypeError(f"no tensor is made in {node.dtype.name} here: Tensor.complex(real, imag) would fit")
   try:
     place(node)
   except Mixed as e:

@@ -5,8 +5,8 @@ views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) g
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before: Handle < Values < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random <
 Indexing < Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
-LinearAlgebra < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in promotion.py, errors
-in errors.py.
+LinearAlgebra < Parts < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in promotion.py,
+errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, unknown
-from mini.tensor.data import Number, array_of, default_device, device_named
+from mini.tensor.data import (
+  Number,
+  array_of,
+  complex_numbers,
+  default_device,
+  device_named,
+  is_complex,
+)
 from mini.tensor.errors import checked, described, fail, user_line
 from mini.tensor.trace import Tracer, local
 from mini.types import CATEGORY, DType, DTypeError, MiniError, ShapeError, as_dtype
@@ -83,12 +90,16 @@ class Handle:
   _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
   _trace: Tracer | None = None  # the trace in which it was made
   _spent: bool = False  # backward() has been called: a realize may drop the graph
+  _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?
 
   __hash__ = object.__hash__
 
   def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False):
     kind = as_dtype(dtype) if dtype is not None else None
     device = None if device is None else device_named(device)
+    if is_complex(data) or (kind is not None and kind.kind == "c"):
+      self._become_complex(data, kind, device, requires_grad)
+      return
     if isinstance(data, Handle):
       node = graph.cast(data.uop, kind or data.dtype)
     elif isinstance(data, UOp):
@@ -97,12 +108,28 @@ class Handle:
       node = data.node
     else:
       array, kind = array_of(data, kind)
+      if kind.kind == "c":
+        self._become_complex(array, kind, device, requires_grad)
+        return
       node = graph.buffer(memory(array, kind, device or default_device()), array.shape, kind)
     if device is not None:
       node = on_device(node, device)
     self._settle(node, user_line())
     if requires_grad:
       self.requires_grad_()
+
+  def _become_complex(self, data: Any, dtype: DType | None, device: Any, requires_grad: bool) -> None:
+    """What a list holds is known when it has been read; then this is a handle of the other kind."""
+    self.__class__ = complex_numbers().ComplexTensor  # type: ignore[assignment]
+    self.__init__(data, dtype, device, requires_grad)  # type: ignore[misc]
+
+  def _parts(self) -> tuple[Tensor, ...]:
+    """The tensors that have its nodes: itself, or those of its real and imaginary part."""
+    return (self,)  # type: ignore[return-value]
+
+  def _mapped(self, f: Callable[[Any], Any]) -> Any:
+    """f of each of its `_parts()`, put together as they are here."""
+    return f(self)
 
   def _settle(self, node: UOp, where: tuple[str, int]) -> None:
     if "place" not in node.memo:
@@ -255,7 +282,9 @@ class Handle:
 
     The gradients of a loss keep it in mind: where a parameter is realized, so is the loss of its gradient.
     """
-    tensors: list[Handle] = [self, *others]
+    tensors: list[Handle] = [self]
+    if others or self._complex:
+      tensors = [p for t in (self, *others) for p in t._parts()]
     if local.current is not None:
       local.current.realize(tensors)
       return self  # type: ignore[return-value]

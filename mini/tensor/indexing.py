@@ -16,7 +16,7 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Number, Operand
+from mini.tensor.data import Number, Operand, is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.tensor.movement import around, span, spread, strided
@@ -116,6 +116,8 @@ class Indexing(Random):
   def __setitem__(self, index: Any, value: Any) -> None:
     self._not_a_leaf("a[i] = b")
     value = value if isinstance(value, (Handle, *Number)) else Handle._final(value, device=self.device)
+    if is_complex(value):
+      fail(DTypeError, f"a[i] = b: a complex number is no {self.dtype.name}", a=self, b=value)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
       node = self._masked(index, value)
     else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.tensor.data import Number, Operand
 from mini.tensor.einsum import accumulated
 from mini.tensor.errors import SIGNS
-from mini.tensor.linalg import LinearAlgebra
+from mini.tensor.parts import Parts
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -34,7 +34,7 @@ tanh tril triu trunc
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
 
 
-class InPlace(LinearAlgebra):
+class InPlace(Parts):
   """What is done to the handle."""
 
   def copy_(self, src: Tensor) -> Tensor:
@@ -104,11 +104,11 @@ def _operator(name: str) -> Callable[..., Tensor]:
 
 
 def _method(name: str) -> Callable[..., Tensor]:
-  method = getattr(LinearAlgebra, name)
+  method = getattr(Parts, name)
   what, shaped = f"a.{name}_(...)", name not in RESHAPING.split()
 
   def in_place(self: InPlace, *args: Any, **kwargs: Any) -> Tensor:
-    return self._update(method(self, *args, **kwargs), what, shaped)
+    return self._update(getattr(self, name)(*args, **kwargs), what, shaped)
 
   in_place.__doc__ = f"`{name}`, whose result this tensor is bound to."
   return functools.update_wrapper(in_place, method, assigned=(), updated=())

@@ -201,8 +201,8 @@ def cross(a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
 
 
 def vecdot(a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
-  """The sums of products along an axis, which both have."""
-  return (a * b).sum(dim)
+  """The sums of products along an axis, which both have; of complex tensors with the conjugate of a."""
+  return (a.conj() * b).sum(dim)
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

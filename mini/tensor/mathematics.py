@@ -22,12 +22,20 @@ class Mathematics(Elementwise):
 
   @property
   def real(self) -> Tensor:
-    """The real part: the tensor itself, for there are no complex types."""
+    """The real part; of a real tensor the tensor itself.
+
+    >>> Tensor([1 + 2j]).real
+    Tensor([1.])
+    """
     return self  # type: ignore[return-value]
 
   @property
   def imag(self) -> Tensor:
-    """DTypeError: numbers that are not complex have no imaginary part."""
+    """The imaginary part of complex numbers. DTypeError of a real tensor.
+
+    >>> Tensor([1 + 2j]).imag
+    Tensor([2.])
+    """
     fail(DTypeError, f"imag: {self.dtype.name} is not complex; x.zeros_like() would fit", x=self)
 
   def sqrt(self) -> Tensor:

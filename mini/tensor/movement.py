@@ -16,7 +16,7 @@ from mini.ir import graph
 from mini.ir.sizes import filled, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.activations import Activations
-from mini.tensor.data import Sizes, Spans, device_named, sizes_of
+from mini.tensor.data import Sizes, Spans, complex_numbers, device_named, sizes_of
 from mini.tensor.errors import fail, named, spelled
 from mini.tensor.handle import Handle, needs, on_device, untagged
 from mini.tensor.promotion import result_type
@@ -500,6 +500,8 @@ class Movement(Activations):
 
   @staticmethod
   def _joined(tensors: Sequence[Any], dim: int) -> Tensor:
+    if any(t._complex for t in tensors):
+      return complex_numbers().cat(tensors, dim)
     first = tensors[0]
     a = first._axis(dim, "cat")
     names = named(tensors)
@@ -575,9 +577,10 @@ class Movement(Activations):
     >>> Tensor([1.0, 2.0]).to("cpu:1", dtypes.float64).device
     'CPU:1'
     """
-    u = self.uop
     device, kind = wanted_of(args, kwargs)
-    u = u if kind is None else graph.cast(u, kind)
+    if kind is not None and kind.kind == "c":
+      return self.cast(kind) if device is None else self.cast(kind).to(device)  # type: ignore[attr-defined]
+    u = self.uop if kind is None else graph.cast(self.uop, kind)
     return self._new(u if device is None else on_device(u, device))
 
   def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
-from mini.tensor.data import Number
+from mini.tensor.data import Number, complex_numbers
 from mini.tensor.einsum import einsum
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -44,6 +44,8 @@ class Multiply(Sorting):
       if coerced is NotImplemented or isinstance(coerced, Number):
         fail(DTypeError, f"a @ b: b is {other!r}, not a tensor", a=self)
       return self.matmul(coerced)
+    if other._complex:
+      return complex_numbers().matmul(self, other)
     if not self.shape or not other.shape:
       fail(ShapeError, "a @ b: a 0-d tensor has no axis to sum over; a * b would fit", a=self, b=other)
     kind = common("a @ b", self, other)

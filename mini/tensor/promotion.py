@@ -12,9 +12,10 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.data import Complex, is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
-from mini.types import CATEGORY, DType, DTypeError, ShapeError, dtypes, promote_types
+from mini.types import CATEGORY, DType, DTypeError, ShapeError, complex_of, dtypes, promote_types
 
 
 def scalar_dtype(x: Any) -> DType:
@@ -25,6 +26,8 @@ def scalar_dtype(x: Any) -> DType:
     return dtypes.default_int
   if isinstance(x, (float, np.floating)):
     return dtypes.default_float
+  if isinstance(x, Complex):
+    return dtypes.complex64
   raise DTypeError(f"{x!r} is no number")
 
 
@@ -33,9 +36,11 @@ def _promoted(a: DType | None, b: DType) -> DType:
 
 
 def _outranked(strong: DType | None, weak: DType | None) -> DType | None:
-  """`weak` counts only where it is of a higher category: bool < integer < float."""
+  """`weak` counts only where it is of a higher category: bool < integer < float < complex."""
   if strong is None or weak is None:
     return strong or weak
+  if weak.kind == "c" and strong.kind == "f":
+    return complex_of(strong)
   return promote_types(strong, weak) if CATEGORY[weak.kind] > CATEGORY[strong.kind] else strong
 
 
@@ -48,11 +53,13 @@ def result_type(*operands: Any) -> DType:
   for x in operands:
     if not isinstance(x, Handle):
       number = _promoted(number, scalar_dtype(x))
-    elif graph.shape(x._uop):
-      full = _promoted(full, x._uop.dtype)
     else:
-      scalar = _promoted(scalar, x._uop.dtype)
-  found = _outranked(_outranked(full, scalar), number)
+      s, kind = (x.shape, x.dtype) if x._complex else (graph.shape(x._uop), x._uop.dtype)
+      if s:
+        full = _promoted(full, kind)
+      else:
+        scalar = _promoted(scalar, kind)
+  found = full if scalar is number is None else _outranked(_outranked(full, scalar), number)
   assert found is not None
   return found
 
@@ -70,11 +77,14 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...] | None:
 
 def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **names: Any) -> list[UOp]:
   """The operands of an elementwise operation as nodes of one type and one shape; () stays () and is repeated."""
+  complex_too = dtype is not None and any(map(is_complex, operands))
   if dtype is None:
     try:
       dtype = result_type(*operands)
     except DTypeError as e:
       fail(DTypeError, f"{what}: {e}", **named(operands))
+  if complex_too or dtype.kind == "c":
+    fail(DTypeError, f"{what}: not of complex numbers", **named(operands))
   found = [graph.cast(x.uop, dtype) if isinstance(x, Handle) else const(x, dtype) for x in operands]
   return broadcast(what, found, operands)
 

@@ -128,7 +128,8 @@ class Special(Mathematics):
     ratio = both.where(1, short) / (both | (long == 0)).where(1, long)
     angle = ratio.atan()
     angle = steep.where(math.pi / 2 - angle, angle)
-    return (sx < 0).where(math.pi - angle, angle) * sy
+    angle = (sx < 0).where(math.pi - angle, angle) * sy
+    return (y.isnan() | x.isnan()).where(math.nan, angle)
 
   def logaddexp(self, other: Operand) -> Tensor:
     """log(exp(a) + exp(b)), without overflow.

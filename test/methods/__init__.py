@@ -10,7 +10,7 @@ A file has up to four things:
   FIXED     the names of float inputs to which no gradient is passed
 
 KINDS are letters: f float32 and float64, h float16 and bfloat16, i and u the integers with and without a sign, b bool, and
-`*` for all of them. Float inputs of the expression take each of these types in turn; without KINDS inputs are what they are.
+`*` for all of them; c complex64 and complex128. Float inputs of the expression take each of these types in turn; without KINDS inputs are what they are.
 A `~` among them: no gradient is compared (say why above the line). A line that begins with # is a comment.
 
 An expression is evaluated with our Tensors and with PyTorch's. There is `T` (Tensor and torch), `F32 I64 ...` (types), `S`
@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from mini import Tensor, dtypes, nn
-from mini.types import DType
+from mini.types import HANDED_IN, DType
 
 try:
   import torch
@@ -84,8 +84,9 @@ KINDS = {
   "i": (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8),
   "u": (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
   "b": (dtypes.bool,),
+  "c": (dtypes.complex64, dtypes.complex128),
 }
-TYPES = {d.short.upper(): d for d in dtypes.all}
+TYPES = {d.short.upper(): d for d in (*dtypes.all, *KINDS["c"])}
 
 
 # ---------------------------------------------------------------- rows
@@ -132,7 +133,7 @@ def rows_of(family: str, text: str) -> list[Row]:
     if line.startswith("#"):
       continue
     head, colon, rest = line.partition(": ")
-    typed = colon and not head.strip("fhiub~*")
+    typed = colon and not head.strip("fhiubc~*")
     kinds, body = (head, rest) if typed else ("", line)
     types = tuple(d for k in kinds.replace("*", "fhiub") for d in KINDS.get(k, ())) or (None,)
     for one in filter(None, map(str.strip, body.split("   "))):
@@ -203,6 +204,9 @@ def retyped(array: np.ndarray, d: DType) -> np.ndarray:
   """Small numbers of a type: what NumPy holds it in."""
   if d.kind == "f":
     return array.astype(d.np)
+  if d.kind == "c":
+    other = np.roll(array[::-1], 1, -1) if array.ndim else array
+    return (array + np.complex64(0.7j) * other).astype(d.np)
   whole = np.rint(np.nan_to_num(array, nan=0, posinf=9, neginf=-9).clip(-9, 9) * 3)
   return np.asarray(abs(whole) if d.kind == "u" else whole).astype(d.np)
 
@@ -317,7 +321,7 @@ def ours(
     names[name] = array
     if kind is None:
       continue
-    trained = kind.kind == "f" and grad and name not in fixed(row.family)
+    trained = kind.kind in "fc" and grad and name not in fixed(row.family)
     array = array + moved * weights(array.shape) if trained and moved else array
     names[name] = reordered(array, device, kind) if view else Tensor(array, dtype=kind, device=device)
     if trained:
@@ -329,7 +333,7 @@ def ours(
 
 
 def dtypes_of(array: np.ndarray) -> DType:
-  return next(d for d in dtypes.all if d.np == array.dtype and d is not dtypes.bfloat16)
+  return HANDED_IN[array.dtype]
 
 
 def theirs(row: Row, d: DType | None, grad: bool = False, wider: bool = False) -> tuple[Any, list[Any]]:
@@ -348,7 +352,7 @@ def theirs(row: Row, d: DType | None, grad: bool = False, wider: bool = False) -
       continue
     held = WIDER[kind.kind] if wider else kind
     names[name] = torch.from_numpy(np.array(array, held.np)).to(getattr(torch, held.name))
-    if kind.kind == "f" and grad and name not in fixed(row.family):
+    if kind.kind in "fc" and grad and name not in fixed(row.family):
       leaves.append(names[name].requires_grad_())
   result = eval(compiled(row.theirs), names)
   if "nn" in names_in(row.theirs):
@@ -356,7 +360,13 @@ def theirs(row: Row, d: DType | None, grad: bool = False, wider: bool = False) -
   return result, leaves + modules.parameters() * grad
 
 
-WIDER = {"f": dtypes.float32, "i": dtypes.int64, "u": dtypes.int64, "b": dtypes.bool}
+WIDER = {
+  "f": dtypes.float32,
+  "i": dtypes.int64,
+  "u": dtypes.int64,
+  "b": dtypes.bool,
+  "c": dtypes.complex64,
+}
 
 
 class _Functions(ast.NodeTransformer):
