@@ -28,6 +28,7 @@ setup(
     "cuda": ["nvidia-cuda-nvrtc"],
     "pycuda": ["pycuda"],  # built from source, with a CUDA toolkit; without it the driver is called by ctypes
     "examples": ["matplotlib", "tokenizers"],
+    "blas": ["scipy-openblas64"],  # examples/blas_rewrite.py
     "test": ["pytest", "pytest-xdist", "safetensors"],
   },
   classifiers=[

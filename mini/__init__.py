@@ -19,7 +19,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
-          "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.ir.rewrite", "rule"),
+          "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.extend.rules", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
           "optimize": ("mini.nn.optim", "optimize"),
           "kernel": ("mini.extend.kernel", "kernel"), "op": ("mini.extend.named", "op"),

@@ -279,7 +279,7 @@ def test_a_call_in_text_is_of_a_function_that_is_there():
     parse(text(p).replace("twice", "thrice"))
 
 
-# What is to run on every device: a call between two kernels, a named operation.
+# What is to run on every device: a named operation, a call between two kernels, a scalar kernel, a rule.
 ON_DEVICES = """
 import numpy as np
 import mini
@@ -289,20 +289,34 @@ from mini import Tensor
 def softplus(x):
   return (x.exp() + 1).log()
 
+@mini.kernel
+def before(i, a):
+  s = 0.0
+  for k in range(i):
+    if a[k] > 1:
+      s += a[k]
+  return s
+
 descending = mini.wrap_as_operation(lambda x: np.sort(x)[::-1], name="descending")
+product = mini.wrap_as_operation(lambda x, y: x @ y * 2, shape=lambda x, y: (x[0], y[1]), name="product")
 x = np.array([3, 1, 2], np.float32)
 for device in %r:
   t = Tensor(x, device=device)
   y = descending(softplus(t) * 2) + t
   assert y.device == device, y.device
+  assert before[3](t).tolist() == [0, 3, 3]
+  with mini.rewrite(mini.rule("twice", "matmul(x, y)", product)):
+    assert (t.reshape(3, 1) @ t.reshape(1, 3)).numpy().sum() == 36  # an outer product is no sum
+    assert (t.reshape(1, 3) @ Tensor(np.ones((3, 2), np.float32), device=device)).tolist() == [[12, 12]]
   assert np.allclose(y.numpy(), np.sort(2 * np.log(np.exp(x) + 1))[::-1] + x, rtol=1e-6), y.numpy()
 print("all")
 """
 
 
-def test_every_device_calls_the_host():
+def test_every_device(tmp_path):
+  script = tmp_path / "script.py"  # a kernel's source has to stand in a file
+  script.write_text(ON_DEVICES % ["CL", "CUDA", "METAL"])
   done = subprocess.run(
-    [sys.executable, "-c", ON_DEVICES % ["CL", "CUDA", "METAL"]],
-    capture_output=True, text=True, check=False, env={**os.environ, "EMULATE": "1"},
-  )  # fmt: skip
+    [sys.executable, script], capture_output=True, text=True, check=False, env={**os.environ, "EMULATE": "1"}
+  )
   assert done.stdout == "all\n", done.stderr

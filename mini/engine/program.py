@@ -270,7 +270,7 @@ class Program:
     device: str,
     inout: dict[int, int] | None = None,
     levels: Sequence[int] = (),
-    labels: Mapping[Any, str] = NONE,
+    labels: Mapping[Any, Sequence[str]] = NONE,
   ):
     """labels: what users call some values, for SHOW=graph.
     inout: {output: input} whose old value is of no use once the output is there;
@@ -284,10 +284,9 @@ class Program:
       "g", tuple(outputs if opened.interprets or config.NOOPT else simplify(list(outputs)))
     )
     known = rules_here()
-    found = [(known.result(u) if known in u.memo else u, label) for u, label in labels.items()]
-    self.labels: dict[UOp, tuple[str, ...]] = {}
-    for u, label in found:
-      self.labels[u] = (*self.labels.get(u, ()), label)
+    self.labels: dict[UOp, list[str]] = {}
+    for u, several in labels.items():
+      self.labels.setdefault(known.result(u) if known in u.memo else u, []).extend(several)
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))

@@ -23,6 +23,7 @@ from mini.engine.shards import Sharded
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.extern import calling, refuse_within
 from mini.ir.graph import buffer, numel, shape
+from mini.ir.replace import Replacement, replaced
 from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
@@ -99,12 +100,25 @@ def compute(todo: list[UOp]) -> None:
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
 
 
-def run(todo: list[UOp]) -> None:
+def replace(todo: list[UOp], rules: tuple[Replacement, ...]) -> None:
+  """`run`, of what rules of `rewrite` blocks make of the graph."""
+  new = [stripped(u) for u in replaced(todo, rules, leaf_of)]
+  run([u for u in dict.fromkeys(new) if brought(u) is None], as_it_is=True)
+  for u, v in zip(todo, new):
+    leaf = leaf_of(v)
+    assert leaf is not None
+    u.memo["leaf"] = reshaped(leaf, u)
+
+
+def run(todo: list[UOp], as_it_is: bool = False) -> None:
   """Each gets a leaf: one program."""
   if not todo:
     return
+  rules = rules_here()
+  if rules.replacements and not as_it_is:
+    return replace(todo, rules.replacements)
   found = Structure(todo)
-  key = (*found.key, config.code, rules_here())
+  key = (*found.key, config.code, rules)
   known = _programs.pop(key, None)
   if known is None:
     known = first_run(todo, found)
@@ -218,6 +232,8 @@ class Numbered:
     self.free: list[bool] = []  # of the leaves: is it read on any device?
     self.copied: dict[str, None] = {}  # devices that something is copied to
     self.home = home
+    if not lift:
+      roots = replaced(roots, rules_here().replacements, leaf_of)
     memo: dict[UOp, UOp] = {}
     known = brought if lift else leaf_of
     stack = [(u, False) for u in reversed(roots)]
@@ -244,7 +260,8 @@ class Numbered:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
     self.roots = [memo[u] for u in roots]
-    self.labels = {memo[u]: u.memo["label"] for u in memo if "label" in u.memo}  # what users call values
+    # what users call values
+    self.labels = {memo[u]: [*map(str, u.memo["labels"].values())] for u in memo if "labels" in u.memo}
     self.homes = {memo[u]: device_of(u) for u in roots}  # where each root is to be
 
   def leaf(self, u: UOp) -> UOp:

@@ -5,6 +5,7 @@
   host.py    `wrap_as_operation`: a function of NumPy arrays in the middle of a graph
   kernel.py  `kernel`: a scalar Python function as a device kernel. source.py reads its source, scalar.py runs its
              statements for all elements at once, expression.py their values, indices.py reads arrays
+  rules.py   `rule`: what a `rewrite` block may have; with a function on the right, it replaces whole operations
 
-Rewrite rules themselves stand in mini/ir/rules.py, devices in mini/engine/device.py.
+Rewriting itself stands in mini/ir/rules.py and replace.py, devices in mini/engine/device.py.
 """

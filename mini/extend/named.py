@@ -35,6 +35,9 @@ class Named(NamedTuple):
   variable: str  # that the result was bound to; "" if to none
   inputs: tuple[UOp, ...]
 
+  def __str__(self) -> str:
+    return f"{self.variable} = {self.op}" if self.variable else self.op
+
 
 def named(op: str, result: Any, inputs: Sequence[Handle]) -> Any:
   """The tensors of a result, as results of this operation of these inputs."""
@@ -44,7 +47,8 @@ def named(op: str, result: Any, inputs: Sequence[Handle]) -> Any:
   for t, variable in zip(found, variables(len(found))):
     u = with_gradient(t.uop, lambda g, out, x: (g,), t.uop)  # a node that is nobody else's, and passes all on
     u.memo["named"] = Named(op, variable, nodes)
-    t.uop.memo["label"] = f"{variable} = {op}" if variable else op  # for SHOW=graph, where marks are gone
+    if t.uop not in nodes:  # or it would hold itself
+      t.uop.memo.setdefault("labels", {})[op] = u.memo["named"]  # for programs, where marks are gone
     marked.append(Handle._new(u))
   return rebuilt(result, marked)
 

@@ -239,6 +239,8 @@ REBUILD: dict[str, Callable[[UOp, Any], UOp]] = {
 class Rules:
   """A set of rules, by the operation at their root. What a node becomes is remembered in the node."""
 
+  replacements: tuple[Any, ...] = ()  # rules on whole operations, which apply before (replace.py)
+
   def __init__(self, rules: Iterable[Step]):
     self.rules = tuple(rules)
     self.by_op: dict[str, list[Step]] = {}

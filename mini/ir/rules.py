@@ -17,6 +17,7 @@ import numpy as np
 from mini.config import config
 from mini.ir.interp import elementwise
 from mini.ir.ops import OPS, identity, is_elementwise
+from mini.ir.replace import Replacement
 from mini.ir.rewrite import Match, Procedure, Rule, Rules, Step, rule
 from mini.ir.uop import UOp, const, uop
 from mini.types import DType, dtypes
@@ -222,7 +223,10 @@ RULES = (
 
 @lru_cache(maxsize=64)
 def _rules(fast: bool, users: tuple[Step, ...]) -> Rules:
-  return Rules((*users, *(r for r in RULES if fast or isinstance(r, Procedure) or not r.fast)))
+  own = (r for r in users if not isinstance(r, Replacement))
+  rules = Rules((*own, *(r for r in RULES if fast or isinstance(r, Procedure) or not r.fast)))
+  rules.replacements = tuple(r for r in users if isinstance(r, Replacement))
+  return rules
 
 
 def rules_here() -> Rules:
@@ -248,7 +252,7 @@ class rewrite:
   2.0
   """
 
-  def __init__(self, *rules: Rule):
+  def __init__(self, *rules: Rule | Replacement):
     self.rules = rules
     self.tokens: list[Any] = []
 
