@@ -23,6 +23,9 @@ INPUTS = {
   "z": numpy.array(2.5),
   "x": numpy.array([numpy.nan, numpy.inf, -numpy.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 2.5, -3.5, 1e300, -1e-300, 7.0]),
   "e": numpy.zeros((0, 3)),
+  "m": r.standard_normal((3, 4)) + 1j * r.standard_normal((3, 4)),
+  "n": (r.standard_normal(4) + 1j * r.standard_normal(4)).astype(numpy.complex64),
+  "h": numpy.array([[2.0, 1j, 0], [-1j, 3.0, 0.5], [0, 0.5, 1.0]]),
 }  # fmt: skip
 
 CREATION = """
@@ -345,12 +348,39 @@ repr(f)   str(f)   repr(i)   repr(g)   str(u)   repr(b)   repr(z)   str(z)   rep
 f.tobytes()   [f"{a:.2f}" for a in v]   np.pi   np.e   np.inf   np.newaxis   np.isscalar(f[0, 0])   np.isscalar(f)   np.isscalar(3)   isinstance(f, np.ndarray)   isinstance(f[0, 0], np.ndarray)   callable(np.add)   f.__array_namespace__() is np   np.iscomplexobj(f)   np.isrealobj(f)
 """
 
+COMPLEX = """
+np.array([1j, 2])   np.array(2 + 1j)   np.asarray(m, dtype=np.complex64)   np.zeros(3, complex)   np.zeros(2, np.complex128)   np.full(2, 1j)   np.ones((2,), dtype=np.complex64)   np.eye(2, dtype=complex)   np.linspace(0, 1j, 3)   np.arange(3) * 1j   np.asarray([1j, 2.0, True])
+m + m   m - f   m * 2   m / f   2j * f   f + 1j   n + 1   n * 2.5   n + f[0]   m ** 2   m ** 0.5   m ** m   -m   +m   m == m   m != f   np.abs(m)   np.absolute(n)   abs(m)   np.conj(m)   np.conjugate(n)   m.conj()   np.sign(m)   np.square(m)   np.reciprocal(m)
+np.exp(m)   np.expm1(m)   np.log(m)   np.log1p(m)   np.log2(m)   np.log10(m)   np.sqrt(m)   np.sin(m)   np.cos(m)   np.tan(m)   np.sinh(m)   np.cosh(m)   np.tanh(m)   np.arcsin(m)   np.arccos(m)   np.arctan(m)   np.arcsinh(m)   np.arccosh(m)   np.arctanh(m)   np.sqrt(n)   np.exp(n)
+np.real(m)   np.imag(m)   m.real   n.imag   np.angle(m)   np.angle(m, deg=True)   np.angle(f)   np.isnan(m)   np.isinf(m)   np.isfinite(m)   np.iscomplexobj(m)   np.isrealobj(m)   np.logical_not(m)   np.logical_and(m, n)   np.where(b, m, 0)   np.where(b, m, f)
+m.sum()   m.sum(axis=0)   np.prod(m, axis=1)   np.mean(m)   m.mean(axis=1, keepdims=True)   np.var(m)   np.std(m, axis=0)   np.cumsum(m, axis=1)   np.cumprod(n)   np.all(m)   np.any(m, axis=0)   np.count_nonzero(m)   np.diff(m)   np.average(m, axis=0)   np.cumulative_sum(n)
+m @ m.T   m @ n   np.vdot(n, n)   np.dot(m, n)   np.vecdot(m, m)   np.outer(n, n)   np.inner(m, m)   np.tensordot(m, m)   np.einsum("ij,kj->ik", m, m)   np.matmul(f, m.T)   np.trace(m)   np.kron(n, n)   np.linalg.norm(m)   np.linalg.norm(m, axis=0)   np.linalg.vector_norm(n)   np.linalg.matrix_norm(m)   np.linalg.inv(h)   np.linalg.eigvalsh(h)   np.linalg.solve(h, w)   np.linalg.svdvals(m)   np.linalg.cholesky(h)   np.linalg.det(h)   np.linalg.slogdet(h)   np.linalg.eigh(h).eigenvalues   np.linalg.norm(m, 'nuc')
+m[0]   m[:, 1]   m[b]   m[[0, 2]]   m[1, 2]   m.T   m.reshape(4, 3)   np.concatenate([m, f])   np.stack([m, m])   np.flip(m)   np.roll(m, 1)   np.repeat(n, 2)   np.tile(n, 2)   np.transpose(m)   np.expand_dims(m, 0)   np.broadcast_to(n, (3, 4))   np.pad(n, 1)   np.tril(m)   np.diag(n)   np.take(n, k)   np.squeeze(m[None])   np.split(n, 2)   np.isclose(m, m)   np.allclose(m, m)   np.array_equal(m, m)   m.astype(np.complex64)   np.result_type(n, 1.0)   np.result_type(n, f)   np.result_type(f, 1j)   np.can_cast(f, complex)
+repr(m)   str(n)   repr(m[0, 0])   str(m[1, 1])   m.tolist()   complex(m[0, 0])   m[0, 0].real   m[0, 0].imag   m.dtype.name   m.nbytes   m.item(2)   np.nonzero(m)   list(n)   m.ravel()   np.unique(n)
+a = m.copy(); a[0] = 1; a
+a = m.copy(); a[1, 2] = 3j; a
+a = m.copy(); a[b] = 0; a
+a = m.copy(); a *= 2; a
+a = m.copy(); a += 1j; a
+a = m.copy(); a.real[0] = 0; a
+a = m.copy(); a.imag = 1; a
+a = m.copy(); a.real += f; a
+a = np.zeros((3, 4), complex); a.real = f; a.imag[1:] = 2; a
+a = m.copy(); d = a.T; d[0] = 1j; a
+np.linalg.eigvals(f[:, :3])   np.linalg.eig(q).eigenvalues
+np.fft.fft(f)   np.fft.fft(m)   np.fft.fft(v, n=6)   np.fft.fft(f, axis=0)   np.fft.fft(f, norm="ortho")   np.fft.ifft(m)   np.fft.ifft(np.fft.fft(v))   np.fft.fftn(c)   np.fft.ifftn(c)   np.fft.fft2(f)   np.fft.ifft2(m)   np.fft.rfft(f)   np.fft.rfft(v, 3)   np.fft.irfft(m)   np.fft.irfft(m, n=5)   np.fft.rfftn(c)   np.fft.irfftn(m)   np.fft.hfft(m)   np.fft.ihfft(f)   np.fft.fftfreq(7, 0.5)   np.fft.rfftfreq(8)   np.fft.fftshift(f)   np.fft.ifftshift(v)   np.fft.fftshift(f, axes=1)   np.fft.fft(f.astype(np.float32))   np.fft.rfft2(f)   np.fft.irfft2(m)
+"""
+
 CHAPTERS = {
   "creation": CREATION, "types": TYPES, "elementwise": ELEMENTWISE, "indexing": INDEXING, "linear": LINEAR,
   "manipulation": MANIPULATION, "statistics": STATISTICS, "sorting": SORTING, "printing": PRINTING,
+  "complex": COMPLEX,
 }  # fmt: skip
 
 MISTAKES = """
+m % 2   m // 2   np.floor(m)   f.astype(np.int64)[1j]   np.fft.fft(z)   np.fft.fft(f, n=-1)   np.fft.fft(f, axis=5)   np.fft.fft(f, norm="x")
+a = f.copy(); a += 1j
+a = f.copy(); a[0] = 1j
 f[5]   f[0, 9]   f[0, 0, 0]   f["a"]   f[1.0]   f[[7]]   f[b[:2]]   f[..., ...]   v[k, k]   f[:, [0, 1], [0, 1, 2]]   z[0]   f[0, 0][0]
 f + np.ones(5)   f @ f   f @ np.ones((3, 3, 3))   np.dot(f, f)   np.add(1)   np.add(f, f, f, f)   np.ones(3) @ 2   np.vecdot(v, w)   np.concatenate([f, v])   np.concatenate([])   np.concat([f, f[:2]], axis=1)   np.concat([f, f], axis=5)   np.stack([f, v])   np.stack([])
 f.sum(axis=5)   np.max(e[:, 0])   e.max()   np.argmax(e)   f.sum(axis=(0, 0))   np.mean(f, axis=-3)   np.sort(f, axis=2)   np.expand_dims(f, 5)   np.squeeze(f, axis=0)   np.transpose(f, (0, 0))   f.transpose(1)   np.swapaxes(f, 0, 5)   np.moveaxis(f, 0, 5)   np.flip(f, 3)   np.reshape(f, (5, 5))   f.reshape((-1, -1))   np.broadcast_to(f, (4, 3))   np.split(f, 2)   np.roll(f, 1, axis=4)   np.repeat(f, [1, 2], axis=0)   np.tile()   np.zeros(-1)   np.zeros("a")   np.eye(-1)   np.linspace(0, 1, -1)   np.arange()

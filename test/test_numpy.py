@@ -402,7 +402,7 @@ STANDARD = """
 e inf nan newaxis pi
 arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros zeros_like
 astype broadcast_arrays broadcast_to can_cast finfo iinfo isdtype result_type
-bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64
+bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
 abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift
 bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite
 isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply
@@ -421,6 +421,7 @@ STANDARD_LINALG = """
 cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet
 solve svd svdvals tensordot trace vecdot vector_norm
 """
+STANDARD_FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift"
 STANDARD_ARRAY = """
 dtype device mT ndim shape size T to_device __abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__
 __dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __index__ __int__ __invert__ __le__ __lshift__ __lt__
@@ -433,10 +434,19 @@ __rxor__
 
 def test_the_names_of_the_array_api_standard():
   x = mnp.ones((2, 2))
-  for room, names in ((mnp, STANDARD), (mnp.linalg, STANDARD_LINALG), (x, STANDARD_ARRAY)):
+  for room, names in (
+    (mnp, STANDARD),
+    (mnp.linalg, STANDARD_LINALG),
+    (mnp.fft, STANDARD_FFT),
+    (x, STANDARD_ARRAY),
+  ):
     assert not [n for n in names.split() if not hasattr(room, n)]
   words = set(re.findall(r"\w+", "\n".join([*table.CHAPTERS.values(), table.MISTAKES])))
-  assert not [n for n in (STANDARD + STANDARD_LINALG).split() if n not in words and not n.startswith("__")]
+  assert not [
+    n
+    for n in (STANDARD + STANDARD_LINALG + STANDARD_FFT).split()
+    if n not in words and not n.startswith("__")
+  ]
 
 
 def test_what_the_namespace_says_of_itself():
@@ -445,6 +455,7 @@ def test_what_the_namespace_says_of_itself():
   assert info.default_dtypes()["real floating"] == numpy.float64
   assert set(info.dtypes(kind="integral")) == {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
   assert info.dtypes(kind=("bool", "real floating")).keys() == {"bool", "float32", "float64"}
+  assert info.dtypes(kind="complex floating").keys() == {"complex64", "complex128"}
   with pytest.raises(ValueError, match="unsupported kind"):
     x.dtypes(kind="colours")
 

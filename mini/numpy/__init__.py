@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as _numpy
 
-from mini.numpy import creation, linalg, manipulation, random, searching, statistics, taking, utility  # noqa: F401
+from mini.numpy import creation, fft, linalg, manipulation, random, searching, statistics, taking, utility  # noqa: F401
 from mini.numpy.array import Lazy as _Lazy
 from mini.numpy.array import ndarray
 from mini.numpy.function import FUNCTIONS as _FUNCTIONS
@@ -31,7 +31,8 @@ from mini.numpy.utility import evaluate as evaluate
 
 # Types, constants and settings, which are NumPy's own.
 _SAME = """
-bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 byte ubyte short ushort intc uintc
+bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 csingle
+cdouble byte ubyte short ushort intc uintc
 int_ uint intp uintp long ulong longlong ulonglong half single double
 number integer signedinteger unsignedinteger inexact floating complexfloating generic
 dtype finfo iinfo isdtype issubdtype promote_types can_cast typecodes

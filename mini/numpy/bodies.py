@@ -74,6 +74,8 @@ def _arctan2(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _sign(x: Tensor) -> Tensor:
+  if x.dtype.kind == "c":
+    return x.sgn()
   return x.isnan().where(x, x.sign()) if x.dtype.kind == "f" else x.sign()
 
 

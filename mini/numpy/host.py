@@ -21,7 +21,7 @@ poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
 bartlett blackman hamming hanning kaiser i0
 gcd lcm frexp nanargmax nanargmin nanmedian nanpercentile nanquantile nanvar nanstd nancumsum nancumprod
 asarray_chkfinite frombuffer fromiter geomspace vander diagflat insert choose piecewise lexsort digitize unwrap ediff1d
-correlate unique_all unique_counts unique_inverse apply_along_axis apply_over_axes vectorize
+correlate sort_complex real_if_close unique_all unique_counts unique_inverse apply_along_axis apply_over_axes vectorize
 diag_indices diag_indices_from tril_indices tril_indices_from triu_indices triu_indices_from mask_indices
 ravel_multi_index unravel_index ix_ packbits unpackbits einsum_path
 isreal iscomplex
@@ -65,7 +65,6 @@ LEFT_OUT = {
     object_ str_ bytes_ void character flexible datetime64 timedelta64 longdouble clongdouble float128 complex256
     busday_count busday_offset busdaycalendar is_busday isnat datetime_as_string datetime_data record recarray rec char
     strings ScalarType sctypeDict""",
-  "complex numbers": "complex64 complex128 csingle cdouble sort_complex real_if_close",
   "other kinds of arrays": "matrix asmatrix bmat memmap ma poly1d polynomial emath",
   "access to memory": """
     nditer nested_iters flatiter broadcast require isfortran ctypeslib lib core getbufsize setbufsize""",

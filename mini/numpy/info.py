@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mini.engine.device import Device
-from mini.types import BY_NUMPY
+from mini.types import HANDED_IN
 
 KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
          "complex floating": "c", "numeric": "iufc"}  # fmt: skip
@@ -32,7 +32,7 @@ class __array_namespace_info__:
     whole = np.dtype(int)
     found = {"real floating": np.dtype(float), "complex floating": np.dtype(complex)}
     found.update({"integral": whole, "indexing": whole})
-    return {kind: d for kind, d in found.items() if d in BY_NUMPY}
+    return {kind: d for kind, d in found.items() if d in HANDED_IN}
 
   def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
     if isinstance(kind, tuple):
@@ -40,4 +40,4 @@ class __array_namespace_info__:
     if kind is not None and kind not in KINDS:
       raise ValueError(f"unsupported kind: {kind!r}")
     kinds = "biufc" if kind is None else KINDS[kind]
-    return {d.name: d for d in BY_NUMPY if d.kind in kinds and d != HALF}
+    return {d.name: d for d in HANDED_IN if d.kind in kinds and d != HALF}

@@ -45,8 +45,8 @@ class Memory:
 
 
 def nodes_of(t: Tensor) -> list[UOp]:
-  """Its nodes."""
-  return [t._uop]
+  """Its node; of a complex tensor those of its parts."""
+  return [part._uop for part in t._parts()]
 
 
 def compute(*tensors: Tensor) -> None:
@@ -90,6 +90,10 @@ STEPS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Ten
              lambda parent, s, new: new.reshape(parent.shape)),
   "bits":   (lambda t, d: t.bitcast(mini_type(d)), lambda a, d: a.view(d),
              lambda parent, d, new: new.bitcast(parent.dtype)),
+  "real":   (lambda t, _: t.real,             lambda a, _: a.real,
+             lambda parent, _, new: Tensor.complex(new, parent.imag)),
+  "imag":   (lambda t, _: t.imag,             lambda a, _: a.imag,
+             lambda parent, _, new: Tensor.complex(parent.real, new)),
   "repeat": (lambda t, s: t.expand(s),        np.broadcast_to,              None),
 }
 # fmt: on

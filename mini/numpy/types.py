@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mini.ir.uop import UOp, unknown
-from mini.types import BY_NUMPY, DType, MiniError, dtypes
+from mini.types import HANDED_IN, DType, MiniError, dtypes
 
 theirs: Any = np  # of any signature
 LARGEST = 1 << 20  # elements of a stand-in that NumPy may go through to find an error
@@ -24,16 +24,16 @@ LARGEST = 1 << 20  # elements of a stand-in that NumPy may go through to find an
 def numpy_type(d: Any) -> np.dtype:
   """What NumPy calls a type that is here, too. TypeError if it is not."""
   found = np.dtype(d)
-  if found not in BY_NUMPY:
+  if found not in HANDED_IN:
     raise TypeError(
-      f"mini.numpy has no dtype {found.name!r}; there are {', '.join(t.name for t in BY_NUMPY)}"
+      f"mini.numpy has no dtype {found.name!r}; there are {', '.join(t.name for t in HANDED_IN)}"
     )
   return found
 
 
 def mini_type(d: Any) -> DType:
   """The type of a Tensor that holds it."""
-  return BY_NUMPY[numpy_type(d)]
+  return HANDED_IN[numpy_type(d)]
 
 
 def type_of(d: DType) -> np.dtype:

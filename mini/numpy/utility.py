@@ -123,5 +123,5 @@ real, imag = part("real"), part("imag")
 def angle(z: Any, deg: bool = False) -> Any:
   t = tensor(z)
   t = t if t.dtype.kind in "fc" else t.double()
-  turn = t.zeros_like().atan2(t)
+  turn = t.angle() if t.dtype.kind == "c" else t.zeros_like().atan2(t)
   return made(turn.rad2deg() if deg else turn)
