@@ -27,7 +27,7 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
           "Unknown": ("mini.unknown", "Unknown"),
           "Dim": ("mini.named", "Dim"), "compose": ("mini.named", "compose"),
-          "quantize": ("mini.quantization", "quantize"),
+          "autocast": ("mini.tensor.autocast", "autocast"), "quantize": ("mini.quantization", "quantize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
@@ -57,6 +57,7 @@ __all__ = [
   "TinyJit",
   "Unknown",
   "Variable",
+  "autocast",
   "block",
   "chain_rule",
   "checkpoint",

@@ -741,7 +741,7 @@ def jit(fn: Callable | None = None) -> Callable:
       if tensors:
         tensors[0].realize(*tensors[1:])
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
-      modes = (devices, local.gradients, Tensor.training, config.code, rules_here())
+      modes = (devices, local.gradients, local.low, Tensor.training, config.code, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
       if routine is None:
@@ -769,7 +769,7 @@ _kinds: dict[tuple, object] = {}
 def plain(args: tuple) -> tuple | None:
   """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
   matters, an array or a number; None where more must be asked."""
-  found: list[Any] = [local.gradients, Tensor.training]
+  found: list[Any] = [local.gradients, local.low, Tensor.training]
   for t in args:
     if type(t) is Tensor:
       u = t._uop

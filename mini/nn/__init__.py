@@ -151,6 +151,7 @@ from mini.nn.pooling import (
 )
 from mini.nn.quantized import quantized
 from mini.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from mini.nn.scaler import GradScaler
 
 __all__ = [
   "CELU",
@@ -205,6 +206,7 @@ __all__ = [
   "Fold",
   "GRUCell",
   "GaussianNLLLoss",
+  "GradScaler",
   "GroupNorm",
   "GroupedQueryAttention",
   "Hardshrink",

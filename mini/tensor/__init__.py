@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mini.ir import graph
+from mini.tensor.autocast import listed
 from mini.tensor.data import complex_numbers
 from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
@@ -110,6 +111,7 @@ class Tensor(InPlace):
 
 
 for family in Tensor.__mro__[:-1]:
+  listed(family)
   guard(family)
 Handle._final = Tensor
 Random.generator = Generator()

@@ -13,7 +13,7 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Scalar, Sizes, complex_numbers, device_named, is_complex, sizes_of
+from mini.tensor.data import Scalar, Sizes, complex_numbers, device_named, fits, is_complex, sizes_of
 from mini.tensor.dlpack import shared, taken_over
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
@@ -59,6 +59,8 @@ class Creation(Reduce):
       return complex_numbers().full(s, fill_value, kind, device, requires_grad)
     if is_complex(fill_value):
       fail(DTypeError, f"full: a complex number is no {kind.name}", value=fill_value)
+    if kind.kind in "iu" and isinstance(fill_value, (int, float)) and not fits(fill_value, kind):
+      fail(OverflowError, f"full: {fill_value} is no {kind.name}")
     return placed(graph.full(s, fill_value, kind), device, requires_grad)
 
   @staticmethod

@@ -24,6 +24,13 @@ Axes = Any  # None, an int or several
 Spans = Any  # for each axis a pair of integers, or None
 
 
+def fits(x: float, dtype: DType) -> bool:
+  """Is a number, cut to an integer, one of this type? As PyTorch's, a type without a sign takes negative numbers, too:
+  -1 is its largest."""
+  most = 1 << 8 * dtype.itemsize - (dtype.kind == "i")
+  return -most - (dtype.kind == "i") < x < most
+
+
 def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   """What a user hands in, as an array and the type that it gets."""
   if isinstance(data, (bytes, bytearray, memoryview)):
@@ -54,6 +61,12 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   if dtype is not None:
     if array.dtype.kind == "c" and dtype.kind != "c":
       raise DTypeError(f"Tensor: a complex number is no {dtype.name}; its .real would fit")
+    if not typed and array.dtype.kind in "iuf" and dtype.kind in "iu":
+      wrong = next((x for x in (array.min(), array.max()) if not fits(x, dtype)), None)
+      if wrong is not None:
+        raise OverflowError(
+          f"Tensor: {wrong} is no {dtype.name}; an array of NumPy's or .cast() would wrap it"
+        )
     return array, dtype
   if typed or array.dtype.kind in "u":
     if array.dtype.newbyteorder("=") not in HANDED_IN:

@@ -66,6 +66,10 @@ class Elementwise(Values):
       return operand
     if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
       return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
+    small = dtypes.is_int(self.dtype) and self.dtype.itemsize < 8
+    if small and type(operand) is int and build in _COMPARISONS:  # a number beyond the type is compared, too
+      limits = dtypes.iinfo(self.dtype)
+      dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
     return self._new(build(a, b))
 
@@ -536,6 +540,9 @@ def _ge(a: UOp, b: UOp) -> UOp:
 
 def _ne(a: UOp, b: UOp) -> UOp:
   return graph.alu("ne", a, b)
+
+
+_COMPARISONS = {_lt, _gt, _le, _ge, _ne, equals}
 
 
 def _and(a: UOp, b: UOp) -> UOp:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 if TYPE_CHECKING:
   from mini.batch import Samples
   from mini.tensor.handle import Handle
+  from mini.types import DType
 
 
 class Tracer(Protocol):
@@ -47,6 +48,7 @@ class Tracer(Protocol):
 class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
+  low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
 
 
