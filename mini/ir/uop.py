@@ -9,7 +9,6 @@ What the nodes of a tensor graph mean stands in graph.py, what those of a kernel
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
 import threading
 from collections.abc import Iterable
@@ -272,7 +271,7 @@ def structural_key(u: UOp) -> str:
     arg = (digest(u.arg[0]), u.arg[1]) if u.op == "at" else u.arg
     got = rname(u) if u.op == "range" else f"{u.op} {arg} {' '.join(map(structural_key, u.src))}"
     if len(got) > 1000:  # what is used twice is spelled twice: it could double with each step of a search
-      got = hashlib.blake2b(got.encode(), digest_size=16).hexdigest()
+      got = hashed(got)
     u.memo["key"] = got
   return got
 
@@ -281,8 +280,14 @@ def digest(u: UOp) -> str:
   """A short name for a graph, however large: equal ones have equal names."""
   for n in unknown(u, "digest"):
     parts = f"{n.op} {n.dtype.short} {n.arg!r} {' '.join(s.memo['digest'] for s in n.src)}"
-    n.memo["digest"] = hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
+    n.memo["digest"] = hashed(parts)
   return u.memo["digest"]
+
+
+def hashed(text: str) -> str:
+  import hashlib  # and all of OpenSSL, which `import mini` does without
+
+  return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _sum(terms: Terms, c: int) -> UOp:
