@@ -248,13 +248,7 @@ class Optimizer:
 
   def _settings(self) -> Hashable:
     """What a traced step depends on besides tensors: numbers, and which tensors the learning rates are."""
-
-    def fixed(x: Any) -> Any:
-      if isinstance(x, tuple):
-        return tuple(map(fixed, x))
-      return id(x) if isinstance(x, Tensor) else tuple(map(id, x)) if isinstance(x, list) else x
-
-    return tuple((name, fixed(x)) for group in self.param_groups for name, x in group.items())
+    return tuple((name, _fixed(x)) for group in self.param_groups for name, x in group.items())
 
   # ---------------------------------------------------------------- learning rates
 
@@ -401,6 +395,12 @@ class Optimizer:
         *(f"  {len(g['params'])} parameters: {s}" for g, s in zip(self.param_groups, lines)),
       ]
     )
+
+
+def _fixed(x: Any) -> Any:
+  if isinstance(x, tuple):
+    return tuple(map(_fixed, x))
+  return id(x) if isinstance(x, Tensor) else tuple(map(id, x)) if isinstance(x, list) else x
 
 
 def _gradient(p: Tensor) -> UOp:
