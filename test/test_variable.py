@@ -327,3 +327,43 @@ def test_errors(done):
   names = {"x": Tensor(X), "n": N, "y": Tensor(X)[: N.bind(3)], "Tensor": Tensor, "Variable": Variable}
   with pytest.raises(SAID[done][0], match=SAID[done][1]):
     eval(done, names)
+
+
+LAYERS = {
+  "BatchNorm1d": (lambda: nn.BatchNorm1d(6), (6,)),
+  "BatchNorm2d": (lambda: nn.BatchNorm2d(3), (3, 2, 2)),
+  "GroupNorm": (lambda: nn.GroupNorm(3, 6), (6,)),
+  "LSTM": (lambda: nn.LSTM(6, 4, batch_first=True, bidirectional=True), (3, 6)),
+  "GRUCell": (lambda: nn.GRUCell(6, 4), (6,)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_a_batch_that_varies(name, rng):
+  """Statistics, states and gradients are those of the batch alone, and one program serves all batches."""
+  make, rest = LAYERS[name]
+  model, other = make(), make()
+  other.load_state_dict(model.state_dict())
+  first = lambda out: out[0] if isinstance(out, tuple) else out
+
+  def step(model, x):
+    model.zero_grad()
+    loss = (first(model(x)) * x.sum(-1, True).mean()).square().sum()
+    loss.backward()
+    return loss, [p.grad for p in model.parameters()]
+
+  run = jit(lambda x, n: step(model, x[:n]))
+  x = rng.normal(size=(9, *rest)).astype(np.float32)
+  with Tensor.train():
+    for k in (5, 3, 8):
+      beyond = x.copy()
+      beyond[k:] = np.nan
+      loss, slopes = run(Tensor(beyond), N.bind(k))
+      want, wanted = step(other, Tensor(x[:k]))
+      assert loss.item() == pytest.approx(want.item(), rel=1e-5)
+      for a, b in zip(slopes, wanted):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+      for a, b in zip(
+        model.state_dict().values(), other.state_dict().values()
+      ):  # the running statistics, too
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)

@@ -35,7 +35,7 @@ def placed(u: UOp, device: str | None, requires_grad: bool) -> Tensor:
 
 def checked_sizes(what: str, sizes: tuple[Any, ...]) -> tuple[int, ...]:
   s = sizes_of(sizes)
-  if min(s, default=0) < 0:
+  if min((n for n in s if type(n) is not Variable), default=0) < 0:
     fail(ShapeError, f"{what}: a size is negative: {s}")
   return s
 

@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mini.given import with_gradient
+from mini.ir.sizes import Variable
 from mini.ir.uop import UOp
 from mini.tensor.data import Axes, Sizes
 from mini.tensor.distance import Distance
@@ -79,12 +80,14 @@ class Normalize(Distance):
         fail(ValueError, "batch_norm: without running statistics it is for training only", x=self)
       mean, var = self._channels(running_mean), self._channels(running_var)
       return ((x - mean) * (var + eps).rsqrt()).to(self.dtype)._affine(weight, bias)
-    n = self.numel() // max(self.shape[1], 1)
-    if n < 2:
+    n = prod(self.shape[a] for a in axes)
+    varied = type(n) is Variable  # known only when it runs
+    if not varied and n < 2:
       fail(ValueError, "batch_norm: a batch of one value for each channel has no variance", x=self)
     mean = x.mean(axes, True)
     var = (x - mean).square().mean(axes, True)
-    for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
+    share = Handle._final(n) / (n - 1) if varied else n / (n - 1)
+    for running, now in ((running_mean, mean), (running_var, var * share)):
       if running is not None:
         running.assign(running + (now.detach().reshape(-1).to(running.dtype) - running) * momentum)
     return self._standardized(x, axes, mean, (var + eps).rsqrt(), weight, bias)
@@ -141,7 +144,7 @@ class Normalize(Distance):
     self._expect_channels("group_norm", weight=weight, bias=bias)
     if num_groups < 1 or self.shape[1] % num_groups:
       fail(ShapeError, f"group_norm: {self.shape[1]} channels do not fall into {num_groups} groups", x=self)
-    n = self.numel() // max(self.shape[0] * num_groups, 1)
+    n = prod(self.shape[1:]) // num_groups
     x = self._wide().reshape(self.shape[0], num_groups, n)
     centered = x - x.mean(-1, True)
     out = (centered * (centered.square().mean(-1, True) + eps).rsqrt()).to(self.dtype).reshape(self.shape)

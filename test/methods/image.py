@@ -7,7 +7,7 @@ INPUTS = {
 }  # fmt: skip
 
 ROWS = """
-f: c2.interpolate(scale_factor=2)   c2.interpolate(size=(7,4),mode='bilinear')   c2.interpolate(size=(7,4),mode='bilinear',align_corners=True)   c2.interpolate(size=(7,9),mode='bicubic')   c2.interpolate(size=(2,3),mode='area')   c1.interpolate(size=4,mode='linear')   c3.interpolate(size=(2,5,3),mode='trilinear')
+f: c2.interpolate(scale_factor=2)   c2.interpolate(size=(7,4),mode='bilinear')   c2.interpolate(size=(7,4),mode='bilinear',align_corners=True)   c2.interpolate(size=(7,9),mode='bicubic')   c2.interpolate(size=(3,11),mode='bicubic',align_corners=True)   c2.interpolate(scale_factor=(0.6,1.7),mode='bicubic')   c2.interpolate(size=(3,4),mode='bicubic',antialias=True)   c2.interpolate(size=(2,3),mode='area')   c1.interpolate(size=4,mode='linear')   c3.interpolate(size=(2,5,3),mode='trilinear')
 f: c2.interpolate(size=(7,4),mode='nearest-exact')   c2.grid_sample(at,align_corners=False)   c2.grid_sample(at,mode='nearest',padding_mode='border',align_corners=False)   c2.grid_sample(at,padding_mode='reflection',align_corners=True)   turn.affine_grid((2,1,3,4),align_corners=False)
 f: c2.im2col(2) => F.unfold(c2,2)   c2.im2col((3,2),padding=1,stride=2) => F.unfold(c2,(3,2),padding=1,stride=2)   columns.fold((5,6),2)   c2.pixel_shuffle(2)   c2[:,:,:4].pixel_unshuffle(2)   c2.channel_shuffle(2)   x.channel_shuffle(3)   x.local_response_norm(2)   c2.local_response_norm(3)   c2.local_response_norm(2,0.1,0.5,2.0)
 """

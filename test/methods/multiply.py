@@ -17,8 +17,9 @@ f: Q.scaled_dot_product_attention(K,V)   Q.scaled_dot_product_attention(K,V,is_c
 f: Q.scaled_dot_product_attention(K,V,attn_mask=B|(M>M.min()-1)[:1])
 fi: y.kron(y)   y.kron(v)   x.tensordot(x,3)   x.tensordot(y,([1,2],[0,1]))   (y[:,:3]).cross(y[:,1:])   y.cross(y*2,dim=0)   v.vdot(v)   y.inner(x)
 fi: T.einsum("ij,kj->ik",y,y)   T.einsum("bij,ij->b",x,y)   T.einsum("...ij->...ji",x)   T.einsum("ij,j,i",y,v,v[:3])   T.einsum("ii->i",y[:,:3])   T.chain_matmul(y,y.T,y)
-f: T.multi_dot([y,y.T,y,v]) => np.linalg.multi_dot([y,y.T,y,v])   v[:3].addmv(y,v,beta=2)   y.addr(v[:3],v,alpha=3)   x.baddbmm(x@x.mT,x,beta=0.5)   y.addbmm(x@x.mT,x,alpha=2)   y.addmm(y@y.T,p,beta=0)
+f: T.multi_dot([y,y.T,y,v]) => np.linalg.multi_dot([y,y.T,y,v])   T.multi_dot([v,y.T,y]) => np.linalg.multi_dot([v,y.T,y])   T.multi_dot([v,y.T,y,v]) => np.linalg.multi_dot([v,y.T,y,v])   v[:3].addmv(y,v,beta=2)   y.addr(v[:3],v,alpha=3)   x.baddbmm(x@x.mT,x,beta=0.5)   y.addbmm(x@x.mT,x,alpha=2)   y.addmm(y@y.T,p,beta=0)
 f: y.bilinear(p,x.flatten()[:16].reshape(1,4,4))   y.bilinear(p,x.flatten()[:16].reshape(1,4,4),v[:1])
+~: y.numpy()@y.T => y@y.T   v.numpy()@y.T => v@y.T
 imatmul(y+0, p.T@p) => y @ (p.T@p)
 """
 
