@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mini import Context
+from mini.extend.source import KernelError
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -61,3 +62,20 @@ def test_an_example_runs_on_an_emulated_device(name, device):
 @pytest.mark.parametrize("name", SAYS)
 def test_an_example_has_fewer_than_60_lines(name):
   assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
+
+
+def test_the_blocks_of_the_document_print_what_stands_under_them(tmp_path, capsys):
+  blocks = BLOCK.findall((ROOT / "docs" / "extending.md").read_text())
+  assert len(blocks) >= 10
+  for n, ((language, code), (below, output)) in enumerate(zip(blocks[::2], blocks[1::2])):
+    assert (language, below) == ("python", "text")
+    script = tmp_path / f"{n}" / "extending.py"
+    script.parent.mkdir()
+    script.write_text(code)
+    said = ""
+    try:
+      with Context(DEV="CPU"):
+        runpy.run_path(str(script))
+    except KernelError as e:
+      said = f"KernelError: {e}\n".replace(f"{script.parent}/", "")
+    assert capsys.readouterr().out + said == output

@@ -91,7 +91,7 @@ class Source:
 
   def unsupported(self, node: ast.AST) -> NoReturn:
     name = type(node).__name__
-    spelled = ast.unparse(node).split("\n")[0] if isinstance(node, (ast.expr, ast.stmt)) else ""
+    spelled = ast.unparse(node).split("\n")[0].rstrip(":") if isinstance(node, (ast.expr, ast.stmt)) else ""
     instead = INSTEAD.get(type(node), "")
     where = node if hasattr(node, "lineno") else self.around(node)
     self.fail(where, f"{spelled or name}: {name} is not for kernels" + (f"\n  {instead}" if instead else ""))
