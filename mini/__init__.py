@@ -16,7 +16,8 @@ from mini.types import DTypeError, MiniError, ShapeError, dtypes
 __version__ = "0.1.0"
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
+          "nn": ("mini.nn", None), "fft": ("mini.fft", None),
+          "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.extend.rules", "rule"),
@@ -66,6 +67,7 @@ __all__ = [
   "dtypes",
   "einsum",
   "enable_grad",
+  "fft",
   "grad",
   "gradient",
   "hessian",

@@ -26,7 +26,12 @@ from mini.tensor.handle import Handle
 
 # What is said of tensors beside their methods: the functions and classes of mini that these modules have, and classes
 # that users see, but do not make by name.
-BESIDE: dict[str, tuple[str, ...]] = {"mini.tensor.einsum": (), "mini.unknown": (), "mini.named": ("Named",)}
+BESIDE: dict[str, tuple[str, ...]] = {
+  "mini.tensor.einsum": (),
+  "mini.unknown": (),
+  "mini.named": ("Named",),
+  "mini.fft": (),
+}
 
 
 def families() -> dict[type, list[str]]:
@@ -77,9 +82,10 @@ def document() -> str:
     module = import_module(name)
     lines += _section(name, module)
     own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", "") == name}
+    public, room = (module.__all__, name) if hasattr(module, "__all__") else (mini.__all__, "mini")
     for n, value in own.items():
-      if n in mini.__all__:
-        lines += _entry(f"mini.{n}{_untyped(value)}", value)
+      if n in public:
+        lines += _entry(f"{room}.{n}{_untyped(value)}", value)
       elif n in classes:
         methods = [(m, v) for m, v in vars(value).items() if not m.startswith("_") and _documented(v)]
         lines += [

@@ -44,8 +44,8 @@ H add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bil
 concat conj_physical copy_ cpu cross cuda data detach_ dim div dot double dtype element_size empty_like eq equal fill_
 float full_like gradient half inner int is_complex is_floating_point isclose isreal item kron lerp linear logical_and
 logical_or logical_xor long mH made matmul mm mul mv names nbytes ndim ne numel numpy ones_like outer rand_like
-randn_like real realize rearrange resolve_conj short size stack std_mean sub tensordot tolist type type_as var_mean
-vdot view_as_real where zero_ zeros_like is_realized
+randn_like real realize rearrange resolve_conj short size stack stft istft std_mean sub tensordot tolist type type_as
+var_mean vdot view_as_real where zero_ zeros_like is_realized
 """
 # fmt: on
 ORDER = "a < b", "a > b", "a <= b", "a >= b", "maximum", "minimum"

@@ -5,8 +5,8 @@ views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) g
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before: Handle < Values < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random <
 Indexing < Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
-LinearAlgebra < Parts < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in promotion.py,
-errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
+LinearAlgebra < Parts < Spectral < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in
+promotion.py, errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
 """
 
 from __future__ import annotations

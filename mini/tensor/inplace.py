@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mini.tensor.data import Number, Operand
 from mini.tensor.einsum import accumulated
 from mini.tensor.errors import SIGNS
-from mini.tensor.parts import Parts
+from mini.tensor.spectral import Spectral
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -34,7 +34,7 @@ tanh tril triu trunc
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
 
 
-class InPlace(Parts):
+class InPlace(Spectral):
   """What is done to the handle."""
 
   def copy_(self, src: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _operator(name: str) -> Callable[..., Tensor]:
 
 
 def _method(name: str) -> Callable[..., Tensor]:
-  method = getattr(Parts, name)
+  method = getattr(Spectral, name)
   what, shaped = f"a.{name}_(...)", name not in RESHAPING.split()
 
   def in_place(self: InPlace, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,0 +1,178 @@
+"""The discrete Fourier transform, of any length, as tensor operations.
+
+Where no prime factor of the length is large, by its factors (J. Cooley and J. Tukey, An algorithm for the machine
+calculation of complex Fourier series, 1965): each is a product with a small matrix. Elsewhere as a convolution (L.
+Bluestein, 1970), which is a product of transforms of a length that has small factors. Both take O(n log n).
+
+Inside, real and imaginary part are an axis of size 2, so that a product of complex matrices is one of real ones. Tables
+are computed in float64 and kept, a few of each kind. What users call is in mini/fft.py.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mini.tensor.data import complex_numbers
+from mini.tensor.handle import Handle
+from mini.types import DType, dtypes, real_of
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+RADIX = 32  # the largest matrix that is a product of factors
+PRIME = 64  # the largest prime factor that is a matrix
+
+
+def transformed(x: Tensor, inverse: bool = False) -> Tensor:
+  """The transform along the last axis, of a real or complex tensor, without a scale.   T[.., n] -> C[.., n]"""
+  kind = dtypes.float64 if real_of(x.dtype) is dtypes.float64 else dtypes.float32
+  parts = [p.cast(kind) for p in x._parts()]  # type: ignore[attr-defined]
+  *batch, n = x.shape
+  if 0 in x.shape:
+    return complex_numbers().joined(parts[0], parts[0])
+  rows = parts[0].stack(*parts[1:], dim=-2).reshape(prod(batch), len(parts), n)
+  out = _transform(rows, inverse).reshape(*batch, 2, n)
+  return complex_numbers().joined(out.select(-2, 0), out.select(-2, 1))
+
+
+def _transform(x: Any, inverse: bool) -> Any:
+  """T[b, 1 or 2, n] -> T[b, 2, n]"""
+  sizes = radices(x.shape[-1])
+  return _by_convolution(x, inverse) if sizes is None else _by_factors(x, sizes, inverse)
+
+
+# ---------------------------------------------------------------- by factors
+
+
+@lru_cache(1024)
+def radices(n: int) -> tuple[int, ...] | None:
+  """Sizes of matrices whose product is n, few and about as large as one another; None where a prime is too large."""
+  primes = []
+  rest, p = n, 2
+  while rest > 1:
+    while rest % p == 0:
+      primes.append(p)
+      rest //= p
+    p = p + 1 if p * p <= rest else rest
+  if any(p > PRIME for p in primes):
+    return None
+  count = 1
+  while True:
+    found = [1] * count
+    for p in sorted(primes, reverse=True):
+      found[found.index(min(found))] *= p
+    if count > len(primes) or max(found) <= RADIX or max(found) in primes:
+      return tuple(sorted((m for m in found if m > 1), reverse=True)) or (1,)
+    count += 1
+
+
+def _by_factors(x: Any, sizes: tuple[int, ...], inverse: bool) -> Any:
+  """One axis of the index after another becomes an axis of the frequency: j = (j1, j2, ..), k = (.., k2, k1)."""
+  b, _, n = x.shape
+  done = 1
+  for p in sizes:
+    rest = n // done // p
+    x = x.reshape(b, x.shape[1], done, p, rest)
+    matrix = table(matrix_of, x, p, inverse)
+    x = x.einsum("ckdp,bdxpr->bcxkr", matrix[:, :, : x.shape[1]], x)
+    if rest > 1:
+      turn = table(twiddles, x, p, rest, inverse)
+      x = x * turn[0] + x.flip(1) * turn[1].reshape(2, 1, p, rest)
+    done *= p
+  x = x.reshape(b, 2, *sizes)
+  return x.permute(0, 1, *range(len(sizes) + 1, 1, -1)).reshape(b, 2, n)
+
+
+def roots(k: np.ndarray, n: int, inverse: bool) -> tuple[np.ndarray, np.ndarray]:
+  """Cosine and sine of k n-th parts of a turn, 0 where they are: nowhere else are they so small."""
+  angle = 2 * np.pi / n * k * (1 if inverse else -1)
+  c, s = np.cos(angle), np.sin(angle)
+  return np.where(abs(c) < 1e-15, 0.0, c), np.where(abs(s) < 1e-15, 0.0, s)
+
+
+def matrix_of(p: int, inverse: bool) -> np.ndarray:
+  """The matrix of p roots of unity, by parts of what comes out and of what goes in.   f64[2, p, 2, p]"""
+  k = np.arange(p)
+  c, s = roots(np.outer(k, k) % p, p, inverse)
+  return np.stack([np.stack([c, -s], 1), np.stack([s, c], 1)]) + 0.0  # no -0.0
+
+
+def twiddles(p: int, rest: int, inverse: bool) -> np.ndarray:
+  """The turn between two factors: by the cosine, and what the sine takes of the other part.   f64[2, 2, 1, p, rest]"""
+  c, s = roots(np.outer(np.arange(p), np.arange(rest)), p * rest, inverse)
+  return np.stack([np.stack([c, c]), np.stack([-s, s])])[:, :, None]
+
+
+# ---------------------------------------------------------------- by a convolution
+
+
+def smooth(n: int) -> int:
+  """The least length from n on whose only prime factors are 2, 3 and 5."""
+  best = 1 << (n - 1).bit_length()
+  five = 1
+  while five < best:
+    three = five
+    while three < best:
+      best = min(best, three << max(-(-n // three) - 1, 0).bit_length())
+      three *= 3
+    five *= 5
+  return best
+
+
+def _by_convolution(x: Any, inverse: bool) -> Any:
+  """From j k = (j^2 + k^2 - (k - j)^2) / 2: turned by the first, convolved with the last, turned by the second."""
+  n = x.shape[-1]
+  size = smooth(2 * n - 1)
+  turn, spectrum = table(chirp, x, n, inverse), table(chirp_spectrum, x, n, size, inverse)
+  turned = _times(x, turn).pad((0, size - n))
+  found = _times(_transform(turned, False), spectrum)
+  return _times(_transform(found, True).narrow(-1, 0, n), turn)
+
+
+def _times(x: Any, w: Any) -> Any:
+  """A product of rows of complex numbers, or of real ones, with a complex row.   T[b, 1 or 2, n] -> T[b, 2, n]"""
+  if x.shape[1] == 1:  # what the real part gives to either
+    return x * w[0, :1].cat(w[1, 1:], dim=0)
+  return x * w[0] + x.flip(1) * w[1]
+
+
+def _chirp(n: int, inverse: bool) -> np.ndarray:
+  j = np.arange(n, dtype=np.int64)
+  return np.exp((1j if inverse else -1j) * np.pi / n * (j * j % (2 * n)))
+
+
+def _as_factor(w: np.ndarray) -> np.ndarray:
+  """What a product with w takes of the same part, and of the other.   c128[n] -> f64[2, 2, n]"""
+  return np.stack([np.stack([w.real, w.real]), np.stack([-w.imag, w.imag])])
+
+
+def chirp(n: int, inverse: bool) -> np.ndarray:
+  return _as_factor(_chirp(n, inverse))
+
+
+def chirp_spectrum(n: int, size: int, inverse: bool) -> np.ndarray:
+  """Of what is convolved with, which goes both ways from 0; with the scale of the transform back."""
+  w = np.conj(_chirp(n, inverse))
+  around = np.zeros(size, complex)
+  around[:n] = w
+  around[size - n + 1 :] = w[:0:-1]
+  return _as_factor(np.fft.fft(around) / size)
+
+
+# ---------------------------------------------------------------- tables
+
+
+@lru_cache(64)
+def _kept(make: Any, dtype: DType, *args: Any) -> np.ndarray:
+  found = np.ascontiguousarray(make(*args).astype(dtype.np))
+  found.flags.writeable = False
+  return found
+
+
+def table(make: Any, like: Handle, *args: Any) -> Any:
+  """A table in the type of a tensor, on its device."""
+  return Handle._final(_kept(make, like.dtype, *args), device=like.device)
