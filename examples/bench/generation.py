@@ -1,5 +1,6 @@
 """Tokens per second of a GPT-2 that generates, one after another from a cache, in float32 and with weights kept as
-bfloat16; and PyTorch's, with a cache of its own. The logits are compared first, and the time of a step is a median.
+bfloat16, int8 and int4; and PyTorch's, with a cache of its own. The logits are compared first, and the time of a step
+is a median.
 
 python examples/bench/generation.py --model gpt2
 """
@@ -14,10 +15,15 @@ from common import arguments, error, peer, show
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from generate import Generator
-from gpt2 import GPT2, MODELS
+from gpt2 import GPT2, INTEGERS, MODELS, quantized
 
 from mini import Tensor, dtypes, nn
 
+OFF = {
+  "bfloat16": 0.05,
+  "int8": 0.15,
+  "int4": 1.0,
+}  # by how much logits of random weights may differ, at most
 COUNTED = 14  # tokens of a block, after two
 
 
@@ -71,9 +77,11 @@ def main() -> None:
   steps = {"mini": Generator(model).logits}
   if torch := peer("torch"):
     steps["torch"] = torch_generator(torch, weights, config)
-  small = GPT2(config)
-  nn.state.load_state_dict(small, {name: Tensor(a) for name, a in weights.items()})
-  steps["mini, bfloat16 weights"] = Generator(small.to(dtypes.bfloat16)).logits
+  for kept in OFF:
+    small = GPT2(config)
+    nn.state.load_state_dict(small, {name: Tensor(a) for name, a in weights.items()})
+    small = quantized(small, *INTEGERS[kept]) if kept in INTEGERS else small.to(getattr(dtypes, kept))
+    steps[f"mini, {kept} weights"] = Generator(small).logits
   rng = np.random.default_rng(0)
   prompt = rng.integers(config.vocabulary, size=args.prompt).tolist()
   logits = {name: step(prompt) for name, step in steps.items()}
@@ -92,7 +100,8 @@ def main() -> None:
       del times[name][-COUNTED - 2 : -COUNTED]
     if "torch" in steps:
       assert error(logits["mini"], logits["torch"].astype(np.float64)) < 1e-4, n
-    assert error(logits["mini, bfloat16 weights"], logits["mini"].astype(np.float64)) < 0.05, n
+    for kept, most in OFF.items():
+      assert error(logits[f"mini, {kept} weights"], logits["mini"].astype(np.float64)) < most, n
   found["gb"] = 4e-9 * (
     sum(a.size for a in weights.values()) - config.block * config.width
   )  # read for each token
@@ -102,7 +111,8 @@ def main() -> None:
     found[f"ms at best, {name}"] = min(t) * 1e3
   if "torch" in steps:
     found["times torch"] = found["tokens/s, mini"] / found["tokens/s, torch"]
-  found["bfloat16, times float32"] = found["tokens/s, mini, bfloat16 weights"] / found["tokens/s, mini"]
+  for kept in OFF:
+    found[f"{kept}, times float32"] = found[f"tokens/s, mini, {kept} weights"] / found["tokens/s, mini"]
   show(found, args)
 
 
