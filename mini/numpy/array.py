@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.engine.device import Device
 from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute
 from mini.numpy.types import asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
@@ -434,7 +433,3 @@ def operand(x: Any, dtype: Any = None) -> Tensor:
   else:
     t = asarray(x)._tensor
   return t if dtype is None or type_of(t.dtype) == dtype else t.cast(mini_type(dtype))
-
-
-def device_name(device: Any) -> Any:
-  return Device[device].name if device is not None else None
