@@ -48,7 +48,7 @@ PRODUCTS = {
   "two inner":  (lambda a, b, x, z, v: mini.einsum("bik,bkj->ij", x, z),       [((3, 8), (8, 5))]),
   "of two":     (lambda a, b, x, z, v: (a @ b) @ (b.T @ a.T),                  [((3, 4), (4, 5)), ((5, 4), (4, 3)), ((3, 5), (5, 3))]),
   "gradient":   (lambda a, b, x, z, v: mini.grad(lambda a: ((a @ b) ** 2).sum())(a), [((3, 4), (4, 5)), ((3, 5), (5, 4))]),
-  "no product": (lambda a, b, x, z, v: (a * v).sum() + (a * 2).sum(0).max(),   []),
+  "no product": (lambda a, b, x, z, v: (a.reshape(3, 4, 1) * b).sum(0) + (a * v).sum() + (a * 2).sum(0).max(),   []),
 }
 # fmt: on
 
