@@ -140,6 +140,8 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "sums of channels, 5x5": (lambda: gradient_of((2, 32, 9, 7, 5, 2), 1), "k1 + m, k2 + n, lv)"),
   "sums along": (lambda: gradient_of((2, 3, 13, 9, 3, 0), 1), "vec k1v"),
   "every second, through a guard": (lambda: gradient_of((1, 3, 40, 3, 3, 1), 1, stride=2, groups=3), "vec k1v"),
+  "places of a window": (lambda: gradient_of((2, 3, 28, 3, 3, 1), 1, groups=3), "unroll n; unroll m; split k2 "),
+  "places, a row at a time": (lambda: gradient_of((1, 3, 37, 3, 5, 1), 1, stride=2, groups=3), "unroll n; split k1 "),
   "rows near each other": (lambda: pooled_back((3, 33, 6, 6)), "vec iv"),
   "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mini.codegen.contraction import tile
 from mini.codegen.convolution import sums, windows
+from mini.codegen.depthwise import places
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.writer import Machine, Writer, bound
@@ -24,7 +25,7 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
     from mini.codegen import gpu  # which a start on a CPU does without
 
     gpu.write(w, machine)
-  elif not any(family(w, machine) for family in (rows, sums, windows, tile)):
+  elif not any(family(w, machine) for family in (rows, sums, windows, tile, places)):
     stream(w, machine)
   if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
     bound(w)
