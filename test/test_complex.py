@@ -314,3 +314,44 @@ def test_on_every_device(device, rng):
   y = Tensor(z, device="INTERP", requires_grad=True)
   want = ((y @ y).exp() / (y.abs() + 2j)).sum(0).abs().sum().gradient(y)[0]
   np.testing.assert_allclose(slope, want.numpy(), rtol=1e-3, atol=1e-3 * abs(slope).max())
+
+
+# ---------------------------------------------------------------- modules, files, optimizers
+
+
+class Turn(mini.nn.Module):
+  def __init__(self, rng):
+    self.weight = Tensor(numbers(rng, 3, 2), requires_grad=True)
+    self.bias = Tensor(np.zeros(3, np.complex64), requires_grad=True)
+
+  def forward(self, z):
+    return z.linear(self.weight, self.bias)
+
+
+def test_a_module_with_complex_parameters_is_trained_saved_and_loaded(rng, tmp_path):
+  model, wanted = Turn(rng), numbers(rng, 3, 2)
+  optimizer = mini.nn.optim.Adam(model.parameters(), lr=0.1)
+  assert {name: p.dtype for name, p in model.named_parameters()} == dict.fromkeys(
+    ("weight", "bias"), dtypes.complex64
+  )
+  z = numbers(rng, 16, 2)
+
+  @mini.jit
+  def step(z):
+    optimizer.zero_grad()
+    loss = (model(z) - z @ Tensor(wanted).T).abs().square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+  losses = [step(Tensor(z)).item() for _ in range(150)]
+  assert losses[-1] < 1e-3 * losses[0]
+  np.testing.assert_allclose(model.weight.numpy(), wanted, atol=0.05)
+  mini.nn.state.safe_save(mini.nn.state.get_state_dict(model), tmp_path / "a.safetensors")
+  again = Turn(np.random.default_rng(9))
+  mini.nn.state.load_state_dict(again, mini.nn.state.safe_load(tmp_path / "a.safetensors"))
+  assert (
+    again.weight.equal(model.weight) and again.weight.requires_grad and again.weight.dtype is dtypes.complex64
+  )
+  with pytest.raises(MiniError, match="complex128, which the format does not have"):
+    mini.nn.state.safe_save({"a": Tensor(np.zeros(2, complex))}, tmp_path / "b.safetensors")

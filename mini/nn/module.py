@@ -30,7 +30,7 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
 
 def brought(x: Any, home: str, near: dict[Tensor, Tensor]) -> Any:
   """What is given to a module, on its device; what has no memory goes along anyway."""
-  if not isinstance(x, Tensor) or place(x._uop) in ("", home) or not isinstance(x.device, str):
+  if not isinstance(x, Tensor) or place(x._parts()[0]._uop) in ("", home) or not isinstance(x.device, str):
     return x
   if x not in near:
     near[x] = x.to(home)
@@ -86,7 +86,7 @@ class Module:
 
   def _home(self) -> str:
     """The device of the tensors that are attributes of this module; "" where there are none, or not all are on one."""
-    found = {place(t._uop) for t in vars(self).values() if isinstance(t, Tensor)} - {""}
+    found = {place(t._parts()[0]._uop) for t in vars(self).values() if isinstance(t, Tensor)} - {""}
     return home if len(found) == 1 and isinstance(home := found.pop(), str) else ""
 
   def register_buffer(self, name: str, tensor: Tensor | None) -> None:
@@ -202,7 +202,7 @@ class Module:
     'CPU:1'
     """
     device, kind = wanted_of(args, kwargs)
-    tensors = list(dict.fromkeys(get_state_dict(self).values()))
+    tensors = [p for t in dict.fromkeys(get_state_dict(self).values()) for p in t._parts()]
     for t in tensors:
       grad = t.grad
       node = placed(untagged(t.uop), device, kind)

@@ -60,6 +60,7 @@ class Optimizer:
     for d in dicts:
       entries = {**defaults, **d}
       held = [entries["params"]] if isinstance(entries["params"], Tensor) else list(entries["params"])
+      held = [part for p in held for part in (p._parts() if isinstance(p, Tensor) else (p,))]
       for p in held:
         if not isinstance(p, Tensor) or p.dtype.kind != "f" or not p.is_leaf:
           fail(

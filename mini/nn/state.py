@@ -171,9 +171,10 @@ def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> Tensor:
 
 def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
   """Assign values to params. Those that are together all of a flat buffer stay together in one."""
-  fresh = {
-    p: graph.detach(on_device(graph.cast(untagged(v.uop), p.dtype), p.device)) for p, v in zip(params, values)
-  }
+  both = [(p, v.to(p.dtype) if p.is_complex() else v) for p, v in zip(params, values)]
+  pairs = [pair for p, v in both for pair in zip(p._parts(), v._parts(), strict=True)]
+  fresh = {p: graph.detach(on_device(graph.cast(untagged(v.uop), p.dtype), p.device)) for p, v in pairs}
+  params = [p for p, _ in pairs]
   groups: dict[UOp, list[tuple[int, Tensor]]] = {}
   for p in params:
     flat, start, _ = part_of(p.uop)
@@ -195,7 +196,7 @@ def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 FORMAT = {"F64": dtypes.float64, "F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
           "I64": dtypes.int64, "I32": dtypes.int32, "I16": dtypes.int16, "I8": dtypes.int8,
           "U64": dtypes.uint64, "U32": dtypes.uint32, "U16": dtypes.uint16, "U8": dtypes.uint8,
-          "BOOL": dtypes.bool}
+          "BOOL": dtypes.bool, "C64": dtypes.complex64}
 # fmt: on
 SPELLED = {d: name for name, d in FORMAT.items()}
 MOST_HEADER_BYTES = 100_000_000  # as the reference implementation
@@ -218,7 +219,11 @@ def safe_save(
   if any(not isinstance(k, str) or not isinstance(v, str) for k, v in (metadata or {}).items()):
     raise StateError("safe_save: metadata are texts, with texts as names")
   rows: dict[UOp, int] = {}  # parts of one buffer stand together: `arrays` copies it once
-  row = {name: rows.setdefault(part_of(t.uop)[0], len(rows)) for name, t in values.items()}
+  if missing := [name for name, t in values.items() if t.dtype not in SPELLED]:
+    raise StateError(
+      f"safe_save: {missing[0]} is {values[missing[0]].dtype.name}, which the format does not have"
+    )
+  row = {name: rows.setdefault(part_of(t._parts()[0].uop)[0], len(rows)) for name, t in values.items()}
   # the widest first: all are aligned
   order = sorted(values, key=lambda name: (-values[name].dtype.itemsize, row[name]))
   header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
@@ -260,7 +265,8 @@ def safe_save(
 
 def arrays(tensors: Sequence[Tensor]) -> Iterator[np.ndarray]:
   """Their values, one after another. Parts of one buffer are cut out of one copy of it."""
-  waiting = [t for t in tensors if not t.is_realized and part_of(t.uop)[0].op != "buffer"]
+  parts = (p for t in tensors for p in t._parts())
+  waiting = [p for p in parts if not p.is_realized and part_of(p.uop)[0].op != "buffer"]
   if waiting:
     waiting[0].realize(*waiting[1:])
   held: tuple[Buffer | None, np.ndarray] = (None, np.empty(0))
@@ -272,6 +278,9 @@ def arrays(tensors: Sequence[Tensor]) -> Iterator[np.ndarray]:
     return held[1].reshape(leaf.arg[1])
 
   for t in tensors:
+    if t.is_complex():
+      yield t.numpy()
+      continue
     node = untagged(t.uop)
     yield evaluate([node], memory)[0] if part_of(node)[0].op == "buffer" else t.numpy()
 
