@@ -1,13 +1,60 @@
-"""`numpy.fft`, at once: a row is a name."""
+"""`numpy.fft`: `mini.fft` under NumPy's names, lazily; a row is a name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from mini import fft as ours
+from mini.numpy.array import array_of
+from mini.numpy.function import FFT, public, tensor
 from mini.numpy.host import at_once
+from mini.tensor import Tensor
 
-NAMES = """
-fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift
-"""
-FFT = {name: at_once(getattr(np.fft, name)) for name in NAMES.split()}
+
+def _wide(a: Any) -> Tensor:
+  """As NumPy transforms it: integers as float64."""
+  t = tensor(a)
+  return t if t.dtype.kind in "fc" else t.double()
+
+
+def _line(name: str) -> Callable[..., Any]:
+  def f(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    return array_of(getattr(ours, name)(_wide(a), n, axis, norm))
+
+  return f
+
+
+def _plane(name: str) -> Callable[..., Any]:
+  def f(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+    return array_of(getattr(ours, name)(_wide(a), s, axes, norm))
+
+  return f
+
+
+def _room(name: str) -> Callable[..., Any]:
+  def f(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    return array_of(getattr(ours, name)(_wide(a), s, axes, norm))
+
+  return f
+
+
+def _shift(name: str) -> Callable[..., Any]:
+  return lambda x, axes=None: array_of(getattr(ours, name)(tensor(x), axes))
+
+
+ROWS = {
+  _line: "fft ifft rfft irfft hfft ihfft",
+  _plane: "fft2 ifft2 rfft2 irfft2",
+  _room: "fftn ifftn rfftn irfftn",
+  _shift: "fftshift ifftshift",
+}
+for make, names in ROWS.items():
+  for name in names.split():
+    f = make(name)
+    f.__name__ = name
+    public(into=FFT, room=np.fft)(f)
+FFT.update(fftfreq=at_once(np.fft.fftfreq), rfftfreq=at_once(np.fft.rfftfreq))
 globals().update(FFT)

@@ -15,6 +15,7 @@ from mini.tensor import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # of the main namespace
 LINALG: dict[str, Callable[..., Any]] = {}
+FFT: dict[str, Callable[..., Any]] = {}
 
 
 def public(*others: str, into: dict[str, Callable[..., Any]] = FUNCTIONS, room: Any = np) -> Callable[[F], F]:
