@@ -14,7 +14,7 @@ from mini.ir.uop import UOp
 from mini.nn.state import get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
-from mini.tensor.movement import wanted_of
+from mini.tensor.joining import wanted_of
 from mini.types import DType, MiniError
 
 

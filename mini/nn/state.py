@@ -13,11 +13,12 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from math import prod
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -226,30 +227,36 @@ def safe_save(
   row = {name: rows.setdefault(part_of(t._parts()[0].uop)[0], len(rows)) for name, t in values.items()}
   # the widest first: all are aligned
   order = sorted(values, key=lambda name: (-values[name].dtype.itemsize, row[name]))
+  text = _header({name: values[name] for name in order}, metadata)
+  with _written(Path(path)) as f:
+    f.write(len(text).to_bytes(8, "little") + text)
+    for array, name in zip(arrays([values[name] for name in order]), order):
+      d = values[name].dtype
+      stored = to_storage(array, d).astype(d.storage.newbyteorder("<"), copy=False)
+      f.write(np.ascontiguousarray(stored).data)
+
+
+def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> bytes:
+  """What stands before the values, which follow in this order."""
   header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
   start = 0
-  for name in order:
-    t = values[name]
-    header[name] = {
-      "dtype": SPELLED[t.dtype],
-      "shape": list(t.shape),
-      "data_offsets": [start, start + t.nbytes],
-    }
+  for name, t in tensors.items():
+    place = [start, start + t.nbytes]
+    header[name] = {"dtype": SPELLED[t.dtype], "shape": list(t.shape), "data_offsets": place}
     start += t.nbytes
   text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-  text += b" " * (-len(text) % 8)
-  path = Path(path)
+  return text + b" " * (-len(text) % 8)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[BinaryIO]:
+  """A file to write, which has its name when all of it is on disk, and is gone if that fails."""
   if not path.parent.is_dir():
     raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
   part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
   try:
     with open(part, "xb") as f:
-      f.write(len(text).to_bytes(8, "little") + text)
-      for array, name in zip(arrays([values[name] for name in order]), order):
-        d = values[name].dtype
-        f.write(
-          np.ascontiguousarray(to_storage(array, d).astype(d.storage.newbyteorder("<"), copy=False)).data
-        )
+      yield f
       f.flush()
       os.fsync(f.fileno())
     os.replace(part, path)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
+from mini.tensor.algebra import add, negated
 from mini.tensor.data import Number
-from mini.tensor.elementwise import add, negated
 from mini.tensor.errors import fail
 from mini.tensor.special import Special
 from mini.types import ShapeError, dtypes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
-from mini.tensor.movement import Movement
+from mini.tensor.joining import Joining
 from mini.types import ShapeError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Groups = list[
 ]  # a side of a formula: the names of the axes that are one axis; none: an axis of size 1
 
 
-class Arrange(Movement):
+class Arrange(Joining):
   """names, rot90, pad_to, shrink_to, rearrange."""
 
   @property

@@ -18,7 +18,7 @@ from mini.ir.graph import shape
 from mini.ir.ops import identity
 from mini.ir.sizes import most, number
 from mini.ir.uop import UOp, const
-from mini.tensor.elementwise import add, inverted, least, negated
+from mini.tensor.algebra import add, inverted, least, negated
 from mini.tensor.formula import Index, Join, Label, Term, labels_of
 from mini.tensor.handle import Handle
 from mini.tensor.indices import Labels, placed, viewed

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
+from mini.tensor.cutting import windows
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
-from mini.tensor.movement import around, span, spread, windows
+from mini.tensor.movement import around, span, spread
 from mini.tensor.multiply import Multiply, common
 from mini.tensor.promotion import wide
 from mini.types import ShapeError

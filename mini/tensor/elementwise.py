@@ -15,6 +15,35 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.algebra import (
+  COMPARISONS,
+  add,
+  both,
+  div,
+  either,
+  equals,
+  floor_div,
+  fmod,
+  ge,
+  gt,
+  integer_power,
+  inverted,
+  largest,
+  le,
+  least,
+  lt,
+  mod,
+  mul,
+  ne,
+  negated,
+  on_truth,
+  one_of,
+  power,
+  shift_left,
+  shift_right,
+  sub,
+  trunc_div,
+)
 from mini.tensor.data import Complex, Number, Operand, complex_numbers, is_complex
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -24,25 +53,6 @@ from mini.types import DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-
-def negated(u: UOp) -> UOp:
-  """-u: times -1, because 0 - 0.0 is not -0.0."""
-  return graph.alu("mul", u, const(-1, u.dtype))
-
-
-def inverted(u: UOp) -> UOp:
-  """~u: of booleans, or of the bits."""
-  return graph.alu("xor", u, const(True if u.dtype is dtypes.bool else -1, u.dtype))
-
-
-def least(a: UOp, b: UOp) -> UOp:
-  """The smaller one; NaN wins."""
-  return graph.alu("and", a, b) if a.dtype is dtypes.bool else graph.alu("min", a, b)
-
-
-def equals(a: UOp, b: UOp) -> UOp:
-  return inverted(graph.alu("ne", a, b))
 
 
 class Elementwise(Values):
@@ -67,7 +77,7 @@ class Elementwise(Values):
     if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
       return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
     small = dtypes.is_int(self.dtype) and self.dtype.itemsize < 8
-    if small and type(operand) is int and build in _COMPARISONS:  # a number beyond the type is compared, too
+    if small and type(operand) is int and build in COMPARISONS:  # a number beyond the type is compared, too
       limits = dtypes.iinfo(self.dtype)
       dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
@@ -115,11 +125,11 @@ class Elementwise(Values):
 
   def sub(self, other: Operand, alpha: Operand = 1) -> Tensor:
     """a - b; with alpha, a - alpha * b."""
-    return self._named("a - b", _sub, other if isinstance(alpha, int) and alpha == 1 else alpha * other)
+    return self._named("a - b", sub, other if isinstance(alpha, int) and alpha == 1 else alpha * other)
 
   def mul(self, other: Operand) -> Tensor:
     """a * b. Of booleans: and."""
-    return self._named("a * b", _mul, other)
+    return self._named("a * b", mul, other)
 
   def div(self, other: Operand, rounding_mode: str | None = None) -> Tensor:
     """a / b: of integers a float. rounding_mode: None, "floor" (as //) or "trunc" (towards zero).
@@ -132,15 +142,13 @@ class Elementwise(Values):
     if rounding_mode == "trunc":
       kind = result_type(self, other)
       return (
-        self._named("div", _trunc_div, other)
-        if kind.kind != "f"
-        else self._named("a / b", _div, other).trunc()
+        self._named("div", trunc_div, other) if kind.kind != "f" else self._named("a / b", div, other).trunc()
       )
     if rounding_mode is not None:
       fail(ValueError, f'div: rounding_mode is None, "floor" or "trunc", not {rounding_mode!r}')
     return self._named(
       "a / b",
-      _div,
+      div,
       other,
       dtype=self._common(self._coerced(other)) if isinstance(other, (Handle, *Number)) else None,
     )
@@ -151,7 +159,7 @@ class Elementwise(Values):
     >>> Tensor([7, -7]) // 2
     Tensor([ 3, -4])
     """
-    return self._named("a // b", _floor_div, other)
+    return self._named("a // b", floor_div, other)
 
   def remainder(self, other: Operand) -> Tensor:
     """a % b, with the sign of b, as in Python. Of integers by 0: 0.
@@ -159,11 +167,11 @@ class Elementwise(Values):
     >>> Tensor([7, -7]) % 3
     Tensor([1, 2])
     """
-    return self._named("a % b", _mod, other)
+    return self._named("a % b", mod, other)
 
   def fmod(self, other: Operand) -> Tensor:
     """The remainder with the sign of a, as in C."""
-    return self._named("fmod", _fmod, other)
+    return self._named("fmod", fmod, other)
 
   def pow(self, exponent: Operand) -> Tensor:
     """a ** b. Integers to integers stay integers (and wrap).
@@ -173,7 +181,7 @@ class Elementwise(Values):
     """
     if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
       kind = result_type(self, exponent)
-      simple = _power(graph.cast(self.uop, kind), exponent)
+      simple = integer_power(graph.cast(self.uop, kind), exponent)
       if simple is not None:
         return self._new(simple)
       if kind.kind != "f" and exponent < 0:
@@ -182,7 +190,7 @@ class Elementwise(Values):
           "a ** b: integers to negative integer powers are not integers; cast a to a float type",
           a=self,
         )
-    return self._named("a ** b", _pow, exponent)
+    return self._named("a ** b", power, exponent)
 
   def neg(self) -> Tensor:
     """-a. DTypeError on booleans."""
@@ -216,46 +224,44 @@ class Elementwise(Values):
     return self._binary("a + b", add, other, True)
 
   def __sub__(self, other: Operand) -> Tensor:
-    return self._binary("a - b", _sub, other)
+    return self._binary("a - b", sub, other)
 
   def __rsub__(self, other: Operand) -> Tensor:
-    return self._binary("a - b", _sub, other, True)
+    return self._binary("a - b", sub, other, True)
 
   def __mul__(self, other: Operand) -> Tensor:
-    return self._binary("a * b", _mul, other)
+    return self._binary("a * b", mul, other)
 
   def __rmul__(self, other: Operand) -> Tensor:
-    return self._binary("a * b", _mul, other, True)
+    return self._binary("a * b", mul, other, True)
 
   def __truediv__(self, other: Operand) -> Tensor:
     other = self._coerced(other)
-    return other if other is NotImplemented else self._binary("a / b", _div, other, dtype=self._common(other))
+    return other if other is NotImplemented else self._binary("a / b", div, other, dtype=self._common(other))
 
   def __rtruediv__(self, other: Operand) -> Tensor:
     other = self._coerced(other)
     return (
-      other
-      if other is NotImplemented
-      else self._binary("a / b", _div, other, True, dtype=self._common(other))
+      other if other is NotImplemented else self._binary("a / b", div, other, True, dtype=self._common(other))
     )
 
   def __floordiv__(self, other: Operand) -> Tensor:
-    return self._binary("a // b", _floor_div, other)
+    return self._binary("a // b", floor_div, other)
 
   def __rfloordiv__(self, other: Operand) -> Tensor:
-    return self._binary("a // b", _floor_div, other, True)
+    return self._binary("a // b", floor_div, other, True)
 
   def __mod__(self, other: Operand) -> Tensor:
-    return self._binary("a % b", _mod, other)
+    return self._binary("a % b", mod, other)
 
   def __rmod__(self, other: Operand) -> Tensor:
-    return self._binary("a % b", _mod, other, True)
+    return self._binary("a % b", mod, other, True)
 
   def __pow__(self, other: Operand) -> Tensor:
     return self.pow(other) if self._coerced(other) is not NotImplemented else NotImplemented
 
   def __rpow__(self, other: Operand) -> Tensor:
-    return self._binary("a ** b", _pow, other, True)
+    return self._binary("a ** b", power, other, True)
 
   def __neg__(self) -> Tensor:
     return self.neg()
@@ -274,19 +280,19 @@ class Elementwise(Values):
     >>> Tensor([1.0, 2.0, float("nan")]) < 2
     Tensor([ True, False, False])
     """
-    return self._named("a < b", _lt, other)
+    return self._named("a < b", lt, other)
 
   def gt(self, other: Operand) -> Tensor:
     """a > b, as booleans."""
-    return self._named("a > b", _gt, other)
+    return self._named("a > b", gt, other)
 
   def le(self, other: Operand) -> Tensor:
     """a <= b, as booleans."""
-    return self._named("a <= b", _le, other)
+    return self._named("a <= b", le, other)
 
   def ge(self, other: Operand) -> Tensor:
     """a >= b, as booleans."""
-    return self._named("a >= b", _ge, other)
+    return self._named("a >= b", ge, other)
 
   def eq(self, other: Operand) -> Tensor:
     """a == b, as booleans."""
@@ -294,25 +300,25 @@ class Elementwise(Values):
 
   def ne(self, other: Operand) -> Tensor:
     """a != b, as booleans; true where either is NaN."""
-    return self._named("a != b", _ne, other)
+    return self._named("a != b", ne, other)
 
   def __lt__(self, other: Operand) -> Tensor:
-    return self._binary("a < b", _lt, other)
+    return self._binary("a < b", lt, other)
 
   def __gt__(self, other: Operand) -> Tensor:
-    return self._binary("a > b", _gt, other)
+    return self._binary("a > b", gt, other)
 
   def __le__(self, other: Operand) -> Tensor:
-    return self._binary("a <= b", _le, other)
+    return self._binary("a <= b", le, other)
 
   def __ge__(self, other: Operand) -> Tensor:
-    return self._binary("a >= b", _ge, other)
+    return self._binary("a >= b", ge, other)
 
   def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]
     return self._binary("a == b", equals, other)
 
   def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]
-    return self._binary("a != b", _ne, other)
+    return self._binary("a != b", ne, other)
 
   __hash__ = Handle.__hash__
 
@@ -359,15 +365,15 @@ class Elementwise(Values):
 
   def logical_and(self, other: Operand) -> Tensor:
     """Where both are not zero."""
-    return self._named("logical_and", _on_truth("and"), other)
+    return self._named("logical_and", on_truth("and"), other)
 
   def logical_or(self, other: Operand) -> Tensor:
     """Where either is not zero."""
-    return self._named("logical_or", _on_truth("or"), other)
+    return self._named("logical_or", on_truth("or"), other)
 
   def logical_xor(self, other: Operand) -> Tensor:
     """Where exactly one is not zero."""
-    return self._named("logical_xor", _on_truth("xor"), other)
+    return self._named("logical_xor", on_truth("xor"), other)
 
   def bitwise_not(self) -> Tensor:
     """~a: of booleans not, of integers every bit. DTypeError on floats."""
@@ -380,23 +386,23 @@ class Elementwise(Values):
     >>> Tensor([6, 5]) & 3
     Tensor([2, 1])
     """
-    return self._bits("a & b", _and, other)
+    return self._bits("a & b", both, other)
 
   def bitwise_or(self, other: Operand) -> Tensor:
     """a | b. DTypeError on floats."""
-    return self._bits("a | b", _or, other)
+    return self._bits("a | b", either, other)
 
   def bitwise_xor(self, other: Operand) -> Tensor:
     """a ^ b. DTypeError on floats."""
-    return self._bits("a ^ b", _xor, other)
+    return self._bits("a ^ b", one_of, other)
 
   def lshift(self, n: int | Tensor) -> Tensor:
     """a << n: times 2**n."""
-    return self._bits("a << b", _shift_left, n)
+    return self._bits("a << b", shift_left, n)
 
   def rshift(self, n: int | Tensor) -> Tensor:
     """a >> n: divided by 2**n, rounded towards minus infinity."""
-    return self._bits("a >> b", _shift_right, n)
+    return self._bits("a >> b", shift_right, n)
 
   def _bits(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, swap: bool = False) -> Tensor:
     self._integers(what, other)
@@ -406,40 +412,40 @@ class Elementwise(Values):
     return self.bitwise_not()
 
   def __and__(self, other: Operand) -> Tensor:
-    return self._bits("a & b", _and, other)
+    return self._bits("a & b", both, other)
 
   def __rand__(self, other: Operand) -> Tensor:
-    return self._bits("a & b", _and, other, True)
+    return self._bits("a & b", both, other, True)
 
   def __or__(self, other: Operand) -> Tensor:
-    return self._bits("a | b", _or, other)
+    return self._bits("a | b", either, other)
 
   def __ror__(self, other: Operand) -> Tensor:
-    return self._bits("a | b", _or, other, True)
+    return self._bits("a | b", either, other, True)
 
   def __xor__(self, other: Operand) -> Tensor:
-    return self._bits("a ^ b", _xor, other)
+    return self._bits("a ^ b", one_of, other)
 
   def __rxor__(self, other: Operand) -> Tensor:
-    return self._bits("a ^ b", _xor, other, True)
+    return self._bits("a ^ b", one_of, other, True)
 
   def __lshift__(self, other: Operand) -> Tensor:
-    return self._bits("a << b", _shift_left, other)
+    return self._bits("a << b", shift_left, other)
 
   def __rlshift__(self, other: Operand) -> Tensor:
-    return self._bits("a << b", _shift_left, other, True)
+    return self._bits("a << b", shift_left, other, True)
 
   def __rshift__(self, other: Operand) -> Tensor:
-    return self._bits("a >> b", _shift_right, other)
+    return self._bits("a >> b", shift_right, other)
 
   def __rrshift__(self, other: Operand) -> Tensor:
-    return self._bits("a >> b", _shift_right, other, True)
+    return self._bits("a >> b", shift_right, other, True)
 
   # ---------------------------------------------------------------- choosing
 
   def maximum(self, other: Operand) -> Tensor:
     """The larger one; NaN where either is NaN."""
-    return self._named("maximum", _max, other)
+    return self._named("maximum", largest, other)
 
   def minimum(self, other: Operand) -> Tensor:
     """The smaller one; NaN where either is NaN."""
@@ -493,138 +499,3 @@ class Elementwise(Values):
     out = self.isnan().where(nan, self)  # type: ignore[arg-type]
     out = (out == math.inf).where(top if posinf is None else posinf, out)
     return (out == -math.inf).where(-top if neginf is None else neginf, out)
-
-
-# ---------------------------------------------------------------- the operations, on nodes of one type and shape
-
-
-def add(a: UOp, b: UOp) -> UOp:
-  return graph.alu("add", a, b)
-
-
-def _sub(a: UOp, b: UOp) -> UOp:
-  return graph.alu("xor", a, b) if a.dtype is dtypes.bool else graph.alu("add", a, negated(b))
-
-
-def _mul(a: UOp, b: UOp) -> UOp:
-  return graph.alu("mul", a, b)
-
-
-def _div(a: UOp, b: UOp) -> UOp:
-  return graph.alu("div", a, b)
-
-
-def _mod(a: UOp, b: UOp) -> UOp:
-  return graph.alu("mod", a, b)
-
-
-def _max(a: UOp, b: UOp) -> UOp:
-  return graph.alu("max", a, b)
-
-
-def _lt(a: UOp, b: UOp) -> UOp:
-  return graph.alu("lt", a, b)
-
-
-def _gt(a: UOp, b: UOp) -> UOp:
-  return graph.alu("lt", b, a)
-
-
-def _le(a: UOp, b: UOp) -> UOp:
-  return graph.alu("or", graph.alu("lt", a, b), equals(a, b))  # not (b < a): false for NaN
-
-
-def _ge(a: UOp, b: UOp) -> UOp:
-  return _le(b, a)
-
-
-def _ne(a: UOp, b: UOp) -> UOp:
-  return graph.alu("ne", a, b)
-
-
-_COMPARISONS = {_lt, _gt, _le, _ge, _ne, equals}
-
-
-def _and(a: UOp, b: UOp) -> UOp:
-  return graph.alu("and", a, b)
-
-
-def _or(a: UOp, b: UOp) -> UOp:
-  return graph.alu("or", a, b)
-
-
-def _xor(a: UOp, b: UOp) -> UOp:
-  return graph.alu("xor", a, b)
-
-
-def _on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
-  """The operation on what each input is as a boolean."""
-  return lambda a, b: graph.alu(
-    op, graph.alu("ne", a, const(0, a.dtype)), graph.alu("ne", b, const(0, b.dtype))
-  )
-
-
-def _floor_div(a: UOp, b: UOp) -> UOp:
-  if a.dtype.kind != "f":
-    return graph.alu("div", a, b)
-  # a whole number, but for rounding
-  quotient = graph.alu("round", graph.alu("div", _sub(a, graph.alu("mod", a, b)), b))
-  return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
-
-
-def _magnitude(u: UOp) -> UOp:
-  return graph.alu("abs", u)
-
-
-def _with_sign_of(a: UOp, u: UOp) -> UOp:
-  return graph.alu("where", graph.alu("lt", a, const(0, a.dtype)), negated(u), u)
-
-
-def _fmod(a: UOp, b: UOp) -> UOp:
-  return (
-    graph.alu("mod", a, b)
-    if a.dtype.kind == "u"
-    else _with_sign_of(a, graph.alu("mod", _magnitude(a), _magnitude(b)))
-  )
-
-
-def _trunc_div(a: UOp, b: UOp) -> UOp:
-  """Of integers."""
-  if a.dtype.kind == "u":
-    return graph.alu("div", a, b)
-  return _with_sign_of(b, _with_sign_of(a, graph.alu("div", _magnitude(a), _magnitude(b))))
-
-
-def _power(x: UOp, n: float) -> UOp | None:
-  """x ** n by multiplications, where that is as good as pow; else None."""
-  if n == 0:
-    return graph.full(graph.shape(x), 1, x.dtype)
-  if x.dtype.kind == "f" and n == 0.5:
-    return graph.alu("sqrt", x)
-  if x.dtype.kind == "f" and n == -1:
-    return graph.alu("div", const(1, x.dtype), x)
-  if n != int(n) or n < 0 or (x.dtype.kind == "f" and n > 4):
-    return None
-  n, square, out = int(n), x, None
-  while n:
-    if n & 1:
-      out = square if out is None else _mul(out, square)
-    n >>= 1
-    square = _mul(square, square) if n else square
-  return out
-
-
-def _pow(a: UOp, b: UOp) -> UOp:
-  return graph.alu("pow", a, b)
-
-
-def _shift_left(a: UOp, b: UOp) -> UOp:
-  return _mul(a, _two_to(b))
-
-
-def _shift_right(a: UOp, b: UOp) -> UOp:
-  return graph.alu("div", a, _two_to(b))
-
-
-def _two_to(n: UOp) -> UOp:
-  return const(1 << n.arg, n.dtype) if n.op == "const" else _pow(const(2, n.dtype), n)

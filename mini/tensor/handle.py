@@ -3,9 +3,7 @@
 A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
 views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
-before: Handle < Values < Elementwise < Mathematics < Special < Activations < Movement < Reduce < Creation < Random <
-Indexing < Sorting < Multiply < Convolution < Pooling < Image < Distance < Normalize < Losses < Autograd <
-LinearAlgebra < Parts < Spectral < InPlace < Tensor. What a user hands in is in data.py, what operands promote to in
+before, in the order that __init__.py tells. What a user hands in is in data.py, what operands promote to in
 promotion.py, errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
 """
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from mini.ir import graph
 from mini.tensor.convolution import Form, Ints, numbers
+from mini.tensor.cutting import overlapped
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.movement import overlapped
 from mini.tensor.pooling import Pooling, cut
 from mini.tensor.promotion import wide
 from mini.tensor.resample import MODES, axis_map, mapped
@@ -106,59 +106,31 @@ class Image(Pooling):
     >>> Tensor([[[[1.0, 3.0]]]]).grid_sample(Tensor([[[[0.0, 0.0]]]]))
     Tensor([[[[2.]]]])
     """
+    self._expect_grid(grid, mode, padding_mode)
+    batch, channels, *size = self.shape
+    index, weight = _taps(grid._wide().flatten(1, -2), size, mode, padding_mode, align_corners)
+    taken, count = index.shape[1:]
+    flat = index.reshape(batch, 1, taken * count).expand(batch, channels, taken * count)
+    got = self._wide().reshape(batch, channels, prod(size)).gather(2, flat)
+    out = (got.reshape(batch, channels, taken, count) * weight.unsqueeze(1)).sum(2)
+    return out.reshape(batch, channels, *grid.shape[1:-1]).to(self.dtype)
+
+  def _expect_grid(self, grid: Tensor, mode: str, padding_mode: str) -> None:
     n = self.ndim - 2
     if n not in (2, 3) or grid.ndim != n + 2 or grid.shape[-1] != n or grid.shape[0] != self.shape[0]:
-      fits = (
-        f"({self.shape[0]}, {'H, W, 2' if n == 2 else 'D, H, W, 3'})"
-        if n in (2, 3)
-        else "of 4 or 5 axes, as x"
-      )
-      fail(
-        ShapeError,
-        f"grid_sample: the grid's shape is {grid.shape}, but for this x it is {fits}",
-        x=self,
-        grid=grid,
-      )
+      one = f"({self.shape[0]}, {'H, W, 2' if n == 2 else 'D, H, W, 3'})"
+      fits = one if n in (2, 3) else "of 4 or 5 axes, as x"
+      about = f"grid_sample: the grid's shape is {grid.shape}, but for this x it is {fits}"
+      fail(ShapeError, about, x=self, grid=grid)
     if grid.dtype is not self.dtype or self.dtype.kind != "f":
       fail(DTypeError, "grid_sample: x and grid are of the same float type", x=self, grid=grid)
     if mode not in TAPS or (mode == "bicubic" and n == 3):
       fail(ValueError, f"grid_sample: mode is {', '.join(TAPS)} (two axes only), not {mode!r}", x=self)
     if padding_mode not in ("zeros", "border", "reflection"):
-      fail(
-        ValueError,
-        f'grid_sample: padding_mode is "zeros", "border" or "reflection", not {padding_mode!r}',
-        x=self,
-      )
-    batch, channels, *size = self.shape
-    if not prod(size):
+      about = f'grid_sample: padding_mode is "zeros", "border" or "reflection", not {padding_mode!r}'
+      fail(ValueError, about, x=self)
+    if not prod(self.shape[2:]):
       fail(ShapeError, "grid_sample: x has no elements to take a sample of", x=self)
-    places = grid._wide().flatten(1, -2)
-    count = places.shape[1]
-    index: Any = 0
-    weight: Any = None
-    for a, m in enumerate(size):
-      c = (places[..., n - 1 - a] + 1) * ((m - 1) / 2 if align_corners else m / 2) - (
-        0 if align_corners else 0.5
-      )
-      if mode != "bicubic":
-        c = folded_back(c, m, padding_mode, align_corners)
-      first = c.detach().round() if mode == "nearest" else c.detach().floor()
-      taps = Handle._final(np.array(TAPS[mode]), dtype=c.dtype, device=self.device)
-      # [N, taps along the axes before, along this one, P]
-      at = first.unsqueeze(1) + taps.unsqueeze(1)
-      w = around(mode, c.unsqueeze(1) - at)
-      if mode == "bicubic":
-        at = folded_back(at, m, padding_mode, align_corners)
-      inside = (at >= 0) & (at <= m - 1)
-      w = inside.where(w, 0)
-      at = inside.where(at, 0).to(dtypes.int32)
-      index = at if weight is None else (index.unsqueeze(2) * m + at.unsqueeze(1)).flatten(1, 2)
-      weight = w if weight is None else (weight.unsqueeze(2) * w.unsqueeze(1)).flatten(1, 2)
-    taken = index.shape[1]
-    flat = index.reshape(batch, 1, taken * count).expand(batch, channels, taken * count)
-    got = self._wide().reshape(batch, channels, prod(size)).gather(2, flat)
-    out = (got.reshape(batch, channels, taken, count) * weight.unsqueeze(1)).sum(2)
-    return out.reshape(batch, channels, *grid.shape[1:-1]).to(self.dtype)
 
   def affine_grid(self, size: Sequence[int], align_corners: bool = False) -> Tensor:
     """The grid for `grid_sample` of an affine map of the places in the result, as PyTorch's `F.affine_grid`.
@@ -319,6 +291,35 @@ class Image(Pooling):
 
 
 # ---------------------------------------------------------------- on nodes and numbers
+
+
+def _taps(
+  places: Tensor, size: Sequence[int], mode: str, padding_mode: str, align_corners: bool
+) -> tuple[Tensor, Tensor]:
+  """The elements from which a sample is taken at each place, and what they count.
+
+  places: T[N, P, n]   ->   (int32[N, taps, P] among all elements in a row, T[N, taps, P])
+  """
+  index: Any = 0
+  weight: Any = None
+  for a, m in enumerate(size):
+    place = places[..., len(size) - 1 - a] + 1
+    c = place * ((m - 1) / 2) if align_corners else place * (m / 2) - 0.5
+    if mode != "bicubic":
+      c = folded_back(c, m, padding_mode, align_corners)
+    first = c.detach().round() if mode == "nearest" else c.detach().floor()
+    taps = Handle._final(np.array(TAPS[mode]), dtype=c.dtype, device=places.device)
+    # [N, taps along the axes before, along this one, P]
+    at = first.unsqueeze(1) + taps.unsqueeze(1)
+    w = around(mode, c.unsqueeze(1) - at)
+    if mode == "bicubic":
+      at = folded_back(at, m, padding_mode, align_corners)
+    inside = (at >= 0) & (at <= m - 1)
+    w = inside.where(w, 0)
+    at = inside.where(at, 0).to(dtypes.int32)
+    index = at if weight is None else (index.unsqueeze(2) * m + at.unsqueeze(1)).flatten(1, 2)
+    weight = w if weight is None else (weight.unsqueeze(2) * w.unsqueeze(1)).flatten(1, 2)
+  return index, weight
 
 
 def folded_back(c: Tensor, size: int, padding_mode: str, corners: bool) -> Tensor:

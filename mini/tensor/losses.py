@@ -395,19 +395,29 @@ class Losses(Normalize):
     jumps = (spelled != blank) & (spelled != before)
     index = spelled.clamp(0, classes - 1).expand(steps, batch, 2 * s + 1)
     scores = x.gather(2, index)  # [T, N, 2 S + 1]
-    way = (place < 2).where(scores[0], NEVER)
     alive = Handle._new(graph.iota(steps)).reshape(-1, 1, 1) < times.reshape(1, -1, 1)
-    for t in range(1, steps):  # what a step reads is apart in memory, so that all steps are one kernel
-      score, lasts = scores[t].contiguous(), alive[t].contiguous()
-      one, two = way.pad((1, -1), value=NEVER), jumps.where(way.pad((2, -2), value=NEVER), NEVER)
-      top = way.maximum(one).maximum(two).detach()
-      total = (way - top).exp() + (one - top).exp() + (two - top).exp()
-      way = lasts.where(top + total.log() + score, way)
+    way = _spelled((place < 2).where(scores[0], NEVER), scores, jumps, alive)
     last = 2 * size.unsqueeze(1)
     loss = -((place == last) | (place == last - 1)).where(way, NEVER).logsumexp(1)
     fits = loss < -NEVER / 2
     loss = fits.where(loss, 0 if zero_infinity else math.inf).to(self.dtype)
     return (loss / size.maximum(1)).mean() if reduction == "mean" else loss._mean_or(reduction)
+
+
+def _spelled(way: Tensor, scores: Tensor, jumps: Tensor, alive: Tensor) -> Tensor:
+  """The logarithm of the probability of all ways to each place of what is spelled, after all steps.
+
+  way: T[N, L], those after the first step   scores: T[T, N, L]   jumps: bool[N, L]   alive: bool[T, N, 1]
+  """
+  for t in range(
+    1, scores.shape[0]
+  ):  # what a step reads is apart in memory, so that all steps are one kernel
+    score, lasts = scores[t].contiguous(), alive[t].contiguous()
+    one, two = way.pad((1, -1), value=NEVER), jumps.where(way.pad((2, -2), value=NEVER), NEVER)
+    top = way.maximum(one).maximum(two).detach()
+    total = (way - top).exp() + (one - top).exp() + (two - top).exp()
+    way = lasts.where(top + total.log() + score, way)
+  return way
 
 
 def _bounded(p: Any, log: Tensor) -> Tensor:

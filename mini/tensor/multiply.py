@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
+from mini.tensor.cutting import below
 from mini.tensor.data import Number, complex_numbers
 from mini.tensor.einsum import einsum
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.movement import below
 from mini.tensor.promotion import broadcast_shape, result_type, wide
 from mini.tensor.sorting import Sorting
 from mini.types import DTypeError, ShapeError, dtypes

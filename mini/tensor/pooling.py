@@ -10,15 +10,15 @@ import numpy as np
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.algebra import equals, inverted
 from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers, on_last
+from mini.tensor.cutting import windows
 from mini.tensor.data import Sizes
-from mini.tensor.elementwise import equals, inverted
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.indexing import least_of
-from mini.tensor.movement import windows
 from mini.tensor.promotion import wide
 from mini.tensor.resample import averages, covering, mapped
+from mini.tensor.scattering import least_of
 from mini.types import ShapeError
 
 if TYPE_CHECKING:

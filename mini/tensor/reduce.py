@@ -13,9 +13,9 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
+from mini.tensor.algebra import equals, inverted, negated
 from mini.tensor.arrange import Arrange
 from mini.tensor.data import Axes, Number
-from mini.tensor.elementwise import equals, inverted, negated
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.promotion import wide

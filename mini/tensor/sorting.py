@@ -15,13 +15,13 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
+from mini.tensor.algebra import negated
 from mini.tensor.data import Number, Operand
-from mini.tensor.elementwise import negated
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.indexing import Indexing
 from mini.tensor.movement import span
 from mini.tensor.promotion import result_type, wide
+from mini.tensor.scattering import Scattering
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _spread(u: UOp, axis: int, n: int) -> UOp:
   return graph.expand(u, tuple(n if a == axis else m for a, m in enumerate(graph.shape(u))))
 
 
-class Sorting(Indexing):
+class Sorting(Scattering):
   """The order of elements, what stands at places of it, and how often values occur."""
 
   # ---------------------------------------------------------------- sorting
@@ -280,7 +280,7 @@ class Sorting(Indexing):
       return self._at_rank(0, a, keepdim)
     n = self.shape[a]
     ordered = self.detach().sort(a)[0]
-    here = Indexing.arange(n, device=self.device).reshape(n, *(1,) * (self.ndim - 1 - a)).expand(self.shape)
+    here = Scattering.arange(n, device=self.device).reshape(n, *(1,) * (self.ndim - 1 - a)).expand(self.shape)
     first = (here == 0) | (ordered != ordered.roll(1, a))
     ahead = here - first.where(here, 0).cummax(a)[0]  # the equal ones before each
     return self._at_rank(ahead.argmax(a, True), a, keepdim)

@@ -18,7 +18,7 @@ from mini.tensor import Tensor
 from mini.tensor.data import array_of, is_complex
 from mini.tensor.errors import calls, fail, named, user_line
 from mini.tensor.handle import Handle
-from mini.tensor.movement import wanted_of
+from mini.tensor.joining import wanted_of
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
 from mini.types import DType, DTypeError, MiniError, ShapeError, as_dtype, complex_of, dtypes, real_of

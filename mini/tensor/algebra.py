@@ -1,0 +1,160 @@
+"""Arithmetic on nodes of one type and shape, of the graph's operations: what elementwise.py's methods take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.types import dtypes
+
+
+def negated(u: UOp) -> UOp:
+  """-u: times -1, because 0 - 0.0 is not -0.0."""
+  return graph.alu("mul", u, const(-1, u.dtype))
+
+
+def inverted(u: UOp) -> UOp:
+  """~u: of booleans, or of the bits."""
+  return graph.alu("xor", u, const(True if u.dtype is dtypes.bool else -1, u.dtype))
+
+
+def least(a: UOp, b: UOp) -> UOp:
+  """The smaller one; NaN wins."""
+  return graph.alu("and", a, b) if a.dtype is dtypes.bool else graph.alu("min", a, b)
+
+
+def equals(a: UOp, b: UOp) -> UOp:
+  return inverted(graph.alu("ne", a, b))
+
+
+def add(a: UOp, b: UOp) -> UOp:
+  return graph.alu("add", a, b)
+
+
+def sub(a: UOp, b: UOp) -> UOp:
+  return graph.alu("xor", a, b) if a.dtype is dtypes.bool else graph.alu("add", a, negated(b))
+
+
+def mul(a: UOp, b: UOp) -> UOp:
+  return graph.alu("mul", a, b)
+
+
+def div(a: UOp, b: UOp) -> UOp:
+  return graph.alu("div", a, b)
+
+
+def mod(a: UOp, b: UOp) -> UOp:
+  return graph.alu("mod", a, b)
+
+
+def largest(a: UOp, b: UOp) -> UOp:
+  return graph.alu("max", a, b)
+
+
+def lt(a: UOp, b: UOp) -> UOp:
+  return graph.alu("lt", a, b)
+
+
+def gt(a: UOp, b: UOp) -> UOp:
+  return graph.alu("lt", b, a)
+
+
+def le(a: UOp, b: UOp) -> UOp:
+  return graph.alu("or", graph.alu("lt", a, b), equals(a, b))  # not (b < a): false for NaN
+
+
+def ge(a: UOp, b: UOp) -> UOp:
+  return le(b, a)
+
+
+def ne(a: UOp, b: UOp) -> UOp:
+  return graph.alu("ne", a, b)
+
+
+COMPARISONS = {lt, gt, le, ge, ne, equals}
+
+
+def both(a: UOp, b: UOp) -> UOp:
+  return graph.alu("and", a, b)
+
+
+def either(a: UOp, b: UOp) -> UOp:
+  return graph.alu("or", a, b)
+
+
+def one_of(a: UOp, b: UOp) -> UOp:
+  return graph.alu("xor", a, b)
+
+
+def on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
+  """The operation on what each input is as a boolean."""
+  return lambda a, b: graph.alu(
+    op, graph.alu("ne", a, const(0, a.dtype)), graph.alu("ne", b, const(0, b.dtype))
+  )
+
+
+def floor_div(a: UOp, b: UOp) -> UOp:
+  if a.dtype.kind != "f":
+    return graph.alu("div", a, b)
+  # a whole number, but for rounding
+  quotient = graph.alu("round", graph.alu("div", sub(a, graph.alu("mod", a, b)), b))
+  return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
+
+
+def magnitude(u: UOp) -> UOp:
+  return graph.alu("abs", u)
+
+
+def with_sign_of(a: UOp, u: UOp) -> UOp:
+  return graph.alu("where", graph.alu("lt", a, const(0, a.dtype)), negated(u), u)
+
+
+def fmod(a: UOp, b: UOp) -> UOp:
+  return (
+    graph.alu("mod", a, b)
+    if a.dtype.kind == "u"
+    else with_sign_of(a, graph.alu("mod", magnitude(a), magnitude(b)))
+  )
+
+
+def trunc_div(a: UOp, b: UOp) -> UOp:
+  """Of integers."""
+  if a.dtype.kind == "u":
+    return graph.alu("div", a, b)
+  return with_sign_of(b, with_sign_of(a, graph.alu("div", magnitude(a), magnitude(b))))
+
+
+def integer_power(x: UOp, n: float) -> UOp | None:
+  """x ** n by multiplications, where that is as good as pow; else None."""
+  if n == 0:
+    return graph.full(graph.shape(x), 1, x.dtype)
+  if x.dtype.kind == "f" and n == 0.5:
+    return graph.alu("sqrt", x)
+  if x.dtype.kind == "f" and n == -1:
+    return graph.alu("div", const(1, x.dtype), x)
+  if n != int(n) or n < 0 or (x.dtype.kind == "f" and n > 4):
+    return None
+  n, square, out = int(n), x, None
+  while n:
+    if n & 1:
+      out = square if out is None else mul(out, square)
+    n >>= 1
+    square = mul(square, square) if n else square
+  return out
+
+
+def power(a: UOp, b: UOp) -> UOp:
+  return graph.alu("pow", a, b)
+
+
+def shift_left(a: UOp, b: UOp) -> UOp:
+  return mul(a, two_to(b))
+
+
+def shift_right(a: UOp, b: UOp) -> UOp:
+  return graph.alu("div", a, two_to(b))
+
+
+def two_to(n: UOp) -> UOp:
+  return const(1 << n.arg, n.dtype) if n.op == "const" else power(const(2, n.dtype), n)

@@ -1,0 +1,298 @@
+"""Cutting and padding: parts of an axis, windows that slide along it, triangles and diagonals.
+
+Axes, orders and repetition are in movement.py, from which the parts on nodes come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from mini.given import with_gradient
+from mini.ir import graph
+from mini.ir.uop import UOp, const
+from mini.tensor.data import Spans, sizes_of
+from mini.tensor.errors import fail
+from mini.tensor.movement import Movement, around, span, spread, tiled
+from mini.types import ShapeError, dtypes
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+
+class Cutting(Movement):
+  """Parts of a tensor, and what is put around it."""
+
+  # ---------------------------------------------------------------- padding and cutting
+
+  def pad(
+    self, padding: Sequence[int] | Sequence[Sequence[int]], mode: str = "constant", value: float = 0
+  ) -> Tensor:
+    """Elements put around it, or, where a width is negative, cut off.
+
+    padding: (before, after) of the last axis, then of the one before it, as PyTorch's `F.pad`; or a pair for each axis.
+    mode: "constant" (`value`), "reflect", "replicate" (the edge), "circular".
+
+    >>> Tensor([1, 2]).pad((1, 2), value=9)
+    Tensor([9, 1, 2, 9, 9])
+    """
+    widths = self._widths(padding)
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+      fail(ValueError, f'pad: mode is "constant", "reflect", "replicate" or "circular", not {mode!r}', x=self)
+    if mode != "constant":
+      out: Any = self
+      for a, (before, after) in enumerate(widths):
+        out = out._padded_from_itself(a, before, after, mode)
+      return out
+    s = self.shape
+    u = graph.shrink(self.uop, tuple((max(0, -lo), n - max(0, -hi)) for n, (lo, hi) in zip(s, widths)))
+    widths = tuple((max(lo, 0), max(hi, 0)) for lo, hi in widths)
+    padded = graph.pad(u, widths)
+    if value == 0 or padded is u:
+      return self._new(padded)
+    inside = graph.pad(graph.full(graph.shape(u), True, dtypes.bool), widths)
+    return self._alu("where", inside, padded, const(value, self.dtype))
+
+  def _widths(self, padding: Sequence[Any]) -> tuple[Any, ...]:
+    if len(padding) and isinstance(padding[0], (tuple, list)):
+      widths: tuple[Any, ...] = tuple(map(sizes_of, padding))
+    else:
+      pairs = [*map(sizes_of, zip(padding[::2], padding[1::2]))]
+      widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
+      if len(padding) % 2:
+        fail(ShapeError, f"pad: {len(padding)} widths are not pairs (before, after)", x=self)
+    if len(widths) != self.ndim or any(
+      n + min(0, lo) + min(0, hi) < 0 for n, (lo, hi) in zip(self.shape, widths)
+    ):
+      fail(ShapeError, f"pad: the widths {tuple(padding)} do not fit the {self.ndim} axes of x", x=self)
+    return widths
+
+  def _padded_from_itself(self, axis: int, before: int, after: int, mode: str) -> Tensor:
+    if not (before or after):
+      return self._new(self.uop)
+    n, u = self.shape[axis], self.uop
+    most = n - 1 if mode == "reflect" else n
+    if n == 0 or min(before, after) < 0 or (mode != "replicate" and max(before, after) > most):
+      fail(ShapeError, f"pad: {mode} widths {before} and {after} do not fit an axis of size {n}", x=self)
+    if mode == "circular":
+      sides = span(u, axis, n - before, n), span(u, axis, 0, after)
+    elif mode == "reflect":
+      sides = (
+        graph.flip(span(u, axis, 1, before + 1), (axis,)),
+        graph.flip(span(u, axis, n - 1 - after, n - 1), (axis,)),
+      )
+    else:
+      sides = tiled(span(u, axis, 0, 1), axis, before), tiled(span(u, axis, n - 1, n), axis, after)
+    return self._new(graph.cat((sides[0], u, sides[1]), axis))
+
+  def shrink(self, spans: Spans) -> Tensor:
+    """[start, stop) of every axis; None: all of it.
+
+    >>> Tensor([1, 2, 3, 4]).shrink(((1, 3),))
+    Tensor([2, 3])
+    """
+    found = tuple((0, n) if s is None else (int(s[0]), int(s[1])) for s, n in zip(spans, self.shape))
+    if len(spans) != self.ndim or any(not 0 <= lo <= hi <= n for (lo, hi), n in zip(found, self.shape)):
+      fail(ShapeError, f"shrink: {tuple(spans)} does not lie within x", x=self)
+    return self._new(graph.shrink(self.uop, found))
+
+  def narrow(self, dim: int, start: int, length: int) -> Tensor:
+    """`length` elements along dim, from start on."""
+    a = self._axis(dim, "narrow")
+    n = self.shape[a]
+    start = start + n if start < 0 else start
+    if not 0 <= start <= start + length <= n:
+      fail(
+        ShapeError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self
+      )
+    return self._new(span(self.uop, a, start, start + length))
+
+  def select(self, dim: int, index: int) -> Tensor:
+    """The element `index` along dim, without that axis."""
+    a = self._axis(dim, "select")
+    return self.narrow(a, index, 1).squeeze(a)
+
+  def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut along dim: into pieces of a size (the last may be smaller), or of these sizes.
+
+    >>> [t.tolist() for t in Tensor.arange(5).split(2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    a = self._axis(dim, "split")
+    n = self.shape[a]
+    if isinstance(sizes, int):
+      if sizes < 1:
+        fail(ShapeError, f"split: pieces of size {sizes}", x=self)
+      sizes = [min(sizes, n - i) for i in range(0, max(n, 1), sizes)]
+    if sum(sizes) != n:
+      fail(
+        ShapeError,
+        f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, not to the {n} of axis {a}",
+        x=self,
+      )
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return tuple(self._new(span(self.uop, a, end - n, end)) for n, end in zip(sizes, ends))
+
+  def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut along dim into at most `chunks` pieces, all of one size but for the last."""
+    if chunks < 1:
+      fail(ShapeError, f"chunk: {chunks} pieces", x=self)
+    n = self.shape[self._axis(dim, "chunk")]
+    return (
+      self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self.uop) for _ in range(chunks))
+    )
+
+  def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+    """The elements along dim, as tensors without that axis."""
+    return tuple(self.select(dim, i) for i in range(self.shape[self._axis(dim, "unbind")]))
+
+  def unfold(self, dim: int, size: int, step: int) -> Tensor:
+    """Windows of `size` elements along dim, `step` apart, as a new last axis.
+
+    >>> Tensor.arange(5).unfold(0, 3, 2)
+    Tensor([[0, 1, 2],
+            [2, 3, 4]])
+    """
+    a = self._axis(dim, "unfold")
+    if size > self.shape[a] or step < 1:
+      fail(
+        ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {self.shape[a]}", x=self
+      )
+    s = self.ndim
+    order = (*range(a), a + 1, *range(a + 2, s + 1), a)
+    return self._new(graph.permute(windows(self.uop, a, size, step), order))
+
+  # ---------------------------------------------------------------- triangles and diagonals
+
+  def tril(self, diagonal: int = 0) -> Tensor:
+    """Zeros above a diagonal of the last two axes.
+
+    >>> Tensor.ones(2, 2, dtype="int64").tril()
+    Tensor([[1, 0],
+            [1, 1]])
+    """
+    return self._alu("where", self._below("tril", diagonal), self.uop, const(0, self.dtype))
+
+  def triu(self, diagonal: int = 0) -> Tensor:
+    """Zeros below a diagonal of the last two axes."""
+    return self._alu("where", self._below("triu", diagonal - 1), const(0, self.dtype), self.uop)
+
+  def _below(self, what: str, diagonal: int) -> UOp:
+    """column - row <= diagonal, in this shape."""
+    if self.ndim < 2:
+      fail(ShapeError, f"{what}: x has fewer than two axes", x=self)
+    return graph.expand_to(below(self.shape[-2], self.shape[-1], diagonal), self.shape)
+
+  def diag(self, diagonal: int = 0) -> Tensor:
+    """Of a vector the matrix with it on a diagonal; of a matrix that diagonal."""
+    if self.ndim not in (1, 2):
+      fail(ShapeError, "diag: x is neither a vector nor a matrix", x=self)
+    return self.diagonal(diagonal) if self.ndim == 2 else self.diag_embed(diagonal)
+
+  def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A diagonal of two axes, as the last axis.
+
+    >>> Tensor([[1, 2], [3, 4]]).diagonal()
+    Tensor([1, 4])
+    """
+    if self.ndim < 2:
+      fail(ShapeError, "diagonal: x has fewer than two axes", x=self)
+    x = self.movedim((dim1, dim2), (-2, -1)).uop
+    *_, n, m = graph.shape(x)
+    last = len(graph.shape(x)) - 1
+    size = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
+    x = span(x, last - 1, max(-offset, 0), max(-offset, 0) + size) if size else span(x, last - 1, 0, 0)
+    x = span(x, last, max(offset, 0), max(offset, 0) + size) if size else span(x, last, 0, 0)
+    s = graph.shape(x)[:-2]
+    flat = graph.reshape(x, (*s, size * size))  # the diagonal has every size+1-th element
+    flat = graph.pad(flat, around(graph.shape(flat), len(s), 0, size))
+    return self._new(
+      graph.reshape(span(graph.reshape(flat, (*s, size, size + 1)), len(s) + 1, 0, 1), (*s, size))
+    )
+
+  def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, as the axes dim1 and dim2, with the last axis on a diagonal and zeros elsewhere."""
+    *s, n = self.shape
+    size = n + abs(offset)
+    x = graph.reshape(self.uop, (*s, n, 1) if offset >= 0 else (*s, 1, n))
+    side = len(s) if offset >= 0 else len(s) + 1
+    x = graph.pad(x, around(graph.shape(x), side, 0, abs(offset)))
+    row, column = _grid(size, size)
+    on = equals_offset(row, column, offset)
+    out = self._alu(
+      "where",
+      graph.expand_to(on, (*s, size, size)),
+      graph.expand_to(x, (*s, size, size)),
+      const(0, self.dtype),
+    )
+    return out.movedim((-2, -1), (dim1, dim2))
+
+
+# ---------------------------------------------------------------- on nodes
+
+
+def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> UOp:
+  """Windows of an axis: axis becomes two, (offset within the window, which window).
+
+  [.., n, ..] -> [.., size, count, ..]
+
+  By views alone: the axis repeated with a period of n + dilation, so that every repetition starts one element later.
+  """
+  s = graph.shape(u)
+  n, before, after = s[axis], s[:axis], s[axis + 1 :]
+  count = (n - dilation * (size - 1) - 1) // step + 1
+  if dilation == 1 and step == size:
+    u = graph.reshape(span(u, axis, 0, count * size), (*before, count, size, *after))
+    return graph.permute(u, (*range(axis), axis + 1, axis, *range(axis + 2, len(s) + 1)))
+  period = n + dilation if count * step <= n + dilation else 2 * n + dilation
+  out = span(tiled(u, axis, -(-size * period // n)), axis, 0, size * period)
+  out = span(graph.reshape(out, (*before, size, period, *after)), axis + 1, 0, count * step)
+  out = graph.reshape(out, (*before, size, count, step, *after))
+  out = graph.reshape(span(out, axis + 2, 0, 1), (*before, size, count, *after))
+  if size == 1 or u.dtype.kind != "f":
+    return out
+  return with_gradient(out, lambda g, out, u: (overlapped(g, axis, n, step, dilation),), u)
+
+
+def overlapped(g: UOp, axis: int, n: int, step: int = 1, dilation: int = 1) -> UOp:
+  """The transpose of `windows`: what was taken from one place, added up there.   [.., size, count, ..] -> [.., n, ..]
+
+  Offsets that differ by a multiple of the step meet; so many sums stand between one another in the result.
+  """
+  if dilation > 1 and step > 1:
+    g, step = spread(g, axis + 1, step, (graph.shape(g)[axis + 1] - 1) * step + 1), 1
+  s = graph.shape(g)
+  taps = -(-s[axis] // step)
+  g = graph.pad(g, around(s, axis, 0, taps * step - s[axis]))
+  g = graph.reshape(g, (*s[:axis], taps, step, *s[axis + 1 :]))
+  terms = [span(g, axis, q, q + 1) for q in range(taps)]
+  last = dilation * (taps - 1)
+  placed = [
+    graph.pad(t, around(graph.shape(t), axis + 2, dilation * q, last - dilation * q))
+    for q, t in enumerate(terms)
+  ]
+  total = reduce(lambda a, b: graph.alu("add", a, b), placed)
+  blocks = s[axis + 1] + last
+  order = (*range(axis), axis, axis + 2, axis + 1, *range(axis + 3, len(s) + 1))
+  out = graph.reshape(graph.permute(total, order), (*s[:axis], blocks * step, *s[axis + 2 :]))
+  out = span(out, axis, 0, min(n, blocks * step))
+  return graph.pad(out, around(graph.shape(out), axis, 0, n - graph.shape(out)[axis]))
+
+
+def _grid(n: int, m: int) -> tuple[UOp, UOp]:
+  """Row and column numbers of an n x m matrix."""
+  row, column = graph.reshape(graph.iota(n), (n, 1)), graph.reshape(graph.iota(m), (1, m))
+  return graph.expand(row, (n, m)), graph.expand(column, (n, m))
+
+
+def below(n: int, m: int, diagonal: int) -> UOp:
+  """column - row <= diagonal.   -> bool[n, m]"""
+  row, column = _grid(n, m)
+  return graph.alu("lt", column, graph.alu("add", row, const(diagonal + 1, row.dtype)))
+
+
+def equals_offset(row: UOp, column: UOp, offset: int) -> UOp:
+  """column - row == offset."""
+  differs = graph.alu("ne", column, graph.alu("add", row, const(offset, row.dtype)))
+  return graph.alu("xor", differs, const(True, dtypes.bool))
