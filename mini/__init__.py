@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
           "nn": ("mini.nn", None), "fft": ("mini.fft", None),
           "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
-          "jit": ("mini.routine", "jit"), "TinyJit": ("mini.routine", "jit"),
+          "jit": ("mini.jitted", "jit"), "TinyJit": ("mini.jitted", "jit"),
           "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.extend.rules", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),

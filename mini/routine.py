@@ -1,281 +1,52 @@
-"""@jit: a function of tensors, captured once for each shape of its arguments and then run as one routine.
+"""A routine: a function that was traced once (capture.py) and compiled. A call binds memory and launches; none of the
+function's Python runs, nothing is scheduled.
 
-The first call traces the function: its operations build a graph and compute nothing. What the function returns, the
-tensors that it gives new values (parameters, optimizer and generator state) and the gradients that it leaves behind are
-the routine's results. Later calls bind memory and launch: none of the function's Python runs, nothing is scheduled.
-
-State is updated in place where nobody else holds the old value; where somebody does, it is copied first.
+What the function returns, the tensors that it gives new values (parameters, optimizer and generator state) and the
+gradients that it leaves behind are its results. State is updated in place where nobody else holds the old value; where
+somebody does, it is copied first.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import repeat
 from math import prod
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from mini.config import config, settings_here
+from mini.capture import (
+  SLOT,
+  Place,
+  Steps,
+  Trace,
+  base,
+  filled,
+  in_order,
+  kind,
+  leaf_beneath,
+  memory_of,
+  rebind,
+  steps_from,
+  unmarked,
+  view_of,
+  viewed,
+)
 from mini.engine.buffer import Buffer
-from mini.engine.device import Device
 from mini.engine.masked import plain as physical
-from mini.engine.realize import Numbered, leaf_of, realize
+from mini.engine.realize import Numbered, leaf_of
 from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import buffer, numel, shape, stage
-from mini.ir.ops import VIEWS
-from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable, varies
-from mini.ir.uop import UOp, alone, const, memory_leaf, toposort, uop, without_collector
+from mini.ir.uop import UOp, const, memory_leaf, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.errors import described, fail, user_line
-from mini.tensor.handle import needs, tagged
-from mini.tensor.trace import local, outside
-from mini.types import DType, MiniError, dtypes
+from mini.tensor.errors import described, user_line
+from mini.tensor.handle import tagged
+from mini.types import DType, dtypes
 
-CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
-MARKS = ("tag", "detach")
 NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
-
-
-class JitError(MiniError):
-  """What a traced function must not do."""
-
-
-# ---------------------------------------------------------------- views of memory
-
-
-def base(u: UOp) -> UOp:
-  """The memory beneath views, or the node that is computed."""
-  top = u
-  while u.op in VIEWS or u.op in MARKS:
-    u = u.src[0]
-  if leaf_of(u) is None:  # some view above it may have been computed
-    u = top
-    while leaf_of(u) is None and (u.op in VIEWS or u.op in MARKS):
-      u = u.src[0]
-  return u
-
-
-def leaf_beneath(t: Tensor) -> UOp:
-  leaf = leaf_of(base(t._uop))
-  assert leaf is not None
-  return leaf
-
-
-def unmarked(u: UOp) -> UOp:
-  while u.op in MARKS:
-    u = u.src[0]
-  return u
-
-
-def in_order(u: UOp) -> bool:
-  """Do its elements stand in memory as they do in the node beneath its views?"""
-  return all(op in ("reshape", "shrink") for op, _ in steps_from(base(u), u))
-
-
-Steps = tuple[tuple[str, Any], ...]  # views, the first one first
-
-
-def steps_from(root: UOp, u: UOp) -> Steps:
-  """The views that lead from root to u."""
-  steps = []
-  while u is not root:
-    if u.op not in MARKS:
-      steps.append((u.op, u.arg))
-    u = u.src[0]
-  return tuple(reversed(steps))
-
-
-def viewed(u: UOp, steps: Steps) -> UOp:
-  """A view of memory that comes and goes with a call: nobody looks for its nodes."""
-  for op, arg in steps:
-    u = alone(op, u.dtype, (u,), arg)
-  return u
-
-
-def kind(t: Tensor) -> tuple:
-  """What a routine relies on of a tensor that it gives another value:
-  shape, type, what gradients do, and the device."""
-  return t.shape, t.dtype, "leaf" if t._is_own_tag() else "graph" if needs(t._uop) else "", t.device
-
-
-def view_of(t: Tensor) -> tuple:
-  """What a routine relies on of a tensor that it reads: also which view of what memory it is."""
-  root = base(t._uop)
-  leaf = leaf_of(root)
-  where = None if leaf is None else (shape(leaf), layout(leaf.arg[0]))
-  return *kind(t), steps_from(root, t._uop), where
-
-
-def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
-  """Give tensors other nodes, all at once: Ctrl-C does not arrive within a call into C."""
-  deque(map(setattr, tensors, repeat("_uop"), nodes), maxlen=0)
-
-
-def shares(a: UOp, b: UOp) -> bool:
-  """Does a leaf have memory in common with b?"""
-  return a is b or (b.op == "buffer" and not {*buffers(a.arg[0])}.isdisjoint(buffers(b.arg[0])))
-
-
-# ---------------------------------------------------------------- tracing
-
-
-class StandIn(Buffer):
-  """The memory of an argument while the function is traced: none. A number's device is "": it goes along with any."""
-
-  __slots__ = ()
-
-  def __init__(self, device: str, dtype: DType, size: int):
-    self.device, self.dtype, self.size, self.leaves = device, dtype, size, {}
-
-  @staticmethod
-  def like(b: Buffer) -> Buffer:
-    if isinstance(b, Sharded):
-      return Sharded([StandIn.like(p) for p in b.parts], b.outer)
-    return StandIn(b.device, b.dtype, b.size)
-
-
-class Trace:
-  """One run of a function in which nothing is computed; tensors report here (mini/tensor/trace.py).
-
-  `with trace:` is the run. Afterwards all tensors from outside are as they were.
-  """
-
-  def __init__(self) -> None:
-    self.outer: dict[Tensor, UOp] = {}  # tensors from outside that were read -> the node that each came with
-    self.written: dict[Tensor, UOp] = {}  # the same of tensors that got another node before they were read
-    self.rebound: dict[Tensor, None] = {}
-    self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
-    self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
-    self.leaves: set[int] = set()  # serials of the memory of `outer`
-
-  def __enter__(self) -> None:
-    local.current = self  # type: ignore[assignment]
-
-  def __exit__(self, *exception: object) -> None:
-    local.current = None
-    for t, node in (*self.outer.items(), *self.written.items()):
-      t._uop = node
-    for t, (grad, _) in self.grads.items():
-      t._grad = grad
-
-  def stand_in(self, t: Tensor, is_number: bool) -> Tensor:
-    """What the function gets in the place of an argument."""
-    b = StandIn("", t.dtype, 1) if is_number else StandIn.like(memory_of(t, True))
-    s = Tensor._at(buffer(b, t.shape, t.dtype), t._where)
-    if t.requires_grad:
-      s.requires_grad_()
-    s._grad = t._grad
-    self.enter(s)
-    return s
-
-  def enter(self, t: Tensor) -> None:
-    self.outer[t] = t._uop
-    self.leaves.add(leaf_beneath(t).serial)
-
-  def check_arguments(self, stand_ins: dict[Tensor, Tensor]) -> None:
-    """JitError for an argument that is also reached from outside, where it would matter that these are two tensors."""
-    for t, s in stand_ins.items():
-      acts = t.requires_grad or t in self.rebound or s in self.rebound
-      if acts and (t in self.outer or t in self.written or t in self.grads):
-        fail(
-          JitError,
-          "x is an argument of a jitted function that also reaches it from outside, "
-          "and updates it or takes its gradient",
-          "do either, not both",
-          x=t,
-        )
-
-  # ---------------------------------------------------------------- what tensors report
-
-  def read(self, t: Tensor) -> None:
-    if t._trace is self or t in self.outer or t in self.written:
-      return
-    with outside():
-      if t._trace is not None:
-        t._trace.escaped(t)
-      if leaf_of(unmarked(t._uop)) is not None or leaf_of(base(t._uop)) is None:
-        t.realize()
-      node = unmarked(t._uop)
-      if node.op == "buffer" and any(shares(node, unmarked(u)) for u in self.outer.values()):
-        own = node.arg[0].copy()  # of two zeros, which will become different
-        t.assign(Tensor(buffer(own, t.shape, t.dtype)))
-    if needs(t._uop) and not t._is_own_tag():
-      if local.gradients:
-        fail(
-          JitError,
-          "no gradient passes into a jitted function, and x depends on a tensor that requires one",
-          "x.detach() would do",
-          x=t,
-        )
-      self.enter(t)
-      t._uop = uop("detach", t.dtype, (t._uop,))
-    else:
-      self.enter(t)
-
-  def rebind(self, t: Tensor) -> None:
-    if t._trace is not self:
-      if t not in self.outer:
-        self.written.setdefault(t, t._uop)
-      self.rebound[t] = None
-
-  def gradient(self, t: Tensor, looks: bool) -> None:
-    if t._trace is not self:
-      self.grads.setdefault(t, (t._grad, looks))
-
-  def relies(self, on: Callable[[], Hashable]) -> None:
-    self.settings.append((on, on()))
-
-  def has_changed(self, tensors: Iterable[Tensor]) -> bool:
-    return any(t in self.rebound for t in tensors)
-
-  def realize(self, tensors: list[Tensor]) -> None:
-    """Nothing: results are computed when the routine runs."""
-
-  def value(self, t: Tensor, what: str) -> NoReturn:
-    fail(
-      JitError,
-      f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside",
-      x=t,
-    )
-
-  def escaped(self, t: Tensor) -> None:
-    if any(u.serial in self.leaves for u in toposort(t._uop)):
-      fail(
-        JitError,
-        "x was made inside a jitted function and has no value outside",
-        "let the function return it, or assign it to a tensor that was there before",
-        x=t,
-      )
-    t._trace = None
-
-
-# ---------------------------------------------------------------- a routine
-
-
-class Place(NamedTuple):
-  """How a call finds a tensor: the tensor itself, the n-th argument, or the gradient of either."""
-
-  of: Tensor | int
-  grad: bool = False
-
-  @property
-  def is_argument(self) -> bool:
-    return isinstance(self.of, int) and not self.grad
-
-  def find(self, args: Sequence[Tensor]) -> Tensor:
-    of, grad = self
-    t = args[of] if type(of) is int else of
-    return t._grad if grad else t  # type: ignore[return-value,union-attr]
 
 
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
@@ -348,13 +119,8 @@ class Routine:
     self.steady: list[int] | None = None  # of `updated`, those that are so again after every call, once known
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], nodes)
 
-  def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
-    """What is computed, what is bound, and how each result is a view of either.
-
-    No memory from outside is kept: as long as somebody holds it, it is not written.
-    outer: the memory that each place is a view of; the last places, which are only written, have no entry.
-    nodes: the results, with the new values of `updated` last.
-    """
+  def locate(self, outer: list[UOp]) -> list[UOp]:
+    """How each place is found, and of what memory it is a view; that memory, each once."""
     leaves = list(dict.fromkeys(outer))
     self.home: list[int | None] = [leaves.index(leaf) for leaf in outer]
     self.home += [None] * (len(self.places) - len(outer))
@@ -363,17 +129,19 @@ class Routine:
     self.there = [None if isinstance(place.of, int) or place.grad else place.of for place in self.places]
     self.sought = [(n, place) for n, place in enumerate(self.places) if self.there[n] is None]
     self.holders = [[i for i, leaf in enumerate(outer) if leaf is mine] for mine in leaves]
+    return leaves
 
+  def plan(self, outer: list[UOp], nodes: list[UOp]) -> None:
+    """What is computed, what is bound, and how each result is a view of either.
+
+    No memory from outside is kept: as long as somebody holds it, it is not written.
+    outer: the memory that each place is a view of; the last places, which are only written, have no entry.
+    nodes: the results, with the new values of `updated` last.
+    """
+    leaves = self.locate(outer)
     first = len(nodes) - len(self.updated)  # of the new values
     kept = first - sum(has for _, has in self.graded)  # of what stays: gradients and new values
-    used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, stays as views of it
-    for u in dict.fromkeys(map(unmarked, nodes[kept:])):
-      used[base(u)] = used.get(base(u), 0) + numel(u)
-    whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
-    roots = [
-      base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole and in_order(u)) else unmarked(u)
-      for n, u in enumerate(nodes)
-    ]
+    roots = beneath(nodes, kept)
     sources = [leaf_of(root) or root for root in roots]
     computed = list(dict.fromkeys(u for u in sources if leaf_of(u) is None))
     values = dict(zip(computed, spread(computed)))
@@ -398,19 +166,28 @@ class Routine:
     self.bound = [(n, i, self.places[i].is_argument) for n, (i, *_) in enumerate(self.holders) if n in needed]
     self.blank = [*[None] * len(leaves), *self.fixed, *[None] * len(computed)]
 
-    old_values = {r.memory for r in self.results}  # that are results, too
-    inout: dict[int, int] = {}
-    for i, u in zip(self.updated, sources[first:]):
-      old = self.home[i]
-      new = number[u]
-      if old is None or old in old_values or u not in values or self.kinds[old] != self.kinds[new]:
-        continue
-      if layout(leaves[old].arg[0]) != self.layouts[new]:
-        continue
-      for k in range(len(parts[u])):
-        if (u, k) in live and self.inputs.count((old, k)) == 1:
-          inout.setdefault(live.index((u, k)), self.inputs.index((old, k)))
+    inout = self.replaced(leaves, [number[u] for u in sources[first:]])
     self.program = graph.program(graph.roots, inout) if live else None
+    self.share(leaves)
+
+  def replaced(self, leaves: list[UOp], new: list[int]) -> dict[int, int]:
+    """{output of the program: the input whose place it may take}. new: the memory of each new value."""
+    old_values = {r.memory for r in self.results}  # that are results, too
+    outputs = {slot: at for at, slot in enumerate(self.outputs)}
+    inout: dict[int, int] = {}
+    for i, n in zip(self.updated, new):
+      old = self.home[i]
+      if old is None or old in old_values or n not in self.layouts or self.kinds[old] != self.kinds[n]:
+        continue
+      if layout(leaves[old].arg[0]) != self.layouts[n]:
+        continue
+      for k in range(len(self.pieces(n))):
+        if (n, k) in outputs and self.inputs.count((old, k)) == 1:
+          inout.setdefault(outputs[n, k], self.inputs.index((old, k)))
+    return inout
+
+  def share(self, leaves: list[UOp]) -> None:
+    """What has memory of its own, and what has another's: that which it overwrites, or an equal result's."""
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.overwritten = {n for n, _ in self.taken.values()}
@@ -615,10 +392,18 @@ class Routine:
     rebind(updated, nodes)
 
 
-def memory_of(t: Tensor, whole: bool) -> Buffer:
-  """The memory that a tensor is a view of; or, if `whole`, that holds the tensor alone."""
-  leaf = t._leaf() if whole else leaf_beneath(t)
-  return (leaf or realize([unmarked(t._uop)])[0]).arg[0]
+def beneath(nodes: Sequence[UOp], kept: int) -> list[UOp]:
+  """What each result is computed or kept as: memory, what stands beneath its views, or the view by itself. kept: where
+  those begin that stay, gradients and new values, of which those that are most of a flat buffer are parts of it."""
+  used: dict[UOp, int] = {}  # how much of a node, such as a flat buffer of parameters, stays as views of it
+  for u in dict.fromkeys(map(unmarked, nodes[kept:])):
+    used[base(u)] = used.get(base(u), 0) + numel(u)
+  whole = {b for b, n in used.items() if n >= numel(b) - numel(b) // 8}
+  roots = [
+    base(u) if leaf_of(base(u)) or (n >= kept and base(u) in whole and in_order(u)) else unmarked(u)
+    for n, u in enumerate(nodes)
+  ]
+  return roots
 
 
 def sized(n: Any, arguments: dict[UOp, int]) -> Any:
@@ -631,11 +416,6 @@ def valued(n: Any, args: Sequence[Tensor]) -> Any:
   if type(n) is Variable and type(n.value) is int:
     return replace(n, value=Variable(n.name, n.first, n.last).bind(args[n.value].item()).value)
   return n
-
-
-def placed(t: Tensor) -> Hashable:
-  """Where a tensor is, and how it is cut."""
-  return t.device if isinstance(t.device, str) else layout(memory_of(t, True))
 
 
 def part(memory: list[Any], slot: Slot) -> Buffer:
@@ -662,194 +442,3 @@ def own(memory: list[Any], n: int) -> None:
   if other is not None:
     memory[n] = other
     memory[n] = other.copy()
-
-
-SLOT = object()  # where a tensor stands in what a function returned
-
-
-def filled(tree: Any, tensors: Iterator[Tensor]) -> Any:
-  """The function's result with new tensors in its slots."""
-  if tree is SLOT:
-    return next(tensors)
-  if isinstance(tree, Tensor):  # a complex one, with slots for its parts
-    return tree._mapped(lambda slot: filled(slot, tensors))
-  if isinstance(tree, dict):
-    return {k: filled(v, tensors) for k, v in tree.items()}
-  if isinstance(tree, (list, tuple)):
-    items = [filled(v, tensors) for v in tree]
-    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-  return tree
-
-
-# ---------------------------------------------------------------- the decorator
-
-
-def jit(fn: Callable | None = None) -> Callable:
-  """Capture a function of tensors - part of a training step, or all of it - as one routine.
-
-  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
-  as an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked
-  up by. What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters,
-  optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
-  somebody still holds the old value. Results of earlier calls are never overwritten.
-
-  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError.
-  Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is
-  not captured: then the function just runs.
-
-  >>> w = Tensor([1.0, 2.0])
-  >>> @jit
-  ... def step(x, lr):
-  ...   w.assign(w - lr * x)
-  ...   return (w * x).sum()
-  >>> step(Tensor([1.0, 1.0]), 0.5).item(), step(Tensor([1.0, 1.0]), 1.0).item()
-  (2.0, 0.0)
-  """
-  if fn is None:
-    return jit
-  captured: dict[Any, list[Routine]] = {}
-  latest: dict[
-    tuple, tuple[Routine, Any, Any]
-  ] = {}  # by `plain` arguments, with the settings and rules that it is for
-
-  @functools.wraps(fn)
-  def run(*args: Any, **kwargs: Any) -> Any:
-    if local.current is not None or local.samples is not None:
-      return fn(*args, **kwargs)
-    key = None if kwargs else plain(args)
-    if key is not None:
-      with _lock:
-        routine, settings, rules = latest.get(key, NO_ROUTINE)
-        if settings is settings_here() and rules is users_here():
-          ordered = in_their_order(args)
-          found = routine.find(ordered)
-          if routine.fits(ordered, found):
-            return routine(ordered, found)
-    return looked_up(args, kwargs, key)
-
-  def looked_up(args: tuple, kwargs: dict, key: tuple | None) -> Any:
-    """A call of which more must be asked, or the first of its kind."""
-    found: dict[Tensor, int] = {}
-    mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
-    if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
-      return fn(*args, **kwargs)
-    devices = next((t.device for t in found), Device.DEFAULT)
-    given = len(found)
-    tree = with_numbers((args, kwargs), found, devices, {})
-    tensors = list(found)
-    with _lock:
-      if tensors:
-        tensors[0].realize(*tensors[1:])
-      kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
-      modes = (devices, local.gradients, local.low, Tensor.training, config.code, rules_here())
-      routines = captured.setdefault((signature(tree, found), kinds, modes), [])
-      routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
-      if routine is None:
-        numbers = {t for t in tensors[given:] if not t.shape}
-        routine = Routine(fn, tree, tensors, numbers, first(devices))
-        routines.insert(0, routine)
-        del routines[CAPTURES:]
-      if key is not None:
-        latest[key] = routine, settings_here(), users_here()
-      return routine(tensors, routine.find(tensors))
-
-  run.captured = captured  # type: ignore[attr-defined]
-  return run
-
-
-TinyJit = jit
-_lock = threading.RLock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-
-
-NO_ROUTINE: Any = (None, None, None)
-_kinds: dict[tuple, object] = {}
-
-
-def plain(args: tuple) -> tuple | None:
-  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
-  matters, an array or a number; None where more must be asked."""
-  found: list[Any] = [local.gradients, local.low, Tensor.training]
-  for t in args:
-    if type(t) is Tensor:
-      u = t._uop
-      kind = u.memo.get("kind")
-      if kind is None:
-        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
-          return None
-        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
-      if t._grad is not None or t._trace is not None:
-        return None
-    elif type(t) is float or type(t) is int:
-      kind = type(t)
-    elif type(t) is Variable and t.value is not None and t.value.op == "const":
-      kind = replace(t, value=None)
-      if kind in found:
-        return None
-    elif type(t) is np.ndarray:
-      kind = (t.shape, t.dtype)
-    else:
-      return None
-    found.append(kind)
-  return tuple(found) if len({*map(id, args)}) == len(args) else None
-
-
-def in_their_order(args: tuple) -> Sequence[Tensor]:
-  """The tensors among plain arguments, and then the arrays and numbers as tensors."""
-  tensors = [t for t in args if type(t) is Tensor]
-  if len(tensors) == len(args):
-    return args
-  device = tensors[0].device if tensors else Device.DEFAULT
-  others = (as_tensor(x, device) for x in args if type(x) is not Tensor)
-  return [*tensors, *(part for t in others for part in t._parts())]
-
-
-def first(devices: Any) -> str:
-  return devices if isinstance(devices, str) else devices[0]
-
-
-def as_tensor(x: Any, device: str) -> Tensor:
-  """A number, an array, or the value of a Variable."""
-  return Tensor(int(x.value.arg), dtypes.int32, device) if type(x) is Variable else Tensor(x, device=device)
-
-
-def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[Variable, Tensor]) -> Any:
-  """The arguments with numbers, arrays and values of Variables as tensors, which join `found`; arrays are whole on each
-  of several devices. sizes: the values so far, one for each Variable and value."""
-  if isinstance(tree, dict):
-    return {k: with_numbers(v, found, device, sizes) for k, v in tree.items()}
-  if isinstance(tree, (list, tuple)):
-    items = [with_numbers(v, found, device, sizes) for v in tree]
-    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-  if type(tree) is Variable and tree.value is not None:
-    same = replace(tree, times=1, plus=0)
-    if same not in sizes:
-      sizes[same] = as_tensor(tree, first(device))
-      found[sizes[same]] = len(found)
-    return replace(tree, value=sizes[same])
-  if isinstance(tree, (int, float, complex, np.generic, np.ndarray)) and not isinstance(tree, bool):
-    t = as_tensor(tree, device if np.ndim(tree) else first(device))
-    for part in t._parts():
-      found[part] = len(found)
-    return t
-  return tree
-
-
-def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
-  """What of the arguments a capture depends on, besides the shapes and types of tensors."""
-  if isinstance(tree, Tensor):
-    return (type(tree), *(number[t] for t in tree._parts()))  # the same tensor twice is one
-  if type(tree) is Variable:
-    return (replace(tree, value=None), number.get(tree.value))
-  if isinstance(tree, dict):
-    return ("dict", *((k, signature(v, number)) for k, v in tree.items()))
-  if isinstance(tree, (list, tuple)):
-    return (type(tree), *(signature(v, number) for v in tree))
-  try:
-    hash(tree)
-  except TypeError:
-    raise JitError(
-      f"an argument of a jitted function is a {type(tree).__name__}: give tensors, numbers, lists, tuples, dicts, "
-      "or what can be a key of a dict"
-    ) from None
-  return (type(tree), tree)

@@ -90,7 +90,8 @@ class Heap:
         self.peak = max(self.peak, self.live)
     counters = self.counters
     counters["bytes_live"] += nbytes
-    counters["bytes_peak"] = max(counters["bytes_peak"], counters["bytes_live"])
+    live, peak = counters["bytes_live"], counters["bytes_peak"]
+    counters["bytes_peak"] = max(peak, live)
     return self.memory(self, address, nbytes)
 
   def given_last(self, nbytes: int) -> Any:

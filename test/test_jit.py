@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mini import Context, Device, Tensor, Variable, dtypes, jit, nn, no_grad, rewrite, rule, stats
+from mini.capture import JitError
 from mini.nn.state import get_state_dict
-from mini.routine import JitError
 
 
 def floats(*shape, seed=0):

@@ -9,8 +9,8 @@ import pytest
 from test_jit import Costs, floats, free, same
 
 from mini import Tensor, grad, jit, nn, no_grad, value_and_grad
+from mini.capture import JitError
 from mini.nn.state import get_state_dict, load_state_dict
-from mini.routine import JitError
 
 
 def test_gradient_functions_inside_and_outside():

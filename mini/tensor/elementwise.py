@@ -76,9 +76,8 @@ class Elementwise(Values):
       return operand
     if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
       return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
-    small = dtypes.is_int(self.dtype) and self.dtype.itemsize < 8
-    if small and type(operand) is int and build in COMPARISONS:  # a number beyond the type is compared, too
-      limits = dtypes.iinfo(self.dtype)
+    if type(operand) is int and build in COMPARISONS and self.dtype.kind in "iu" and self.dtype.itemsize < 8:
+      limits = dtypes.iinfo(self.dtype)  # a number beyond the type is compared, too
       dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
     return self._new(build(a, b))

@@ -1,0 +1,210 @@
+"""@jit: a function of tensors, captured once for each shape of its arguments, and then run as one routine.
+
+Here arguments become tensors, and a capture is looked up by what they are. capture.py traces the function, routine.py
+runs what came of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mini.capture import JitError, memory_of
+from mini.config import config, settings_here
+from mini.engine.device import Device
+from mini.engine.shards import layout
+from mini.ir.rules import rules_here, users_here
+from mini.ir.sizes import Variable
+from mini.routine import Routine
+from mini.tensor import Tensor
+from mini.tensor.autograd import mapped
+from mini.tensor.handle import needs
+from mini.tensor.trace import local
+from mini.types import dtypes
+
+CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
+
+
+def jit(fn: Callable | None = None) -> Callable:
+  """Capture a function of tensors - part of a training step, or all of it - as one routine.
+
+  Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
+  as an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked
+  up by. What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters,
+  optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
+  somebody still holds the old value. Results of earlier calls are never overwritten.
+
+  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError.
+  Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is
+  not captured: then the function just runs.
+
+  >>> w = Tensor([1.0, 2.0])
+  >>> @jit
+  ... def step(x, lr):
+  ...   w.assign(w - lr * x)
+  ...   return (w * x).sum()
+  >>> step(Tensor([1.0, 1.0]), 0.5).item(), step(Tensor([1.0, 1.0]), 1.0).item()
+  (2.0, 0.0)
+  """
+  if fn is None:
+    return jit
+  captured: dict[Any, list[Routine]] = {}
+  latest: dict[
+    tuple, tuple[Routine, Any, Any]
+  ] = {}  # by `plain` arguments, with the settings and rules that it is for
+
+  @functools.wraps(fn)
+  def run(*args: Any, **kwargs: Any) -> Any:
+    if local.current is not None or local.samples is not None:
+      return fn(*args, **kwargs)
+    key = None if kwargs else plain(args)
+    if key is not None:
+      with _lock:
+        routine, settings, rules = latest.get(key, NO_ROUTINE)
+        if settings is settings_here() and rules is users_here():
+          ordered = in_their_order(args)
+          found = routine.find(ordered)
+          if routine.fits(ordered, found):
+            return routine(ordered, found)
+    return looked_up(args, kwargs, key)
+
+  def looked_up(args: tuple, kwargs: dict, key: tuple | None) -> Any:
+    """A call of which more must be asked, or the first of its kind."""
+    found: dict[Tensor, int] = {}
+    mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
+    if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
+      return fn(*args, **kwargs)
+    devices = next((t.device for t in found), Device.DEFAULT)
+    given = len(found)
+    tree = with_numbers((args, kwargs), found, devices, {})
+    tensors = list(found)
+    with _lock:
+      if tensors:
+        tensors[0].realize(*tensors[1:])
+      kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
+      modes = (devices, local.gradients, local.low, Tensor.training, config.code, rules_here())
+      routines = captured.setdefault((signature(tree, found), kinds, modes), [])
+      routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
+      if routine is None:
+        numbers = {t for t in tensors[given:] if not t.shape}
+        routine = Routine(fn, tree, tensors, numbers, first(devices))
+        routines.insert(0, routine)
+        del routines[CAPTURES:]
+      if key is not None:
+        latest[key] = routine, settings_here(), users_here()
+      return routine(tensors, routine.find(tensors))
+
+  run.captured = captured  # type: ignore[attr-defined]
+  return run
+
+
+TinyJit = jit
+_lock = threading.RLock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+NO_ROUTINE: Any = (None, None, None)
+_kinds: dict[tuple, object] = {}
+
+
+def plain(args: tuple) -> tuple | None:
+  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
+  matters, an array or a number; None where more must be asked."""
+  found: list[Any] = [local.gradients, local.low, Tensor.training]
+  for t in args:
+    if type(t) is Tensor:
+      u = t._uop
+      kind = u.memo.get("kind")
+      if kind is None:
+        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
+          return None
+        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+      if t._grad is not None or t._trace is not None:
+        return None
+    elif type(t) is float or type(t) is int:
+      kind = type(t)
+    elif type(t) is Variable and t.value is not None and t.value.op == "const":
+      kind = replace(t, value=None)
+      if kind in found:
+        return None
+    elif type(t) is np.ndarray:
+      kind = (t.shape, t.dtype)
+    else:
+      return None
+    found.append(kind)
+  return tuple(found) if len({*map(id, args)}) == len(args) else None
+
+
+def in_their_order(args: tuple) -> Sequence[Tensor]:
+  """The tensors among plain arguments, and then the arrays and numbers as tensors."""
+  tensors = [t for t in args if type(t) is Tensor]
+  if len(tensors) == len(args):
+    return args
+  device = tensors[0].device if tensors else Device.DEFAULT
+  others = (as_tensor(x, device) for x in args if type(x) is not Tensor)
+  return [*tensors, *(part for t in others for part in t._parts())]
+
+
+def first(devices: Any) -> str:
+  return devices if isinstance(devices, str) else devices[0]
+
+
+def as_tensor(x: Any, device: str) -> Tensor:
+  """A number, an array, or the value of a Variable."""
+  return Tensor(int(x.value.arg), dtypes.int32, device) if type(x) is Variable else Tensor(x, device=device)
+
+
+def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[Variable, Tensor]) -> Any:
+  """The arguments with numbers, arrays and values of Variables as tensors, which join `found`; arrays are whole on each
+  of several devices. sizes: the values so far, one for each Variable and value."""
+  if isinstance(tree, dict):
+    return {k: with_numbers(v, found, device, sizes) for k, v in tree.items()}
+  if isinstance(tree, (list, tuple)):
+    items = [with_numbers(v, found, device, sizes) for v in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+  if type(tree) is Variable and tree.value is not None:
+    same = replace(tree, times=1, plus=0)
+    if same not in sizes:
+      sizes[same] = as_tensor(tree, first(device))
+      found[sizes[same]] = len(found)
+    return replace(tree, value=sizes[same])
+  if isinstance(tree, (int, float, complex, np.generic, np.ndarray)) and not isinstance(tree, bool):
+    t = as_tensor(tree, device if np.ndim(tree) else first(device))
+    for part in t._parts():
+      found[part] = len(found)
+    return t
+  return tree
+
+
+def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
+  """What of the arguments a capture depends on, besides the shapes and types of tensors."""
+  if isinstance(tree, Tensor):
+    return (type(tree), *(number[t] for t in tree._parts()))  # the same tensor twice is one
+  if type(tree) is Variable:
+    return (replace(tree, value=None), number.get(tree.value))
+  if isinstance(tree, dict):
+    return ("dict", *((k, signature(v, number)) for k, v in tree.items()))
+  if isinstance(tree, (list, tuple)):
+    return (type(tree), *(signature(v, number) for v in tree))
+  try:
+    hash(tree)
+  except TypeError:
+    raise JitError(
+      f"an argument of a jitted function is a {type(tree).__name__}: give tensors, numbers, lists, tuples, dicts, "
+      "or what can be a key of a dict"
+    ) from None
+  return (type(tree), tree)
+
+
+def placed(t: Tensor) -> Hashable:
+  """Where a tensor is, and how it is cut."""
+  return t.device if isinstance(t.device, str) else layout(memory_of(t, True))
