@@ -3,6 +3,8 @@ share one.
 
   x ~ (code - zero) * scale      and |x - (code - zero) * scale| <= scale / 2
 
+Or as floats of 8 bits (float8.py) with a scale: the larger, the further apart.
+
 What shares a scale is the whole tensor, a channel, or a block; the words and the axes are those of ONNX's
 QuantizeLinear (https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html). Everything here is made of ordinary
 operations: a product loads the integers and widens them in registers, so of what is quantized no float32 copy is ever
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from mini.float8 import FORMATS, decode, encode
 from mini.tensor import Tensor
 from mini.tensor.handle import fail
 from mini.types import DTypeError, ShapeError, dtypes
@@ -29,7 +32,8 @@ class Pairs(NamedTuple):
 class Quantized:
   """What `quantize` gives: codes, and what they stand for. It is a matrix to `x @ q`, `x @ q.T` and an Embedding.
 
-  codes: int8[..] (symmetric) or uint8[..]; of 4 bits uint8 with half as many along one axis
+  bits: 8 or 4; or "e4m3" or "e5m2"
+  codes: int8[..] (symmetric) or uint8[..]; of 4 bits uint8 with half as many along one axis; of floats uint8
   scale, zero: f32[..], uint8[..], with the axes of what was quantized: 1 where its elements share them, or their blocks
   zero: None if symmetric. (Then codes of 4 bits are kept with 8 added.)
   """
@@ -40,7 +44,7 @@ class Quantized:
     scale: Tensor,
     zero: Tensor | None,
     shape: tuple[int, ...],
-    bits: int,
+    bits: int | str,
     pairs: Pairs | None,
   ):
     self.codes, self.scale, self.zero = codes, scale, zero
@@ -159,6 +163,8 @@ class Quantized:
       raise ShapeError(f"{what}: {self!r} is no matrix; q.dequantize() is a tensor")
 
   def _centered(self, codes: Tensor, zero: Tensor | None) -> Tensor:
+    if isinstance(self.bits, str):
+      return decode(codes, self.bits)
     if zero is not None:
       return codes.float() - zero.float()
     return codes.float() if self.bits == 8 else codes.float() - 8.0
@@ -177,7 +183,8 @@ class Quantized:
     return t
 
   def __repr__(self) -> str:
-    return f"Quantized({self.bits} bits, shape={self.shape}, scale={self.scale.shape})"
+    bits = self.bits if isinstance(self.bits, str) else f"{self.bits} bits"
+    return f"Quantized({bits}, shape={self.shape}, scale={self.scale.shape})"
 
 
 def halves(codes: Tensor, axis: int) -> Tensor:
@@ -188,7 +195,7 @@ def halves(codes: Tensor, axis: int) -> Tensor:
 
 
 def quantize(
-  x: Tensor, bits: int = 8, axis: int | None = None, block: int | None = None, symmetric: bool = True
+  x: Tensor, bits: int | str = 8, axis: int | None = None, block: int | None = None, symmetric: bool = True
 ) -> Quantized:
   """x, of finite floats, as integers of 8 or 4 bits; with a scale for all of it, for each index of `axis`, or for each
   run of `block` elements along `axis`.
@@ -198,14 +205,19 @@ def quantize(
   they lie along `axis` if there are blocks, else along the last axis that is not `axis`, whose size (and that of a
   block) is even. ShapeError where a size does not fit, DTypeError if x is not of floats.
 
+  bits "e4m3" or "e5m2": floats of 8 bits, of which the largest becomes 448 or 57344 times the scale. They are off by at
+  most |x| / 16 (e4m3) or |x| / 8, or where that is more, by scale * 2**-10 or 2**-17.
+
   >>> q = mini.quantize(Tensor([[1.0, -2.0], [30.0, 40.0]]), axis=0)
   >>> q.codes.tolist(), q.scale.shape
   ([[64, -127], [95, 127]], (2, 1))
   >>> (Tensor([1.0, 1.0]) @ q.T).numpy().round(1)
   array([-1. , 69.9], dtype=float32)
   """
-  if bits not in (8, 4):
-    fail(ValueError, f"quantize: codes have 8 or 4 bits, not {bits}", x=x)
+  if bits not in (8, 4, *FORMATS):
+    fail(ValueError, f"quantize: codes have 8 or 4 bits, or are of {' or '.join(FORMATS)}, not {bits!r}", x=x)
+  if isinstance(bits, str) and not symmetric:
+    fail(ValueError, f"quantize: {bits} has a sign, and no zero point", x=x)
   if x.dtype.kind != "f":
     fail(DTypeError, "quantize: x is not of floats; x.float() would fit", x=x)
   x = x.float().detach()
@@ -213,12 +225,16 @@ def quantize(
   pairs = _pairs(x, along, block) if bits == 4 else None
   values, kept = _grouped(x, along, block)
   shared = tuple(n for n in range(values.ndim) if n not in kept)
-  most = 2 ** (bits - 1) - 1
-  if symmetric:
+  if isinstance(bits, str):
+    scale, zero = _scale(values.abs().amax(shared, True), FORMATS[bits].most), None
+    codes = encode(values / scale, bits)
+  elif symmetric:
+    most = 2 ** (bits - 1) - 1
     scale, zero = _scale(values.abs().amax(shared, True), most), None
     codes = (values / scale).round().clamp(-most, most)
     codes = codes.cast(dtypes.int8) if bits == 8 else (codes + 8).cast(dtypes.uint8)
   else:
+    most = 2 ** (bits - 1) - 1
     least = values.amin(shared, True).minimum(0)
     scale = _scale(values.amax(shared, True).maximum(0) - least, 2 * most + 1)
     zero = (-least / scale).round().cast(dtypes.uint8)
@@ -233,7 +249,7 @@ def quantize(
   return Quantized(codes, scale, zero, x.shape, bits, pairs)
 
 
-def _scale(width: Tensor, steps: int) -> Tensor:
+def _scale(width: Tensor, steps: float) -> Tensor:
   """The distance of two codes: a normal number, also where all values are 0."""
   return (width / steps).maximum(2.0**-126)
 

@@ -31,6 +31,14 @@ BESIDE: dict[str, tuple[str, ...]] = {
   "mini.unknown": (),
   "mini.named": ("Named",),
   "mini.fft": (),
+  "mini.quantization": ("Quantized",),
+  "mini.float8": (),
+  "mini.tensor.autocast": (),
+  "mini.extend.named": (),
+  "mini.extend.kernel": (),
+  "mini.extend.host": (),
+  "mini.extend.walk": ("Node",),
+  "mini.extend.rules": (),
 }
 
 

@@ -1,5 +1,6 @@
 """Integers with scales: what they are off by is bounded, products read them as they are, and no float32 copy is made."""
 
+import importlib.util
 import itertools
 import os
 import shutil
@@ -12,7 +13,7 @@ import pytest
 from generate import Generator
 
 import mini
-from mini import Context, DTypeError, ShapeError, Tensor, dtypes, nn, no_grad, stats
+from mini import Context, DTypeError, ShapeError, Tensor, dtypes, float8, nn, no_grad, stats
 from mini.quantization import Quantized
 
 CXX = shutil.which("g++") or shutil.which("clang++")
@@ -80,6 +81,70 @@ def test_codes_are_those_by_hand_and_within_half_a_scale(rng, dev, kind):
       assert q.codes.nbytes == x.size * bits // 8, about
 
 
+def installed(name):
+  return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+
+def small_floats(name):
+  """What the 256 codes stand for, by the definition."""
+  mantissa, bias, special = (3, 7, False) if name == "e4m3" else (2, 15, True)
+  out = []
+  for code in range(256):
+    e, m = (code & 127) >> mantissa, code & (1 << mantissa) - 1
+    size = (m / 2**mantissa + (e > 0)) * 2.0 ** (max(e, 1) - bias)
+    if special and e == 31:
+      size = np.nan if m else np.inf
+    out.append(np.nan if code & 127 == 127 else -size if code & 128 else size)
+  return np.array(out, np.float32)
+
+
+@pytest.mark.parametrize("dev", ["CPU", "INTERP"])
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_floats_of_8_bits_are_the_nearest(rng, dev, name):
+  values = small_floats(name)
+  finite = np.unique(values[np.isfinite(values)])
+  x = np.concatenate([finite, (finite[1:] + finite[:-1]) / 2, [np.inf, -np.inf, 1e9, -1e9, 1e-30, 0.0, -0.0],
+                      *(rng.standard_normal(2000) * s for s in (1e-6, 1e-3, 1.0, 100.0, 1e4))]).astype(np.float32)  # fmt: skip
+  with Context(DEV=dev):
+    read = float8.decode(Tensor(np.arange(256, dtype=np.uint8)), name).numpy()
+    assert np.array_equal(read, values, equal_nan=True)
+    number = ~np.isnan(values)
+    assert np.array_equal(np.signbit(read[number]), np.signbit(values[number]))
+    codes = float8.encode(Tensor(x), name).numpy()
+    assert np.isnan(values[float8.encode(Tensor([np.nan]), name).numpy()])
+  got = values[codes].astype(np.float64)
+  within = np.clip(x.astype(np.float64), finite[0], finite[-1])
+  distance = np.abs(finite.astype(np.float64)[:, None] - within)
+  assert np.array_equal(np.abs(got - within), distance.min(0))
+  tied = (distance == distance.min(0)).sum(0) > 1
+  assert tied.sum() >= finite.size - 1 and not (codes[tied] & 1).any()
+  assert np.array_equal(np.signbit(got), np.signbit(x))
+  if torch := installed("torch"):
+    kind = torch.float8_e4m3fn if name == "e4m3" else torch.float8_e5m2
+    there = np.abs(x) <= finite[-1]
+    assert np.array_equal(torch.tensor(x[there]).to(kind).view(torch.uint8).numpy(), codes[there])
+
+
+@pytest.mark.parametrize("dev", ["CPU", "INTERP"])
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_floats_of_8_bits_with_scales(rng, dev, name):
+  form = float8.FORMATS[name]
+  for kind, (axis, block) in itertools.product(("normal", "edges"), WAYS):
+    w = data(rng, kind)
+    with Context(DEV=dev):
+      q = mini.quantize(Tensor(w), name, axis, block).realize()
+      scale, values = spread(q.scale, w.shape).astype(np.float64), q.dequantize().numpy().astype(np.float64)
+      assert q.codes.nbytes == w.size and q.codes.dtype is dtypes.uint8
+      off = np.maximum(np.abs(w) / 2 ** (form.mantissa + 1), scale * form.least / 2) * (1 + 4 * EPS)
+      assert (np.abs(values - w) <= off).all(), (kind, axis, block)
+      if kind == "normal":
+        x = rng.standard_normal((5, 16)).astype(np.float32)
+        rounded = 64 * EPS * (np.abs(x) @ (np.abs(values) + scale))
+        assert (np.abs((Tensor(x) @ q).numpy() - x @ values) <= rounded).all()
+        assert (np.abs((Tensor(x[0]) @ q).numpy() - x[0] @ w) <= np.abs(x[0]) @ off + rounded[0]).all()
+        assert np.array_equal(q.embedding(Tensor([3, 15])).numpy(), values[[3, 15]].astype(np.float32))
+
+
 @pytest.mark.filterwarnings("ignore:.*quantized tensor creation functions.*")
 def test_pytorchs_codes(rng):
   torch = pytest.importorskip("torch")
@@ -129,14 +194,14 @@ def test_halves_come_out_as_halves(rng):
 
 
 @pytest.mark.parametrize("rows", [1, 40])
-@pytest.mark.parametrize("bits,block", [(8, None), (8, 64), (4, None), (4, 64)])
+@pytest.mark.parametrize("bits,block", [(8, None), (8, 64), (4, None), (4, 64), ("e4m3", None), ("e5m2", 64)])
 def test_no_float_copy_is_allocated(rng, bits, block, rows):
   """Neither by products, whichever way the matrix lies, nor by an embedding."""
   n = 512
   w = Tensor(rng.standard_normal((n, n)).astype(np.float32))
   for axis in (0, 1):
     q = mini.quantize(w, bits, axis if block is None else 1 - axis, block).realize()
-    assert q.nbytes <= n * n * bits // 8 + n * 4 * (n // block if block else 1)
+    assert q.nbytes <= n * n * (4 if bits == 4 else 8) // 8 + n * 4 * (n // block if block else 1)
     m = q if axis == 1 else q.T
     x = Tensor(rng.standard_normal((rows, n)).astype(np.float32)).realize()
     for once in range(2):
@@ -154,8 +219,12 @@ def test_no_float_copy_is_allocated(rng, bits, block, rows):
 
 def test_mistakes(rng):
   x = Tensor(rng.standard_normal((6, 9)).astype(np.float32))
-  with pytest.raises(ValueError, match="8 or 4 bits, not 3"):
+  with pytest.raises(ValueError, match="8 or 4 bits, or are of e4m3 or e5m2, not 3"):
     mini.quantize(x, 3)
+  with pytest.raises(ValueError, match="of e4m3 or e5m2, not 'e3m4'"):
+    mini.quantize(x, "e3m4")
+  with pytest.raises(ValueError, match="e4m3 has a sign, and no zero point"):
+    mini.quantize(x, "e4m3", symmetric=False)
   with pytest.raises(DTypeError, match="not of floats"):
     mini.quantize(Tensor([1, 2]))
   with pytest.raises(ShapeError, match="does not fall into blocks of 4"):
@@ -273,7 +342,7 @@ ON_A_GPU = """
 import numpy as np, mini
 rng = np.random.default_rng(0)
 w, x = rng.standard_normal((32, 48)).astype(np.float32), rng.standard_normal((5, 32)).astype(np.float32)
-for bits, axis, block in ((8, 1, None), (4, 0, 8)):
+for bits, axis, block in ((8, 1, None), (4, 0, 8), ("e4m3", 1, None)):
   q = mini.quantize(mini.Tensor(w), bits, axis, block).realize()
   assert q.codes.device != "CPU"
   for a in (x, x[0]):

@@ -244,10 +244,16 @@ def test_opencl_is_accepted(tmp_path):
     "-x cl -cl-std=CL1.2 -Xclang -cl-ext=-all,+cl_khr_fp64 -target spir64 -Xclang -fdeclare-opencl-builtins"
   )
   flags += " -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function -"
-  done = subprocess.run(
-    [golden.CLANG, *flags.split()], input=everything("CL"), text=True, capture_output=True, check=False
-  )
-  assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+  def said(source):
+    done = subprocess.run(
+      [golden.CLANG, *flags.split()], input=source, text=True, capture_output=True, check=False
+    )
+    return done.stderr if done.returncode == 0 or done.stderr else "it failed"
+
+  if said("__kernel void f(__global half *p) { vstore_half(1.0f, 0, p); }"):
+    pytest.skip("the headers of clang 14 have vstore_half, which is part of OpenCL C, with cl_khr_fp16 alone")
+  assert not said(everything("CL"))
 
 
 @needs_nvcc

@@ -17,7 +17,7 @@ CHANNELS: dict[type, int] = {Linear: 0, Embedding: 0}  # the axis of `weight` th
 
 def quantized(
   model: Module,
-  bits: int = 8,
+  bits: int | str = 8,
   block: int | None = None,
   symmetric: bool = True,
   channels: Mapping[type, int] | None = None,

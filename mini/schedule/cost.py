@@ -178,10 +178,16 @@ class Value:
     return times
 
   @cached_property
+  def beneath(self) -> int:
+    """Bytes of the memories that it is made of, but for single numbers."""
+    return sum(numel(u) * u.dtype.itemsize for u in memories(self.node) if shape(u))
+
+  @cached_property
   def widened(self) -> bool:
-    """Is it made of less than half of the memory that it would take, by a few operations?"""
-    beneath = sum(numel(u) * u.dtype.itemsize for u in memories(self.node))
-    return not self.costly and 0 < 2 * beneath < numel(self.node) * self.node.dtype.itemsize
+    """Is it made of less than half of the memory that it would take, by a few operations; of bytes, by some?"""
+    coded = any(u.dtype.itemsize == 1 and numel(u) == numel(self.node) for u in memories(self.node))
+    few = self.node.op != "reduce" and self.work <= RECOMPUTE if coded else not self.costly
+    return few and 0 < 2 * self.beneath < numel(self.node) * self.node.dtype.itemsize
 
   @property
   def summed(self) -> bool:
@@ -294,12 +300,14 @@ def decide(v: Value) -> Decision:
     return Decision(
       "memory", f"a reduction of {numel(v.node.src[0]):,} elements in a kernel with few results, {v.narrow}"
     )
-  if v.node.dtype is dtypes.bool and not v.memories and not v.costly:
-    return Decision("inline", f"a mask of {v.work} operations on indices and what is the same everywhere")
+  if v.node.dtype is dtypes.bool and not v.costly and v.beneath <= numel(v.node):
+    return Decision("inline", f"a mask of {v.work} operations on indices or bytes")
   if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
   if v.computed and v.again >= AGAIN and not v.chained and not v.widened:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
+  if v.widened and v.again >= AGAIN and v.kernels == 1:
+    return Decision("inline", "the sum that reads it widens what it is made of")
   if v.kernels == 1 and not v.axes and not v.repeated:
     return Decision("inline", "one kernel wants it, once")
   cheap = cheap_again(v)

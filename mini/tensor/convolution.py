@@ -220,6 +220,8 @@ def on_last(n: int) -> Callable[[Method], Method]:
     found = signature(method)
     found = found.replace(parameters=[*found.parameters.values(), option])
     on_either.__signature__ = found  # type: ignore[attr-defined]
+    code = on_either.__code__  # type: ignore[attr-defined]
+    on_either.__code__ = code.replace(co_name=method.__name__)  # type: ignore[attr-defined]  # as errors call it
     return on_either  # type: ignore[return-value]
 
   return with_option
