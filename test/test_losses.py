@@ -79,7 +79,7 @@ def test_errors():
   with pytest.raises(DTypeError, match="cross_entropy: x holds logits"):
     x.int().cross_entropy(Tensor([0, 1]))
   with pytest.raises(ShapeError, match="axes time, batch and class"):
-    Tensor.ones(3).ctc_loss(Tensor([1]), 3, 1)
+    Tensor.ones(3).ctc_loss(Tensor([1]), [3], [1])
 
 
 @pytest.mark.parametrize("device", ["CPU", "INTERP"])
