@@ -368,7 +368,10 @@ def test_threads_have_arrays_of_their_own():
 def test_an_old_numpy_is_told():
   code = "import numpy; numpy.__version__ = '1.26.4'\nfrom mini import numpy"
   done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-  assert "ImportError: mini.numpy follows NumPy 2.1 or newer, and this is 1.26.4: pip install -U numpy" in done.stderr
+  assert (
+    "ImportError: mini.numpy follows NumPy 2.1 or newer, and this is 1.26.4: pip install -U numpy"
+    in done.stderr
+  )
 
 
 def test_import_mini_does_not_import_it():

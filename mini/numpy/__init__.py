@@ -20,7 +20,9 @@ from typing import Any
 import numpy as _numpy
 
 if _numpy.lib.NumpyVersion(_numpy.__version__) < "2.1.0":
-  raise ImportError(f"mini.numpy follows NumPy 2.1 or newer, and this is {_numpy.__version__}: pip install -U numpy")
+  raise ImportError(
+    f"mini.numpy follows NumPy 2.1 or newer, and this is {_numpy.__version__}: pip install -U numpy"
+  )
 
 from mini.numpy import creation, fft, linalg, manipulation, random, searching, statistics, taking, utility  # noqa: F401
 from mini.numpy.array import Lazy as _Lazy
