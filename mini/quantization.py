@@ -225,20 +225,7 @@ def quantize(
   pairs = _pairs(x, along, block) if bits == 4 else None
   values, kept = _grouped(x, along, block)
   shared = tuple(n for n in range(values.ndim) if n not in kept)
-  if isinstance(bits, str):
-    scale, zero = _scale(values.abs().amax(shared, True), FORMATS[bits].most), None
-    codes = encode(values / scale, bits)
-  elif symmetric:
-    most = 2 ** (bits - 1) - 1
-    scale, zero = _scale(values.abs().amax(shared, True), most), None
-    codes = (values / scale).round().clamp(-most, most)
-    codes = codes.cast(dtypes.int8) if bits == 8 else (codes + 8).cast(dtypes.uint8)
-  else:
-    most = 2 ** (bits - 1) - 1
-    least = values.amin(shared, True).minimum(0)
-    scale = _scale(values.amax(shared, True).maximum(0) - least, 2 * most + 1)
-    zero = (-least / scale).round().cast(dtypes.uint8)
-    codes = ((values / scale).round() + zero.float()).clamp(0, 2 * most + 1).cast(dtypes.uint8)
+  codes, scale, zero = _coded(values, shared, bits, symmetric)
   codes = codes.reshape(*x.shape)
   if pairs is not None:
     both = codes.unflatten(pairs.axis, (-1, 2, pairs.group // 2))
@@ -247,6 +234,25 @@ def quantize(
   if block is not None and along is not None:
     scale, zero = scale.squeeze(along + 1), None if zero is None else zero.squeeze(along + 1)
   return Quantized(codes, scale, zero, x.shape, bits, pairs)
+
+
+def _coded(
+  values: Tensor, shared: tuple[int, ...], bits: int | str, symmetric: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+  """(codes, scale, zero) where what differs in the axes `shared` alone has one scale."""
+  if isinstance(bits, str):
+    scale = _scale(values.abs().amax(shared, True), FORMATS[bits].most)
+    return encode(values / scale, bits), scale, None
+  most = 2 ** (bits - 1) - 1
+  if symmetric:
+    scale = _scale(values.abs().amax(shared, True), most)
+    codes = (values / scale).round().clamp(-most, most)
+    return codes.cast(dtypes.int8) if bits == 8 else (codes + 8).cast(dtypes.uint8), scale, None
+  least = values.amin(shared, True).minimum(0)
+  scale = _scale(values.amax(shared, True).maximum(0) - least, 2 * most + 1)
+  zero = (-least / scale).round().cast(dtypes.uint8)
+  codes = ((values / scale).round() + zero.float()).clamp(0, 2 * most + 1)
+  return codes.cast(dtypes.uint8), scale, zero
 
 
 def _scale(width: Tensor, steps: float) -> Tensor:
