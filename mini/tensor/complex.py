@@ -24,6 +24,7 @@ from mini.tensor.data import is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.gate import guard
 from mini.tensor.handle import Handle, needs
+from mini.tensor.multiply import meeting
 from mini.tensor.promotion import result_type
 from mini.tensor.trace import local
 from mini.tensor.twofold import Pair, Twofold, from_real, full, held, joined, of_tensors, pair, refuse
@@ -295,6 +296,7 @@ def by_number(z: Any, n: float) -> Tensor:
 
 
 def matmul(a: Handle, b: Handle) -> Tensor:
+  meeting(a, b)  # whose error shows the factors, and not their parts
   kind = real_of(result_type(a, b))
   if a._complex and b._complex:
     (ar, ai), (br, bi) = pair(a, kind), pair(b, kind)

@@ -46,28 +46,8 @@ class Multiply(Sorting):
       return self.matmul(coerced)
     if other._complex:
       return complex_numbers().matmul(self, other)
-    if not self.shape or not other.shape:
-      fail(ShapeError, "a @ b: a 0-d tensor has no axis to sum over; a * b would fit", a=self, b=other)
-    kind = common("a @ b", self, other)
-    k, met = self.shape[-1], other.shape[-2] if other.ndim > 1 else other.shape[0]
-    if k != met:
-      fail(
-        ShapeError,
-        f"a @ b: the last axis of a is {k}, but the axis of b that it meets is {met}",
-        hint=_fitting(self.shape, other.shape),
-        a=self,
-        b=other,
-      )
-    left = self.shape[:-1] if self.ndim > 1 else (1,)
-    right = (*other.shape[:-2], other.shape[-1]) if other.ndim > 1 else (1,)
-    batch = broadcast_shape(left[:-1], right[:-1])
-    if batch is None:
-      fail(
-        ShapeError,
-        f"a @ b: the leading axes {left[:-1]} and {right[:-1]} do not repeat to common ones",
-        a=self,
-        b=other,
-      )
+    left, right, batch = meeting(self, other)
+    kind, k = common("a @ b", self, other), self.shape[-1]
     n, m = left[-1], right[-1]
     a, b = graph.cast(self.uop, wide(kind)), graph.cast(other.uop, wide(kind))
     b = (
@@ -390,6 +370,23 @@ def common(what: str, a: Handle, b: Handle) -> Any:
     return result_type(a, b)
   except DTypeError as e:
     fail(DTypeError, f"{what}: {e}", a=a, b=b)
+
+
+def meeting(a: Handle, b: Handle) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+  """The axes of two factors of a matrix product but for the one that is summed, and their leading ones in common."""
+  if not a.shape or not b.shape:
+    fail(ShapeError, "a @ b: a 0-d tensor has no axis to sum over; a * b would fit", a=a, b=b)
+  k, met = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
+  if k != met:
+    message = f"a @ b: the last axis of a is {k}, but the axis of b that it meets is {met}"
+    fail(ShapeError, message, hint=_fitting(a.shape, b.shape), a=a, b=b)
+  left = a.shape[:-1] if a.ndim > 1 else (1,)
+  right = (*b.shape[:-2], b.shape[-1]) if b.ndim > 1 else (1,)
+  batch = broadcast_shape(left[:-1], right[:-1])
+  if batch is None:
+    about = f"a @ b: the leading axes {left[:-1]} and {right[:-1]} do not repeat to common ones"
+    fail(ShapeError, about, a=a, b=b)
+  return left, right, batch
 
 
 def _fitting(a: Sequence[int], b: Sequence[int]) -> str:

@@ -64,6 +64,7 @@ T.arange(3, dtype=C64)    !   no tensor is made in complex64 here
 y.sum(dtype=C64)          !   no tensor is made in complex64 here
 Z + Z[:, :3]              !   a + b: the shapes (3, 4) and (3, 3) do not repeat to a common one
 Z @ Z                     !   a @ b: the last axis of a is 4
+Z @ v[:3]                 !   a: c64[3,4]
 Z.backward()              !   a loss is real
 T.complex(y, i)           !   complex: the parts are float32 or float64 tensors
 T.complex(y, y.double())  !   complex: the parts are of different types
