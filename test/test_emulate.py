@@ -711,7 +711,7 @@ def test_queues_keep_the_order_that_is_promised_and_no_other(options):
   device = emulate.open("CUDA", **options)
   lib = device.compile(STEPS)
   block = device.alloc(256)
-  for _ in range(8):
+  for turn in range(200):  # the order is drawn: one of the two may come many times in a row
     free = device.sequence(calls_of(lib, ("bump", [0], 0, ()), ("double_", [0], 1, ())))
     tied = device.sequence(calls_of(lib, ("bump", [0], 1, ()), ("double_", [0], 2, (0,)), ("bump", [0], 2, ()),
                                     ("double_", [0], 0, (2, 1))))  # fmt: skip
@@ -719,6 +719,8 @@ def test_queues_keep_the_order_that_is_promised_and_no_other(options):
       device.upload(block, np.ones(64, np.float32))
       assert sequence.run([block]) == 0
       found.add(float(device.download(block, 4).view(np.float32)[0]))
+    if turn >= 7 and len(results) == 2:
+      break
   assert results == {3, 4} and kept == {10}
 
 
