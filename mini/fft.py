@@ -15,7 +15,7 @@ import numpy as np
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.tensor.fourier import transformed
+from mini.tensor.fourier import from_half, to_half, transformed
 from mini.tensor.handle import Handle
 from mini.types import DTypeError, ShapeError, complex_of, dtypes
 
@@ -51,8 +51,8 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
   Tensor([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
   """
   _real("rfft", input)
-  whole = _along("rfft", input, n, dim, norm, False)
-  return whole.narrow(dim, 0, whole.size(dim) // 2 + 1)
+  x, a, scale = _prepared("rfft", input, n, dim, norm, False)
+  return _scaled(to_half(x).movedim(-1, a), scale)
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -63,9 +63,8 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
   Tensor([1., 2., 3.])
   """
   a, n = _hermitian("irfft", input, n, dim)
-  half = _sized(input.to(complex_of(input.dtype)), a, n // 2 + 1)
-  rest = half.narrow(a, 1, n - half.shape[a]).flip(a).conj()
-  return _along("irfft", half.cat(rest, dim=a), n, a, norm, True).real
+  half = _sized(input.to(complex_of(input.dtype)), a, n // 2 + 1).movedim(a, -1)
+  return _scaled(from_half(half, n).movedim(-1, a), _scale("irfft", norm, n, True))
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -203,15 +202,28 @@ def ifftshift(input: Tensor, dim: Ints = None) -> Tensor:
 
 
 def _along(what: str, x: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
+  x, a, scale = _prepared(what, x, n, dim, norm, inverse)
+  return _scaled(transformed(x, inverse).movedim(-1, a), scale)
+
+
+def _prepared(
+  what: str, x: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool
+) -> tuple[Tensor, int, float]:
+  """(x of n elements along its last axis, the axis that this was, the scale)"""
   a = _tensor(what, x)._axis(dim, what)
   if not x.ndim:
     fail(ShapeError, f"{what}: a 0-d tensor has no axis to be transformed", x=x)
   x = _sized(x, a, _count(what, x, x.shape[a] if n is None else n))
-  count = x.shape[a]
-  out = transformed(x.movedim(a, -1), inverse).movedim(-1, a)
+  return x.movedim(a, -1), a, _scale(what, norm, x.shape[a], inverse)
+
+
+def _scaled(out: Tensor, scale: float) -> Tensor:
+  return out if scale == 1 else out * scale
+
+
+def _scale(what: str, norm: str | None, n: int, inverse: bool) -> float:
   power = _power(what, norm)
-  power = 1 - power if inverse else power
-  return out * count**-power if power and count > 1 else out
+  return n ** -(1 - power if inverse else power)
 
 
 def _power(what: str, norm: str | None) -> float:

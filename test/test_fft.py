@@ -5,7 +5,9 @@ import pytest
 
 import mini
 from mini import Tensor, dtypes
-from mini.tensor.fourier import PRIME, RADIX, radices, smooth
+from mini.engine.program import cost, scheduled
+from mini.ir.text import graph_program
+from mini.tensor.fourier import PRIME, RADIX, half_radices, radices, smooth
 from mini.types import DTypeError, ShapeError
 from runtime.base import DeviceError
 
@@ -98,6 +100,35 @@ def test_lengths_are_cut_into_few_small_matrices():
     assert smooth(n) == next(m for m in range(n, 2 * n + 1) if set(_primes(m)) <= {2, 3, 5})
 
 
+def test_real_lengths(rng):
+  """Where half the length is transformed, and where not. What is imaginary of the first and last is dropped."""
+  found = []
+  for n in (1, 2, 3, 9, 32, 33, 60, 62, 64, 66, 67, 122, 128, 130, 134, 360, 2 * 127):
+    x, z = rng.standard_normal((2, n)), numbers(rng, 2, n // 2 + 1, dtype=complex)
+    whole = np.fft.irfft(z, n=n)
+    z.imag[:, 0] = np.inf
+    found.append((mini.fft.rfft(Tensor(x, device="INTERP")), np.fft.rfft(x)))
+    found.append((mini.fft.irfft(Tensor(z, device="INTERP"), n=n), whole))
+  Tensor.realize(*(got for got, _ in found))
+  for got, want in found:
+    assert got.shape == want.shape and off(got.numpy(), want) < 1e-14
+
+
+def test_real_numbers_take_half_the_operations():
+  for n in (30, 60, 64, 68, 134, 360, 1024, 2 * 997):
+    assert half_radices(n) is None or np.prod(half_radices(n) or n // 2) == n // 2
+    x, z = Tensor.ones(2, n).realize(), Tensor.ones(2, n // 2 + 1).realize().cfloat()
+    whole = operations(mini.fft.fft(x.cfloat()))
+    assert operations(mini.fft.rfft(x)) <= 0.51 * whole and operations(mini.fft.irfft(z)) <= 0.51 * whole
+  assert half_radices(1024) == (32, 16) and half_radices(2 * 997) == () and half_radices(30) is None
+  assert half_radices(67) is half_radices(1) is None
+
+
+def operations(x):
+  kernels, _, _ = scheduled(graph_program("g", tuple(p.uop for p in x._parts())), {})
+  return sum(cost(k)[0] for k in kernels)
+
+
 def _primes(n):
   return [p for p in range(2, n + 1) if n % p == 0 and all(p % q for q in range(2, p))]
 
@@ -165,6 +196,8 @@ def test_integers_halves_and_nothing():
   assert mini.fft.fft(Tensor([1.0, 2.0], dtype="float16")).dtype is dtypes.complex64
   assert mini.fft.rfft(Tensor([True, False])).tolist() == [1, 1]
   assert mini.fft.fft(Tensor.zeros(0, 4)).shape == (0, 4)
+  empty = mini.fft.rfft(Tensor.zeros(0, 60))
+  assert empty.shape == (0, 31) and mini.fft.irfft(empty).numpy().shape == (0, 60)
   for f in (mini.fft.fftfreq, mini.fft.rfftfreq):
     for n, d in ((1, 1.0), (8, 0.5), (9, 2.0)):
       np.testing.assert_allclose(f(n, d, dtype="float64").numpy(), getattr(np.fft, f.__name__)(n, d))

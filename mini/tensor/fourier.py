@@ -4,6 +4,9 @@ Where no prime factor of the length is large, by its factors (J. Cooley and J. T
 calculation of complex Fourier series, 1965): each is a product with a small matrix. Elsewhere as a convolution (L.
 Bluestein, 1970), which is a product of transforms of a length that has small factors. Both take O(n log n).
 
+Of real numbers, and where real ones come out, an even length takes a complex transform of half of it: even elements are
+real parts there, and odd ones imaginary parts (W. Press et al., Numerical Recipes, 3rd edition 2007, 12.3.2).
+
 Inside, real and imaginary part are an axis of size 2, so that a product of complex matrices is one of real ones. Tables
 are computed in float64 and kept, a few of each kind. What users call is in mini/fft.py.
 """
@@ -29,20 +32,90 @@ PRIME = 64  # the largest prime factor that is a matrix
 
 def transformed(x: Tensor, inverse: bool = False) -> Tensor:
   """The transform along the last axis, of a real or complex tensor, without a scale.   T[.., n] -> C[.., n]"""
+  return _joined(_transform(_rows(x), inverse), x.shape)
+
+
+def to_half(x: Tensor) -> Tensor:
+  """The first n // 2 + 1 elements of the transform of a real tensor.   T[.., n] -> C[.., n // 2 + 1]"""
+  n, rows = x.shape[-1], _rows(x)
+  if (sizes := half_radices(n)) is None:
+    return _joined(_transform(rows, False).narrow(-1, 0, n // 2 + 1), x.shape)
+  found = _transform(rows.reshape(rows.shape[0], n // 2, 2).transpose(1, 2), False, sizes)
+  return _joined(_mirrored(found.cat(found.narrow(-1, 0, 1), dim=-1), n, False), x.shape)
+
+
+def from_half(x: Tensor, n: int) -> Tensor:
+  """The real tensor of n elements of which `to_half` gives x, times n.   C[.., n // 2 + 1] -> T[.., n]
+
+  What is imaginary of the elements that are their own mirror images, the first and for an even n the last, is dropped.
+  """
+  rows = _rows(x)
+  re, im = rows.narrow(1, 0, 1), rows.narrow(1, 1, 1)
+  whole = re.cat(im.narrow(-1, 1, (n - 1) // 2).pad((1, 1 - n % 2)), dim=1)
+  if (sizes := half_radices(n)) is not None:
+    pairs = _transform(_mirrored(whole, n, True).narrow(-1, 0, n // 2), True, sizes).contiguous()
+    return pairs.transpose(1, 2).reshape(*x.shape[:-1], n)
+  rest = whole.narrow(-1, 1, (n - 1) // 2).flip(-1)
+  rest = rest.narrow(1, 0, 1).cat(-rest.narrow(1, 1, 1), dim=1)
+  return _transform(whole.cat(rest, dim=-1), True).select(1, 0).reshape(*x.shape[:-1], n)
+
+
+def _rows(x: Tensor) -> Any:
+  """T[.., n] -> T[b, 1, n], C[.., n] -> T[b, 2, n]"""
   kind = dtypes.float64 if real_of(x.dtype) is dtypes.float64 else dtypes.float32
   parts = [p.cast(kind) for p in x._parts()]  # type: ignore[attr-defined]
-  *batch, n = x.shape
-  if 0 in x.shape:
-    return complex_numbers().joined(parts[0], parts[0])
-  rows = parts[0].stack(*parts[1:], dim=-2).reshape(prod(batch), len(parts), n)
-  out = _transform(rows, inverse).reshape(*batch, 2, n)
+  return parts[0].stack(*parts[1:], dim=-2).reshape(prod(x.shape[:-1]), len(parts), x.shape[-1])
+
+
+def _joined(rows: Any, shape: tuple[int, ...]) -> Tensor:
+  """T[b, 2, m] -> C[.., m]"""
+  out = rows.reshape(*shape[:-1], 2, rows.shape[-1])
   return complex_numbers().joined(out.select(-2, 0), out.select(-2, 1))
 
 
-def _transform(x: Any, inverse: bool) -> Any:
-  """T[b, 1 or 2, n] -> T[b, 2, n]"""
-  sizes = radices(x.shape[-1])
-  return _by_convolution(x, inverse) if sizes is None else _by_factors(x, sizes, inverse)
+def _transform(x: Any, inverse: bool, sizes: tuple[int, ...] | None = None) -> Any:
+  """T[b, 1 or 2, n] -> T[b, 2, n], by these factors, or by those of n."""
+  if not x.shape[0]:
+    return x.expand(0, 2, x.shape[-1])
+  sizes = sizes or radices(x.shape[-1])
+  return _by_factors(x, sizes, inverse) if sizes else _by_convolution(x, inverse)
+
+
+# ---------------------------------------------------------------- of real numbers
+
+
+def half_radices(n: int) -> tuple[int, ...] | None:
+  """The factors for half of a length: those of n, of which one is halved; () if there are none. None where that is not
+  worth it: n is odd, or the transform is one matrix, of which no more is computed than is read."""
+  sizes = radices(n)
+  if n % 2 or (sizes and len(sizes) == 1):
+    return None
+  if sizes is None:
+    return ()
+  at = next(at for at, p in enumerate(sizes) if p % 2 == 0)
+  found = (*sizes[:at], sizes[at] // 2, *sizes[at + 1 :])
+  return tuple(sorted((p for p in found if p > 1), reverse=True))
+
+
+def _mirrored(z: Any, n: int, inverse: bool) -> Any:
+  """From the transform of (even elements + i odd ones) to that of all of them, or back.   T[b, 2, m] -> T[b, 2, m]
+
+  a z[k] + b conj(z[m - 1 - k]), where a and b are (1 -+ i w) / 2 of the n-th roots of unity w; for the way back, that
+  of the inverse, conjugates, without the 2. m = n // 2 + 1: z[0] is also the last one.
+  """
+  pair = table(halves, z, n, inverse)
+  own, mirror = z, z.flip(-1)
+  return own * pair[0] + own.flip(1) * pair[1] + mirror * pair[2] + mirror.flip(1) * pair[3]
+
+
+def halves(n: int, inverse: bool) -> np.ndarray:
+  """What the sum in `_mirrored` has of an element's same and other part, and of its mirror image's.   f64[4, 2, m]"""
+  c, s = roots(np.arange(n // 2 + 1), n, inverse)
+  if inverse:
+    a, b = 1 - s + 1j * c, 1 + s - 1j * c
+  else:
+    a, b = (1 + s - 1j * c) / 2, (1 - s + 1j * c) / 2
+  return np.stack([*_as_factor(a), *(_as_factor(b) * [[[1], [-1]], [[-1], [1]]])])
 
 
 # ---------------------------------------------------------------- by factors
