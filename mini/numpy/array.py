@@ -117,7 +117,7 @@ class Lazy:
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     return np.array(self._host(), dtype, copy=copy)
 
-  def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+  def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
       raise ValueError(f'Version "{api_version}" of the Array API Standard is not supported.')
     import mini.numpy
@@ -136,8 +136,10 @@ class Lazy:
       found = getattr(found, name)
     return found(*args, **kwargs)
 
-  def __dlpack__(self, **kwargs: Any) -> Any:
-    return self._tensor.__dlpack__(**kwargs)
+  def __dlpack__(
+    self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+  ) -> Any:
+    return self._tensor.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
   def __dlpack_device__(self) -> tuple[int, int]:
     return self._tensor.__dlpack_device__()

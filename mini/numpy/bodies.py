@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mini.tensor import Tensor
+from mini.types import dtypes
 
 
 def method(body: Any) -> Callable[..., Any]:
@@ -75,15 +76,13 @@ def _sign(x: Tensor) -> Tensor:
 
 
 def _shift(x: Tensor, n: Tensor, left: bool) -> Tensor:
-  """By at least as many bits as there are: 0, or the sign."""
+  """By at least as many bits as there are: 0, or of a negative number -1."""
   most = 8 * x.dtype.itemsize - 1
-  beyond = (n > most) | (n < 0) if n.dtype.kind == "i" else n > most
-  shifted = x << n.clamp(0, most) if left else x >> n.clamp(0, most - 1)
-  return (
-    beyond.where(0, shifted)
-    if left
-    else (beyond | (n == most)).where((x < 0).where(-1, (x >> most - 1) >> 1), shifted)
-  )
+  if x.dtype.kind == "u" or left:
+    within = n.clamp(0, most)
+    return ((n > most) | (n != within)).where(0, x << within if left else x >> within)
+  within = n.clamp(0, most - 1)
+  return (n != within).where((x < 0).where(-1, 0).cast(x.dtype), x >> within)
 
 
 def _bit_count(x: Tensor) -> Tensor:
@@ -109,6 +108,19 @@ def _ldexp(x: Tensor, n: Tensor) -> Tensor:
   half = n >> 1
   power = lambda k: k.cast(x.dtype).exp2()
   return x * power(half) * power(n - half)
+
+
+def _comparison(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+  """Of int64 and uint64, too, of which a negative number is below all."""
+
+  def body(a: Tensor, b: Tensor) -> Tensor:
+    if {a.dtype.kind, b.dtype.kind} != {"i", "u"}:
+      return op(a, b)
+    below = a < 0 if a.dtype.kind == "i" else b < 0
+    order = op(0, 1) if a.dtype.kind == "i" else op(1, 0)
+    return below.where(order, op(a.cast(dtypes.uint64), b.cast(dtypes.uint64)))
+
+  return body
 
 
 def _on_truth(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -145,7 +157,7 @@ TABLE: dict[str, Any] = {
   "sqrt":         "sqrt",
   "square":       "square",
   "cbrt":         _cbrt,
-  "reciprocal":   lambda x: x.reciprocal() if x.dtype.kind in "fc" else x.ones_like().div(x, rounding_mode="trunc"),
+  "reciprocal":   lambda x: x.reciprocal() if x.dtype.kind in "fc" else ((x == 1) | (x == -1)).where(x, 0),
   "sin":          "sin",
   "cos":          "cos",
   "tan":          "tan",
@@ -171,12 +183,12 @@ TABLE: dict[str, Any] = {
   "left_shift":   functools.partial(_shift, left=True),
   "right_shift":  functools.partial(_shift, left=False),
   "bitwise_count": _bit_count,
-  "greater":      operator.gt,
-  "greater_equal": operator.ge,
-  "less":         operator.lt,
-  "less_equal":   operator.le,
-  "equal":        operator.eq,
-  "not_equal":    operator.ne,
+  "greater":      _comparison(operator.gt),
+  "greater_equal": _comparison(operator.ge),
+  "less":         _comparison(operator.lt),
+  "less_equal":   _comparison(operator.le),
+  "equal":        _comparison(operator.eq),
+  "not_equal":    _comparison(operator.ne),
   "logical_and":  _on_truth(operator.and_),
   "logical_or":   _on_truth(operator.or_),
   "logical_xor":  _on_truth(operator.xor),

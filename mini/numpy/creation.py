@@ -52,9 +52,9 @@ def _constant(name: str, value: int) -> None:
     return _filled(shape, value, float if dtype is None else dtype, device)
 
   def g(
-    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **how: Any
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
   ) -> ndarray:
-    return full_like(a, value, dtype, shape=shape, **how)
+    return full_like(a, value, dtype, shape=shape, device=device)
 
   f.__name__, g.__name__ = name, f"{name}_like"
   public()(f)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from mini import fft as ours
-from mini.numpy.array import array_of
+from mini.numpy.array import array_of, asarray
 from mini.numpy.function import FFT, public, tensor
-from mini.numpy.host import at_once
 from mini.tensor import Tensor
 
 
@@ -45,16 +44,25 @@ def _shift(name: str) -> Callable[..., Any]:
   return lambda x, axes=None: array_of(getattr(ours, name)(tensor(x), axes))
 
 
+def _frequencies(name: str) -> Callable[..., Any]:
+  """At once; dtype is the standard's."""
+
+  def f(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+    return asarray(getattr(np.fft, name)(n, d), dtype, device=device)
+
+  return f
+
+
 ROWS = {
   _line: "fft ifft rfft irfft hfft ihfft",
   _plane: "fft2 ifft2 rfft2 irfft2",
   _room: "fftn ifftn rfftn irfftn",
   _shift: "fftshift ifftshift",
+  _frequencies: "fftfreq rfftfreq",
 }
 for make, names in ROWS.items():
   for name in names.split():
     f = make(name)
     f.__name__ = name
     public(into=FFT, room=np.fft)(f)
-FFT.update(fftfreq=at_once(np.fft.fftfreq), rfftfreq=at_once(np.fft.rfftfreq))
 globals().update(FFT)

@@ -30,9 +30,13 @@ def public(*others: str, into: dict[str, Callable[..., Any]] = FUNCTIONS, room: 
       out = kwargs.pop("out", None)
       try:
         result = f(*args, **kwargs)
-        return result if out is None else out._store(tensor(result))
+        if out is None:
+          return result
+        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+          raise TypeError(f"{name}: the result is {result.dtype}, and out= is {out.dtype}")
+        return out._store(tensor(result))
       except Exception as e:  # noqa: BLE001  which one it is NumPy says
-        asked_again(theirs, args, kwargs, e)
+        asked_again(theirs, args, kwargs if out is None else {**kwargs, "out": out}, e)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f.__doc__ or f"`{room.__name__}.{name}`."

@@ -37,17 +37,17 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 @public()
-def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+def matmul(x1: Any, x2: Any, /, *, dtype: Any = None, casting: Any = None) -> Any:
   a, b = (x if isinstance(x, Lazy) else asarray(x) for x in (x1, x2))
   kind = loop("matmul", (a.dtype, b.dtype, None))[0] if dtype is None else np.dtype(dtype)
   result = _product(operand(a, kind), operand(b, kind))
-  return made(result) if out is None else out._store(result)
+  return made(result)
 
 
 for _sign, _f in {
   "__matmul__": lambda a, b: matmul(a, b),
   "__rmatmul__": lambda a, b: matmul(b, a),
-  "__imatmul__": lambda a, b: matmul(a, b, out=a),
+  "__imatmul__": lambda a, b: FUNCTIONS["matmul"](a, b, out=a),
 }.items():
   setattr(Lazy, _sign, _f)
 

@@ -16,7 +16,7 @@ from mini.numpy.function import public, tensor
 from mini.numpy.manipulation import ravel
 from mini.numpy.statistics import all_
 from mini.numpy.taking import take
-from mini.numpy.types import common_type, mini_type, theirs
+from mini.numpy.types import common_type, mini_type, stand_in, theirs
 from mini.numpy.ufunc import UFUNCS, kind_of
 from mini.tensor import Tensor
 
@@ -135,7 +135,7 @@ def argsort(
   stable: Any = None,
   descending: bool = False,
 ) -> Any:
-  a = ravel(a) if axis is None else asarray(a)
+  a = ravel(a) if axis is None or not np.ndim(stand_in(a)) else asarray(a)
   axis = normalize_axis_index(-1 if axis is None else axis, a.ndim)
   return array_of(a._tensor.argsort(axis, descending))
 
@@ -290,6 +290,8 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 @public("around")
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
   a = asarray(a)
+  if a.dtype.kind == "c":
+    return made(Tensor.complex(*(round_(part, decimals)._tensor for part in (a.real, a.imag))))
   if a.dtype.kind == "f" and decimals:
     scale = 10.0 ** abs(decimals)
     t = a._tensor

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import array_of, asarray, made, operand
 from mini.numpy.function import public, tensor
-from mini.numpy.types import floating, mini_type
+from mini.numpy.types import floating, mini_type, stand_in
 from mini.numpy.ufunc import UFUNCS, axes_of
 from mini.tensor import Tensor
 
@@ -133,14 +133,13 @@ def ptp(a: Any, axis: Axes = None, out: Any = None, keepdims: Any = False) -> An
 
 @public()
 def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
-  return sum_(tensor(a).bool(), axis, dtype=np.intp, keepdims=keepdims)
+  return sum_(array_of(tensor(a).bool()), axis, dtype=np.intp, keepdims=keepdims)
 
 
 def _position(name: str) -> Callable[..., Any]:
   def f(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
     t = tensor(a)
-    if axis is not None:
-      axis = normalize_axis_index(axis, t.ndim)
+    axis = None if axis is None or (not t.ndim and axis in (0, -1)) else normalize_axis_index(axis, t.ndim)
     if (t.shape[axis] if axis is not None else t.numel()) == 0:
       raise ValueError(f"attempt to get {name} of an empty sequence")
     t = t.cast(mini_type(np.uint8)) if t.dtype.kind == "b" else t
@@ -174,7 +173,7 @@ def _cumulative(name: str) -> Callable[..., Any]:
   def f(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
   ) -> Any:
-    x = asarray(x)
+    x = asarray(x) if np.ndim(stand_in(x)) else asarray(x).reshape(1)
     if axis is None:
       if x.ndim > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -201,9 +200,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = MISSING, append: Any
     raise ValueError("diff requires input that is at least one dimensional")
   axis = normalize_axis_index(axis, a.ndim)
   one = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
-  sides = [x if x is MISSING else tensor(x) for x in (prepend, append)]
-  before, after = (x if x is MISSING or x.ndim else x.expand(one) for x in sides)
-  parts = [x for x in (before, a._tensor, after) if x is not MISSING]
+  sides = [None if x is None or x is MISSING else tensor(x) for x in (prepend, append)]
+  before, after = (x if x is None or x.ndim else x.expand(one) for x in sides)
+  parts = [x for x in (before, a._tensor, after) if x is not None]
   return array_of(parts[0].cat(*parts[1:], dim=axis).diff(n, axis))
 
 

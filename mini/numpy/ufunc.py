@@ -28,6 +28,7 @@ OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "div
              "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
 UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 # fmt: on
+OF_BITS = ("nextafter", "spacing", "signbit", "copysign")
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
@@ -89,6 +90,8 @@ class ufunc:
     if broadcast_shape(*(t.shape for t in tensors)) is None:
       shapes = " ".join(str(t.shape).replace(" ", "") for t in tensors)
       raise ValueError(f"operands could not be broadcast together with shapes {shapes} ")
+    if types[0] == np.float16 and self.__name__ not in OF_BITS:  # as NumPy: in float32, rounded once
+      tensors = [t.float() if t.dtype.kind == "f" else t for t in tensors]
     found = self.body(*tensors)
     several = found if isinstance(found, tuple) else (found,)
     return [r.cast(mini_type(d)) for r, d in zip(several, types[self.nin :])]
@@ -100,7 +103,7 @@ class ufunc:
     a = asarray(array)
     given = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     try:
-      t, axes = self._typed(a, dtype), axes_of(axis, a.ndim)
+      t, axes = self._typed(a, dtype), axes_of(None if not a.ndim and axis in (0, -1) else axis, a.ndim)
       if where is not True:
         rest = self.identity if initial is None else initial
         if rest is None:

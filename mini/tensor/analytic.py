@@ -99,7 +99,7 @@ def exp2(a: Tensor, b: Tensor) -> Pair:
 
 def expm1(a: Tensor, b: Tensor) -> Pair:
   half, (re, im) = (b * 0.5).sin(), exp(a, b)
-  large = a > 10
+  large = (a > 10) | (a < -40)
   return large.where(re - 1, large.where(1, a).expm1() * b.cos() - 2 * half * half), im
 
 
@@ -227,7 +227,8 @@ def atanh(a: Tensor, b: Tensor) -> Pair:
   bound = size.isinf().where(1, size)
   tail = size.isinf().where(0, x / bound / bound)
   re = (a == 0).where(a, far.where(tail, re).copysign(a))
-  return re, far.where(sided(b, math.pi / 2), im)
+  unknown = b.isnan() & ~a.isnan()  # of an infinite a
+  return re, unknown.where(math.nan, far.where(sided(b, math.pi / 2), im))
 
 
 # ---------------------------------------------------------------- the table
