@@ -13,8 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mini.types import MiniError
 
@@ -23,8 +22,7 @@ class ConfigError(MiniError, ValueError):
   """A setting that does not exist, or a value that does not fit it."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
   """A row of the table. `parse` makes a value from text and raises ValueError saying what would fit."""
 
   name: str

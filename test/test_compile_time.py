@@ -1,8 +1,12 @@
-"""Making a program ready to run takes time in proportion to the program: counted in calls, not in seconds."""
+"""Making a program ready to run takes time in proportion to the program: counted in calls, not in seconds. So is what
+`import mini` takes: in modules that it has no need of."""
 
 import gc
+import subprocess
 import sys
 from importlib import import_module
+
+import pytest
 
 from mini import Device, Tensor, nn
 from mini.config import config
@@ -45,3 +49,24 @@ def test_more_steps_of_a_recurrent_layer_are_no_more_kernels():
 
   kernels(5)
   assert kernels(20) <= 12  # those whose loops go over all steps, and those of the first and the last one
+
+
+# what a program does, and what it has no need of
+LATER = {
+  "import mini; mini.Tensor([1, 2]) + 1": """
+    mini.batch mini.capture mini.codegen mini.drawing mini.engine.program mini.engine.realize mini.extend mini.fft
+    mini.ir.interp mini.ir.rewrite mini.ir.rules mini.ir.text mini.ir.verify mini.jitted mini.named mini.nn mini.numpy
+    mini.quantization mini.render mini.routine mini.schedule mini.tensor.complex mini.tensor.contract
+    mini.tensor.einsum mini.tensor.formula mini.tensor.twofold mini.tensor.transforms mini.unknown
+    asyncio json logging subprocess""",
+  "import mini; mini.einsum('ij->', mini.Tensor.ones(2, 3))": "mini.engine.realize mini.named mini.unknown",
+  "import mini; (mini.Tensor([1, 2]) + 1).tolist()": "mini.extend mini.jitted mini.ir.parse mini.nn mini.numpy json",
+}
+
+
+@pytest.mark.parametrize("program", LATER)
+def test_what_is_not_needed_is_not_imported(program):
+  code = f"import sys, numpy; before = {{*sys.modules}}; {program}; print(*{{*sys.modules}} - before)"
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  loaded = set(done.stdout.split())
+  assert "mini.tensor" in loaded and not loaded & set(LATER[program].split())

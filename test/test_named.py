@@ -3,9 +3,6 @@ error that says both."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -172,11 +169,3 @@ def test_errors(rng):
     x.sort("seq")
   with pytest.raises(IndexError, match="integers and slices index a tensor with names"):
     x[None]
-
-
-def test_nothing_is_paid_without_names():
-  """Neither names nor Unknown are imported before they are used."""
-  code = "import sys, mini; mini.einsum('ij->', mini.Tensor.ones(2, 3)); print([m for m in sys.modules if m in ('mini.named', 'mini.unknown')])"
-  assert (
-    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-  )

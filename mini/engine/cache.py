@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import logging
 import os
 import re
 import stat
@@ -18,14 +17,19 @@ import time
 
 from mini.config import config
 
-log = logging.getLogger("mini")
-
 LIMIT_BYTES = 512 << 20  # of all entries; a GPT-2 training step takes about 1 MB
 RESULT_BYTES = 16 << 20  # of all recipes that were found
 STALE_SECONDS = 3600  # after which a temporary file is what a killed process left
 ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _counter = itertools.count()
 _refused: set[tuple[str, str]] = set()  # what the log has said of folders that are not used
+
+
+def warn(message: str, *args: object) -> None:
+  """A line of warning in the log."""
+  import logging  # a tenth of the time that the first tensor takes, and seldom needed
+
+  logging.getLogger("mini").warning(message, *args)
 
 
 def default_folder() -> str:
@@ -52,7 +56,7 @@ def result_cache(make: bool = False) -> DiskCache | None:
     return None
   reason = secure(folder)
   if reason:
-    log.warning("recipes that were searched for are not kept: %s %s", folder, reason)
+    warn("recipes that were searched for are not kept: %s %s", folder, reason)
   return None if reason else DiskCache(folder, RESULT_BYTES)
 
 
@@ -68,7 +72,7 @@ def open_cache(setting: str, limit_bytes: int = LIMIT_BYTES) -> DiskCache | None
   if reason:
     if (folder, reason) not in _refused:
       _refused.add((folder, reason))
-      log.warning("nothing is cached on disk: %s %s (CACHE=0 or CACHE=FOLDER avoids this)", folder, reason)
+      warn("nothing is cached on disk: %s %s (CACHE=0 or CACHE=FOLDER avoids this)", folder, reason)
     return None
   return DiskCache(folder, limit_bytes)
 
@@ -110,7 +114,7 @@ class DiskCache:
       if intact:
         os.utime(path)  # used now: `trim` takes what was not used for longest
         return path
-      log.warning("a damaged entry was removed from the cache: %s", path)
+      warn("a damaged entry was removed from the cache: %s", path)
       os.unlink(path)
     except OSError:  # another process removed it
       pass
@@ -131,7 +135,7 @@ class DiskCache:
         remove(temporary)
         raise
     except OSError as e:
-      log.warning("the cache could not be written: %s", e)
+      warn("the cache could not be written: %s", e)
       return None
     self.index[name.partition("-")[0]] = name
     self.room -= len(data)
@@ -145,8 +149,7 @@ class DiskCache:
     try:
       changed = os.stat(self.folder).st_mtime_ns
       if changed != self.seen:
-        entries = (name for name in os.listdir(self.folder) if ENTRY.fullmatch(name))
-        self.index = {name.partition("-")[0]: name for name in entries}
+        self.index = {name.partition("-")[0]: name for name in os.listdir(self.folder)}
         self.seen = changed
     except OSError:
       self.index = {}

@@ -10,7 +10,6 @@ changes, it is no longer read.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import select
 import signal
@@ -23,12 +22,10 @@ from typing import Any, NamedTuple
 from mini.codegen.search import VERSION, Candidate, candidate, neighbours
 from mini.codegen.writer import Machine
 from mini.config import PREFIX, TABLE, config, spelled
-from mini.engine.cache import remove, result_cache
+from mini.engine.cache import remove, result_cache, warn
 from mini.ir.text import kernel_text
 from mini.ir.uop import UOp
 from runtime import host
-
-log = logging.getLogger("mini")
 
 CLEARLY = 0.97  # of the heuristic's time: what a recipe must stay below to take its place
 AGAIN, FINALISTS = 3, 4  # times that it must do so once more, in a row; how many may try
@@ -239,7 +236,7 @@ def known(key: str) -> Found | None:
         raise TypeError("a recipe is text")
       _known[key] = found
     except (ValueError, TypeError):
-      log.warning("a result of a search cannot be read, and is not: %s", path)
+      warn("a result of a search cannot be read, and is not: %s", path)
   return _known.get(key)
 
 
@@ -262,7 +259,7 @@ def recipe_for(kernel: UOp, heuristic: str, machine: Machine, compiler: str) -> 
     with Timer() as timer:
       found = found_for(kernel, heuristic, machine, compiler, timer, config.SEARCH)
     for line in found.refused:
-      log.warning("search: a candidate did not count: %s", line)
+      warn("search: a candidate did not count: %s", line)
   return found.recipe if found else heuristic
 
 

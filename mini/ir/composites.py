@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +27,7 @@ from mini.ir.uop import UOp, const, uop
 from mini.types import DType, dtypes
 
 
-@dataclass(frozen=True)
-class Composite:
+class Composite(NamedTuple):
   name: str
   arity: int
   numpy: Callable  # the meaning, on arrays of the inputs

@@ -8,15 +8,14 @@ Composites (exp, tanh, ...) are rows of `composites.py`, and join this table whe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mini.types import DType, dtypes
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
   name: str
   family: str  # view | data | unary | binary | ternary | leaf | mark | composite
   arity: int  # -1: any number

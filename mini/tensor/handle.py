@@ -19,7 +19,6 @@ import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.engine.place import device_of, place
-from mini.engine.realize import realize
 from mini.engine.shards import memory
 from mini.given import gradient_inputs
 from mini.ir import graph
@@ -299,6 +298,8 @@ class Handle:
     nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
     found: dict[UOp, UOp] = {}
     if nodes:
+      from mini.engine.realize import realize  # with what it needs, a third of `import mini`
+
       try:
         found.update(zip(nodes, realize(nodes)))
         for node, leaf in found.items():

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor.data import Number, Operand
-from mini.tensor.einsum import accumulated
 from mini.tensor.errors import SIGNS
 from mini.tensor.spectral import Spectral
 
@@ -67,6 +66,8 @@ class InPlace(Spectral):
     >>> Tensor([5, 5, 5]).einsum_("i+1 max= i k", Tensor([[1, 9], [2, 3]]))
     Tensor([5, 9, 5])
     """
+    from mini.tensor.einsum import accumulated
+
     return self._update(accumulated(self, formula, operands, op, sizes), "a.einsum_(...)")
 
   def zero_(self) -> Tensor:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.tensor.cutting import below
 from mini.tensor.data import Number, complex_numbers
-from mini.tensor.einsum import einsum
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape, result_type, wide
@@ -159,6 +158,8 @@ class Multiply(Sorting):
     Tensor([[0, 1],
             [2, 0]])
     """
+    from mini.tensor.einsum import einsum  # formulas: for whom they are
+
     return einsum(formula, *operands, op=op, reduce=reduce, **sizes)  # type: ignore[return-value]
 
   def tensordot(self, other: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> Tensor:

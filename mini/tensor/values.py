@@ -12,7 +12,6 @@ import numpy as np
 
 from mini.engine.masked import plain, room
 from mini.engine.place import shown
-from mini.ir.interp import evaluate
 from mini.ir.sizes import known, varies
 from mini.tensor.errors import fail, spelled
 from mini.tensor.handle import Handle, untagged
@@ -41,6 +40,8 @@ class Values(Handle):
     self.realize()
     leaf = self._leaf()
     if leaf is None:
+      from mini.ir.interp import evaluate
+
       array = evaluate([plain(untagged(self._uop))], lambda u: u.arg[0].numpy())[0].copy()
     else:
       array = leaf.arg[0].numpy().reshape(room(self.shape))
