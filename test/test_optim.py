@@ -6,7 +6,7 @@ import pytest
 from mini import Tensor, jit, nn, stats
 from mini.ir.graph import shape
 from mini.nn.state import StateError, get_state_dict, load_state_dict, part_of
-from mini.types import MiniError, dtypes
+from mini.types import DTypeError, MiniError, dtypes
 
 STEPS = 12
 
@@ -260,6 +260,111 @@ def test_types(dtype):
   assert w.dtype is dtype and w.grad.dtype is dtype
   np.testing.assert_allclose(w.numpy()[3], 0, atol=0.05)
   assert abs(w.numpy()).max() < 0.8
+
+
+def stepped(make, kind, count=20, **options):
+  """1 after steps against a gradient of 1 + 1/64, which bfloat16 has."""
+  w = Tensor.ones(4, 4, dtype=kind).requires_grad_()
+  optimizer = make([w], lr=1e-3, **options)
+  for _ in range(count):
+    optimizer.zero_grad()
+    (w.float() * (1 + 1 / 64)).sum().backward()
+    optimizer.step()
+  return w, optimizer
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adafactor", "LAMB", "Rprop"])
+def test_master_weights_add_up_what_is_less_than_half_of_the_last_place(name):
+  make = getattr(nn.optim, name)
+  want, _ = stepped(make, dtypes.float32)
+  w, optimizer = stepped(make, dtypes.bfloat16, master_weights=True)
+  if name != "Rprop":  # whose steps grow
+    assert stepped(make, dtypes.bfloat16)[0].numpy().max() == 1, "the steps are too large to be lost"
+  state = optimizer.state_dict()["state"][0]
+  np.testing.assert_allclose(state["master_param"].numpy(), want.numpy(), rtol=1e-6)
+  np.testing.assert_array_equal(w.numpy(), want.bfloat16().numpy())
+  assert w.dtype is dtypes.bfloat16
+  assert {t.dtype for n, t in state.items() if n != "step"} == {dtypes.float32}
+
+
+def test_master_weights_follow_what_is_set_and_are_restored():
+  w, optimizer = stepped(nn.optim.AdamW, dtypes.bfloat16, master_weights=True)
+  v, other = stepped(nn.optim.AdamW, dtypes.bfloat16, 3, master_weights=True)
+  v.assign(w)
+  other.load_state_dict(optimizer.state_dict())
+  for o, x in ((optimizer, w), (other, v)):
+    x.grad = Tensor.ones(4, 4, dtype="bfloat16")
+    o.step()
+  master = optimizer.state_dict()["state"][0]["master_param"].numpy()
+  np.testing.assert_array_equal(other.state_dict()["state"][0]["master_param"].numpy(), master)
+  before = v.numpy()[1, 1]
+  held = v.numpy().copy()
+  held[0] = 8.0
+  v.assign(Tensor(held, dtype="bfloat16"))
+  v.grad = Tensor.ones(4, 4, dtype="bfloat16")
+  other.step()
+  master = other.state_dict()["state"][0]["master_param"].numpy()
+  assert abs(master[0] - 8).max() < 0.01 and abs(master[1:] - before).max() < 0.01
+  with pytest.raises(StateError, match="master_param"):
+    stepped(nn.optim.AdamW, dtypes.bfloat16, 1)[1].load_state_dict(other.state_dict())
+  plain, masters = (stepped(nn.optim.AdamW, dtypes.bfloat16, 3, master_weights=m) for m in (False, True))
+  masters[1].load_state_dict(plain[1].state_dict())  # they begin where the parameter is
+  masters[0].grad = Tensor.ones(4, 4, dtype="bfloat16")
+  masters[1].step()
+  assert 0.99 < masters[1].state_dict()["state"][0]["master_param"].numpy().min() < 1
+
+
+def test_master_weights_beside_wide_parameters_in_a_jitted_step():
+  ws = [Tensor.ones(3, dtype=kind).requires_grad_() for kind in ("bfloat16", "float32", "float16")]
+  optimizer = nn.optim.SGD(ws, lr=1e-4, momentum=0.9, master_weights=True)
+
+  @jit
+  def step():
+    optimizer.zero_grad()
+    sum((w.float() * 2).sum() for w in ws).backward()
+    optimizer.step()
+
+  for _ in range(8):
+    step()
+  state = optimizer.state_dict()["state"]
+  assert ["master_param" in state[n] for n in range(3)] == [True, False, True]
+  for n in (0, 2):
+    np.testing.assert_allclose(state[n]["master_param"].numpy(), ws[1].numpy(), rtol=1e-6)
+    np.testing.assert_array_equal(ws[n].numpy(), ws[1].cast(ws[n].dtype).numpy())
+
+
+def test_a_gradient_of_a_wider_type_than_its_parameter():
+  """In bfloat16, 256 + 1 is 256."""
+  found = []
+  for kind in (dtypes.bfloat16, dtypes.float32):
+    w = Tensor.ones(2, dtype="bfloat16").requires_grad_()
+    assert w.grad_dtype is dtypes.bfloat16
+    w.grad_dtype = kind
+    for factor in (256.0, *[1.0] * 16):
+      (w.float() * factor).sum().backward()
+      w.grad.realize()  # within a kernel, sums are not rounded
+    norm = nn.optim.clip_grad_norm_([w], 1e9)
+    optimizer = nn.optim.SGD([w], lr=2.0**-8)
+    assert w.grad.dtype is w.grad_dtype is kind
+    optimizer.step()
+    found.append((w.grad.tolist(), w.tolist(), norm.item()))
+    assert w.grad.dtype is kind and w.dtype is dtypes.bfloat16
+  assert found[0][:2] == ([256.0] * 2, [0.0] * 2) and found[1][:2] == ([272.0] * 2, [-0.0625] * 2)
+  assert found[1][2] == pytest.approx(272 * 2**0.5)
+  x = np.random.default_rng(0).standard_normal((64, 3)).astype(np.float32)
+  w = Tensor.ones(3, 2, dtype="bfloat16").requires_grad_()
+  w.grad_dtype = dtypes.float32
+  rounded = Tensor(x).bfloat16()
+  (rounded @ w).sum().backward()  # what a product sums in float32 is not rounded on its way
+  np.testing.assert_allclose(w.grad.numpy()[:, 0], rounded.numpy().sum(0), rtol=1e-5)
+  for wrong in (
+    lambda: setattr(w, "grad_dtype", dtypes.bfloat16),
+    lambda: setattr(w * 2, "grad_dtype", dtypes.float32),
+  ):
+    with pytest.raises(MiniError, match="another type|was computed"):
+      wrong()
+  with pytest.raises(DTypeError, match="not int32"):
+    w.grad_dtype = "int32"
 
 
 # ---------------------------------------------------------------- state

@@ -210,7 +210,7 @@ def test_errors():
   w = [Tensor([1.0], requires_grad=True)]
   with pytest.raises(
     TypeError,
-    match=r"Lion\(params, lr=0.0001, betas=.*, maximize=False\): got an unexpected keyword argument 'beta'",
+    match=r"Lion\(params, lr=0.0001, betas=.*, maximize=False, master_weights=False\): got an unexpected keyword argument 'beta'",
   ):
     nn.optim.Lion(w, beta=1)
   with pytest.raises(ShapeError, match="Muon: a parameter is no matrix"):

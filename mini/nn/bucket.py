@@ -16,7 +16,9 @@ from mini.nn.state import LANES, lay, pack, views
 from mini.tensor import Tensor
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
-from mini.types import dtypes
+from mini.types import DType, dtypes
+
+MASTER = "master_param"  # the slot of parameters of 16 bits in float32
 
 Room = Callable[[tuple[int, ...]], tuple[int, ...]]  # the shape of the state of a parameter of a shape
 Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> its value at each element
@@ -50,7 +52,7 @@ class Bucket:
   ):
     self.params, self.groups, self.t, self.slots, self.room = list(params), list(groups), t, slots, room
     self.shapes = [p.shape for p in params]
-    self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot
+    self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot but MASTER
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
     self.flat = pack(self.params, [p.uop for p in params])
 
@@ -64,11 +66,15 @@ class Bucket:
 
   def widen(self, names: Sequence[str]) -> None:
     """Slots of these names; new ones are 0."""
-    kind, device = self.params[0].dtype, self.params[0].device
-    size = -(-sum(map(prod, self.rooms)) // LANES) * LANES
+    kind, device = slot_type(self.params[0], names), self.params[0].device
     for name in names:
       if name not in self.slots:
+        size = -(-sum(map(prod, self.parts(name))) // LANES) * LANES
         self.slots[name] = Tensor(graph.buffer(zeros(size, kind, device), (size,), kind))
+
+  def parts(self, name: str) -> list[tuple[int, ...]]:
+    """The shapes of the parts of a slot."""
+    return self.shapes if name == MASTER else self.rooms
 
   def gather(self) -> None:
     """Together again, if someone has bound a parameter to other memory."""
@@ -115,7 +121,7 @@ class Bucket:
     chosen = [n for n, k in enumerate(keep) if k]
     slots = {}
     for name, flat in self.slots.items():
-      pieces = views(flat.uop, self.rooms)
+      pieces = views(flat.uop, self.parts(name))
       slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
     params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
     return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots, self.room)
@@ -132,6 +138,11 @@ class Bucket:
       b.slots = {name: flat.to(d).realize() for name, flat in b.slots.items()}
       found.append(b)
     return found
+
+
+def slot_type(p: Tensor, names: Sequence[str]) -> DType:
+  """The type of the state of a parameter: its own; where there are master weights, that of sums."""
+  return wide(p.dtype) if MASTER in names else p.dtype
 
 
 def near(x: Tensor, other: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from mini.engine.place import place, shown
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn import lr_scheduler
-from mini.nn.bucket import Bucket, Choose, Group, near
+from mini.nn.bucket import MASTER, Bucket, Choose, Group, near, slot_type
 from mini.nn.state import LANES, StateError, get_state_dict, lay, part_of, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import enable_grad, no_grad, rebuilt, tensors_of
@@ -37,6 +37,9 @@ class Optimizer:
 
   params: tensors, or dicts with "params" and what differs from `defaults` for them. Without a gradient, a
   parameter is left alone by a step, as in PyTorch.
+  master_weights: parameters of 16 bits are kept in float32, too, and so is their state, so that updates add up which
+  are less than half of their last place; they are what these round to. Where a parameter was given another value in
+  the meantime, that counts.
 
   >>> class Descent(nn.optim.Optimizer):
   ...   def update(self, p, g, state, t, choose):
@@ -50,7 +53,8 @@ class Optimizer:
 
   slots: tuple[str, ...] = ()  # the names of the state that each element of a parameter has
 
-  def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]):
+  def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any], master_weights: bool = False):
+    self.master_weights = master_weights
     given = list(params)
     dicts = given if given and isinstance(given[0], Mapping) else [{"params": given}]
     self.defaults = dict(defaults)
@@ -133,7 +137,11 @@ class Optimizer:
       self._buckets.append(self._fresh(found, group_of))
 
   def _fresh(self, params: Sequence[Tensor], group_of: Mapping[Tensor, Group]) -> Bucket:
-    return Bucket.fresh(params, [group_of[p] for p in params], self.slots, self.room)
+    return Bucket.fresh(params, [group_of[p] for p in params], self._slots_of(params[0]), self.room)
+
+  def _slots_of(self, p: Tensor) -> tuple[str, ...]:
+    masters = self.master_weights and wide(p.dtype) is not p.dtype
+    return (*self.slots, MASTER) if masters else self.slots
 
   def _active(self) -> list[Bucket]:
     """The buckets to step: a bucket in which not all have a gradient falls into two."""
@@ -225,7 +233,7 @@ class Optimizer:
     if local.current is None:
       b.gather()
     p = Tensor(lay([p.uop for p in b.params]))
-    g = Tensor(lay([graph.detach(_gradient(p)) for p in b.params]))
+    g = _gradients(b.params)
     new, state = self._stepped(b, p, g, b.t, b.slots)
     return new, g, state
 
@@ -235,7 +243,11 @@ class Optimizer:
     """(the new parameters, the number of steps and the new state) of any that are laid out as those of a bucket."""
     kind, t = wide(p.dtype), t + 1
     old = {name: s.cast(kind) for name, s in slots.items()}
-    new, state = self.update(p.cast(kind), g.cast(kind), old, t, b.choose)
+    before, master = p.cast(kind), old.pop(MASTER, None)
+    if master is not None:  # of what it is not rounded to, someone has set the value
+      before = (master.cast(p.dtype) == p).where(master, before)
+    new, state = self.update(before, g.cast(kind), old, t, b.choose)
+    state = {**state, MASTER: new}
     return new.cast(p.dtype), [t, *(state[name].cast(s.dtype) for name, s in slots.items())]
 
   def zero_grad(self, set_to_none: bool = True) -> None:
@@ -289,7 +301,7 @@ class Optimizer:
       group[name] = m if name == "momentum" else (m, *group[name][1:])
     self.slots = self.needed(self.param_groups)
     for b in self._buckets:
-      b.widen(self.slots)
+      b.widen(self._slots_of(b.params[0]))
     return m
 
   # ---------------------------------------------------------------- state
@@ -300,7 +312,7 @@ class Optimizer:
     for b in self._buckets:
       states: list[dict[str, Tensor]] = [{"step": b.t} for _ in b.params]
       for name, flat in b.slots.items():
-        for state, u in zip(states, views(flat.uop, b.rooms)):
+        for state, u in zip(states, views(flat.uop, b.parts(name))):
           state[name] = Tensor(u)
       found.update((number[p], self.shown(state, p, group_of[p])) for p, state in zip(b.params, states))
     return dict(sorted(found.items()))
@@ -342,16 +354,16 @@ class Optimizer:
     kinds: dict[Any, list[Tensor]] = {}
     values: dict[tuple[Tensor, str], UOp] = {}
     for p in sorted(order, key=lambda p: -group_of[p].get("weight_decay", 0)):
-      for name in self.slots:
+      for name in self._slots_of(p):
         values[p, name] = self._slot(p, name, said[p])
       kinds.setdefault((p.dtype, p.device, int(said[p].get("step", 0))), []).append(p)
     buckets = self._buckets
     same = [set(b.params) for b in buckets] == [set(found) for found in kinds.values()]
-    if not same or any(tuple(b.slots) != self.slots for b in buckets):
+    if not same or any(tuple(b.slots) != self._slots_of(b.params[0]) for b in buckets):
       buckets = [self._fresh(found, group_of) for found in kinds.values()]
     for b, (_, _, t) in zip(buckets, kinds):
       b.t.assign(Tensor(t, device=b.t.device))
-      for name in self.slots:
+      for name in b.slots:
         b.slots[name].assign(Tensor(lay([graph.detach(values[p, name]) for p in b.params])))
       Tensor.realize(b.t, *b.slots.values())
     self._buckets = buckets
@@ -373,20 +385,21 @@ class Optimizer:
         extra.append(path)
     for n, p in enumerate(params):
       said[p] = self.read(said[p], p)
-      extra += [f"state.{n}.{name}" for name in said[p] if name not in ("step", *self.slots)]
+      extra += [f"state.{n}.{name}" for name in said[p] if name not in ("step", *self._slots_of(p))]
     if extra:
       raise StateError(f"load_state_dict: {', '.join(extra[:5])} are no state of this {type(self).__name__}")
     return said
 
   def _slot(self, p: Tensor, name: str, said: Mapping[str, Any]) -> UOp:
     """The state of one slot of a parameter; 0 if nothing is said of it."""
-    shape, x = self.room(p.shape), said.get(name)
-    if "step" in said and (x is None or tuple(np.shape(x)) != shape):
+    shape, x = p.shape if name == MASTER else self.room(p.shape), said.get(name)
+    kind = slot_type(p, self._slots_of(p))
+    if "step" in said and (name != MASTER if x is None else tuple(np.shape(x)) != shape):
       about = f"state.{self._all().index(p)}.{name} is missing, or has not the shape {shape} of its parameter"
       raise StateError(f"load_state_dict: {about}")
     if x is None:
-      return graph.full(shape, 0, p.dtype)
-    return on_device(graph.cast(_tensor(x).uop, p.dtype), p.device)
+      return graph.full(shape, 0, kind)
+    return on_device(graph.cast(_tensor(x).uop, kind), p.device)
 
   def __repr__(self) -> str:
     lines = [", ".join(f"{k}={v}" for k, v in group.items() if k != "params") for group in self.param_groups]
@@ -416,7 +429,15 @@ def _gradient(p: Tensor) -> UOp:
       parameter=p,
       gradient=p.grad,
     )
-  return graph.cast(p.grad.uop, p.dtype)
+  return p.grad.uop
+
+
+def _gradients(params: Sequence[Tensor]) -> Tensor:
+  """Those of parameters of one type, one behind another: in that type, or, where one of them is wider, in float32."""
+  nodes, kind = [_gradient(p) for p in params], params[0].dtype
+  if any(u.dtype is not kind for u in nodes):
+    kind = wide(kind)
+  return Tensor(lay([graph.detach(graph.cast(u, kind)) for u in nodes]))
 
 
 def _kept(old: Any, new: Any) -> Any:
@@ -528,7 +549,7 @@ def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> 
     return Tensor(0.0)
   with no_grad():
     rows = _rows(params)
-    flats = [Tensor(graph.detach(lay([_gradient(p) for p in row]))) for row in rows]
+    flats = [_gradients(row) for row in rows]
     norms = [near(_powers(g.cast(wide(g.dtype)), norm_type), flats[0]) for g in flats]
     if math.isinf(norm_type):
       total = norms[0]
@@ -562,7 +583,7 @@ def clip_grad_value(parameters: Any, clip_value: float) -> None:
   """Limit every element of the gradients to [-clip_value, clip_value]."""
   with no_grad():
     for row in _rows(_with_gradients(parameters)):
-      _give(row, Tensor(graph.detach(lay([_gradient(p) for p in row]))).clamp(-clip_value, clip_value))
+      _give(row, _gradients(row).clamp(-clip_value, clip_value))
 
 
 clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names

@@ -1,7 +1,8 @@
 """The optimizers, a rule of a few lines each; as mini/nn/optim.py has it they step flat buffers.
 `nn.optim.NAME` finds them.
 
-All take `weight_decay` and `maximize` for each group; PyTorch's have its arguments and follow its trajectories.
+All take `weight_decay` and `maximize` for each group, and `master_weights` (see Optimizer); PyTorch's have its
+arguments and follow its trajectories.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ class Rule(Optimizer):
 
   def __init_subclass__(cls) -> None:
     either = Parameter.POSITIONAL_OR_KEYWORD
-    more = {n: x for n, x in (("weight_decay", 0.0), ("maximize", False)) if n not in cls.options}
+    more = {
+      n: x
+      for n, x in (("weight_decay", 0.0), ("maximize", False), ("master_weights", False))
+      if n not in cls.options
+    }
     settings = [Parameter(n, either, default=x) for n, x in {**cls.options, **more}.items()]
     cls.__signature__ = Signature([Parameter("params", either), *settings])
 
@@ -46,10 +51,11 @@ class Rule(Optimizer):
       raise TypeError(f"{type(self).__name__}{self.__signature__}: {e}") from None
     bound.apply_defaults()
     params, settings = list(bound.arguments.pop("params")), bound.arguments
+    masters = settings.pop("master_weights")
     if not all(0 <= b < 1 for b in settings.get("betas", ())):
       fail(ValueError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
     self.slots = self.needed([{**settings, **d} for d in params if isinstance(d, Mapping)] or [settings])
-    super().__init__(params, settings)
+    super().__init__(params, settings, masters)
 
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     """As `update`, of a gradient that is to be followed downwards, with the decay in it."""
@@ -454,8 +460,8 @@ class Adafactor(_Whole):
   def shown(self, state: State, p: Tensor, group: Mapping[str, Any]) -> State:
     if p.ndim < 2:
       return state
-    rows, columns = state["variance"].split([p.shape[-2], p.shape[-1]], -1)
-    return {"step": state["step"], "row_var": rows.unsqueeze(-1), "col_var": columns.unsqueeze(-2)}
+    rows, columns = state.pop("variance").split([p.shape[-2], p.shape[-1]], -1)
+    return {**state, "row_var": rows.unsqueeze(-1), "col_var": columns.unsqueeze(-2)}
 
   def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:
     if p.ndim < 2 or not {"row_var", "col_var"} <= state.keys():

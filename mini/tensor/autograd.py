@@ -24,7 +24,7 @@ from mini.tensor.errors import checked, fail
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
-from mini.types import DTypeError, MiniError, ShapeError, promote_types
+from mini.types import DType, DTypeError, MiniError, ShapeError, promote_types
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -90,6 +90,13 @@ def leaves(u: UOp) -> list[tuple[UOp, Handle]]:
   return [(n, handle) for n, handle in owned if handle is not None]
 
 
+def unrounded(u: UOp, kind: DType) -> UOp:
+  """A gradient in a type, without what it was only rounded to on its way."""
+  while u.op == "cast" and u.dtype.itemsize < u.src[0].dtype.itemsize <= kind.itemsize:
+    u = u.src[0]
+  return graph.cast(u, kind)
+
+
 def depends_on_more(u: UOp, own: set[UOp]) -> bool:
   """Could a gradient be asked for with respect to something else than these tags?"""
   return any(n not in own for n in tags_of(u))
@@ -142,6 +149,7 @@ class Autograd(Losses):
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
+        g = unrounded(g, leaf.grad_dtype)
         self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g))
     self._spent = not (retain_graph or create_graph)
 

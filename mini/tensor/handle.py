@@ -82,6 +82,7 @@ class Handle:
   _final: type[Tensor]  # the Tensor class, set where that is defined
   _uop: UOp
   _grad: Tensor | None = None
+  _grad_dtype: DType | None = None  # of a leaf: that of its gradient, if it is not its own
   _where: tuple[str, int]
   _losses: tuple[weakref.ref, ...] = ()  # of a gradient: the losses that it came from
   _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
@@ -181,6 +182,35 @@ class Handle:
     if local.current is not None:
       local.current.gradient(self, looks=False)
     self._grad = value
+
+  @property
+  def grad_dtype(self) -> DType:
+    """The type of `.grad`: this tensor's, unless it is set. In a wider one gradients are added up without being rounded
+    to the tensor's before. MiniError of what is computed, and where there is a gradient of another type.
+
+    >>> w = Tensor([1.0], dtype="bfloat16", requires_grad=True)
+    >>> w.grad_dtype = dtypes.float32
+    >>> (w * 3).sum().backward()
+    >>> w.grad
+    Tensor([3.])
+    """
+    return self._grad_dtype or self.dtype
+
+  @grad_dtype.setter
+  def grad_dtype(self, dtype: Any) -> None:
+    kind = as_dtype(dtype)
+    if kind.kind != "f":
+      fail(DTypeError, f"grad_dtype: a gradient is of a float type, not {kind.name}", x=self)
+    if not self.is_leaf:
+      fail(MiniError, "grad_dtype: x was computed; that of a leaf can be set", x=self)
+    if self._grad is not None and self._grad.dtype is not kind:
+      fail(
+        MiniError,
+        "grad_dtype: there is a gradient of another type; x.grad = None would fit",
+        x=self,
+        gradient=self._grad,
+      )
+    self._grad_dtype = kind
 
   @property
   def made(self) -> str:
