@@ -144,6 +144,8 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "places, a row at a time": (lambda: gradient_of((1, 3, 37, 3, 5, 1), 1, stride=2, groups=3), "unroll n; split k1 "),
   "rows near each other": (lambda: pooled_back((3, 33, 6, 6)), "vec iv"),
   "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
+  "rows of a large memory": (lambda: zeros(601, 507).sum(1), "unroll ia"),
+  "a vector by the rows of a large matrix": (lambda: zeros(1, 520) @ zeros(520, 520).T, "unroll ja"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
 }  # fmt: skip
 
@@ -182,6 +184,7 @@ def test_what_streams_is_read_ahead(monkeypatch):
     "a copy": (lambda x: x * 2, 2),
     "rows, read twice": (lambda x: x.softmax(1), 4),
     "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
+    "rows, in eight places": (lambda x: x.sum(1), 8),
     "rows with gaps": (lambda x: x[:, :192].sum(1), 0),
     "a product": (lambda x: x @ x.T, 0),
   }

@@ -18,7 +18,7 @@ from mini.codegen.writer import (
   owner_named,
   owners,
 )
-from mini.ir.kernel import access, all_ranges, stores
+from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
@@ -62,7 +62,7 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
-  if tile_transposed(w, machine) or across_rows(w, machine):
+  if tile_transposed(w, machine) or across_rows(w, machine) or rows_apart(w, machine):
     return parallel(w, machine)
   split_repeats(w)
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
@@ -239,6 +239,42 @@ def across_rows(w: Writer, machine: Machine) -> bool:
       for r in closed(u):
         w.attempt(f"unroll {rname(r)}")
   return w.attempt(f"vec {name}v")
+
+
+APART = 8  # rows that are read at once, each in a part of the memory of its own
+LARGE = 1 << 20  # bytes of a memory that no near cache holds
+SIMPLE = 4  # operations on what is read, more of which take longer than reading
+
+
+def rows_apart(w: Writer, machine: Machine) -> bool:
+  """The sum of each row of a large memory, which is read in several places at once: a processor has more on its way
+  to it where it sees several streams. (One core of an Ice Lake read 14.2 GB/s of rows by a vector, in place of 10.)"""
+  kernel, outputs = w.kernel, [r for r in closed(w.kernel) if rsize(r) > 1]
+  sums = [u for u in toposort(kernel) if u.op in ("reduce", "stage", "scan")]
+  if len(sums) != 1 or sums[0].op != "reduce" or len(closed(sums[0])) != 1 or len(outputs) != 1:
+    return False
+  (k,), (row,), value = closed(sums[0]), outputs, sums[0].src[0]
+  touched = [u for u in accesses(value) if row in u.free]
+  if (
+    rsize(k) < 4 * machine.lanes
+    or rsize(row) < 4 * APART * machine.threads
+    or wanted(kernel)
+    or not touched
+    or any(below_data(u) for u in toposort(kernel))
+    or sum(not is_inline(u) and u.op != "load" for u in toposort(value)) > SIMPLE
+    or any(coefficient(flat_index(u), k) not in (0, 1) for u in accesses(value))
+    or any((coefficient(flat_index(u), row) or 0) < rsize(k) for u in touched)
+    or max(rsize(k) * rsize(row) * u.dtype.itemsize for u in touched) < LARGE
+  ):
+    return False
+  name, summed, lanes = rname(row), rname(k), machine.lanes
+  if not w.attempt(f"split {name} {-(-rsize(row) // APART)} -> {name}a, {name} overlap"):
+    return False
+  w.attempt(f"unroll {name}a")
+  w.attempt(f"order {name} {name}a")
+  if w.attempt(f"split {summed} {lanes} -> {summed}o, {summed}v peel"):
+    w.attempt(f"vec {summed}v")
+  return True
 
 
 def interleave_scans(w: Writer) -> None:

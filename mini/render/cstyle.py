@@ -522,7 +522,8 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
     if not step or stream in streams:
       continue  # what comes into a cache for its first reader is there for the others
     *outer, inner = loops
-    at_once = prod(map(rsize, lanes(u)))
+    near = [r for r in lanes(u) if abs(terms.get(r, AHEAD_BYTES)) * memory.dtype.itemsize < AHEAD_BYTES]
+    at_once = prod(map(rsize, near))  # of a stream
     if at_once * memory.dtype.itemsize >= PIECE_BYTES and step != at_once:
       continue
     steps = -(-AHEAD_BYTES // (at_once * memory.dtype.itemsize))
