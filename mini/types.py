@@ -162,14 +162,18 @@ def as_dtype(d: object) -> DType:
     return getattr(dtypes, d)
   if isinstance(d, str) and d in BY_SHORT:
     return BY_SHORT[d]
-  python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float,
-            complex: dtypes.complex64}.get(d)  # type: ignore  # fmt: skip
-  if python is not None:
-    return python
+  python = {
+    bool: dtypes.bool,
+    int: dtypes.default_int,
+    float: dtypes.default_float,
+    complex: dtypes.complex64,
+  }
+  named = isinstance(d, (str, type, np.dtype))
   try:
-    return HANDED_IN[np.dtype(d)]  # type: ignore[call-overload]
+    return python.get(d) or HANDED_IN[np.dtype(d) if named else None]  # type: ignore[arg-type,call-overload,index]
   except (TypeError, KeyError):
-    raise DTypeError(f"no dtype {d!r}; there are {', '.join(x.name for x in dtypes.all)}") from None
+    asked = repr(d) if named else f"in a {type(d).__name__}"
+    raise DTypeError(f"no dtype {asked}; there are {', '.join(x.name for x in dtypes.all)}") from None
 
 
 def to_bfloat16(x: np.ndarray) -> np.ndarray:

@@ -419,7 +419,9 @@ def test_a_product_of_bfloat16_is_rounded_once():
 )
 def test_mistakes(family, expression, says):
   row = methods.Row(family, expression, expression, (None,), False)
-  with pytest.raises((MiniError, ValueError, IndexError, TypeError, DeviceError), match=re.escape(says)):
+  with pytest.raises(
+    (MiniError, ValueError, IndexError, TypeError, OverflowError, DeviceError), match=re.escape(says)
+  ):
     Tensor.realize(*methods.parts(methods.ours(row, None)[0]))
 
 

@@ -48,13 +48,13 @@ def _infer(u: UOp) -> tuple[int, ...]:
     return ()
   s = shape(u.src[0])
   if u.op in ("reshape", "expand"):
-    return u.arg
+    return whole(u.arg)
   if u.op == "permute":
     return tuple(s[a] for a in u.arg)
   if u.op == "pad":
-    return tuple(lo + n + hi for n, (lo, hi) in zip(s, u.arg))
+    return whole(tuple(lo + n + hi for n, (lo, hi) in zip(s, u.arg)))
   if u.op == "shrink":
-    return tuple(hi - lo for lo, hi in u.arg)
+    return whole(tuple(hi - lo for lo, hi in u.arg))
   if u.op == "reduce":
     return tuple(1 if a in u.arg[1] else n for a, n in enumerate(s))
   if u.op == "cat":
@@ -64,6 +64,14 @@ def _infer(u: UOp) -> tuple[int, ...]:
   if is_elementwise(u.op):
     return next((shape(x) for x in u.src if shape(x)), ())
   return s
+
+
+def whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
+  """The sizes. DTypeError, where one is no integer: a kernel of 0.5 or a mean of lengths has come this far."""
+  for n in sizes:
+    if not hasattr(n, "__index__") and type(n) is not Variable:
+      raise DTypeError(f"sizes are integers, not {n!r}")
+  return sizes
 
 
 def fixed(sizes: Any) -> None:

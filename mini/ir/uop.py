@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import reprlib
 import threading
 from collections.abc import Iterable
 from contextlib import ContextDecorator
@@ -109,15 +110,18 @@ def const(value: float | bool, dtype: DType = dtypes.index) -> UOp:
   """A number of the given type: wrapped or rounded to it, so that equal constants are one node."""
   if dtype is dtypes.index:
     return _index(value)
-  if dtype.kind in "iu":
-    bits = 8 * dtype.itemsize
-    value = int(value) & ((1 << bits) - 1)
-    if dtype.kind == "i" and value >> (bits - 1):
-      value -= 1 << bits
-  elif dtype.kind == "b":
-    value = bool(value)
-  else:
-    value = _rounded(float(value), dtype) if value else float(value)  # a cache cannot tell 0.0 from -0.0
+  try:
+    if dtype.kind in "iu":
+      bits = 8 * dtype.itemsize
+      value = int(value) & ((1 << bits) - 1)
+      if dtype.kind == "i" and value >> (bits - 1):
+        value -= 1 << bits
+    elif dtype.kind == "b":
+      value = bool(value)
+    else:
+      value = _rounded(float(value), dtype) if value else float(value)  # a cache cannot tell 0.0 from -0.0
+  except (OverflowError, ValueError):  # infinity as an integer, an int beyond all floats
+    raise OverflowError(f"{reprlib.repr(value)} is no {dtype.name}") from None
   return uop("const", dtype, (), value)
 
 

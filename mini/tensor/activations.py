@@ -11,7 +11,7 @@ from mini.tensor.algebra import add, negated
 from mini.tensor.data import Number
 from mini.tensor.errors import fail
 from mini.tensor.special import Special
-from mini.types import ShapeError, dtypes
+from mini.types import ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -185,7 +185,5 @@ class Activations(Special):
     soft = ((x - noise.maximum(1e-30).log()) / tau).softmax(at)
     if not hard:
       return soft
-    best = soft.argmax(at, True) == self._new(graph.iota(self.shape[at], dtypes.int64)).reshape(
-      -1, *(1,) * (-1 - at if at < 0 else len(self.shape) - 1 - at)
-    )
-    return best.to(soft.dtype) + (soft - soft.detach())
+    best = soft.zeros_like().scatter(at, soft.argmax(at, True), 1)
+    return best + (soft - soft.detach())

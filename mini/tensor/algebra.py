@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from mini.ir import graph
@@ -133,7 +134,7 @@ def integer_power(x: UOp, n: float) -> UOp | None:
     return graph.alu("sqrt", x)
   if x.dtype.kind == "f" and n == -1:
     return graph.alu("div", const(1, x.dtype), x)
-  if n != int(n) or n < 0 or (x.dtype.kind == "f" and n > 4):
+  if not 0 <= n < math.inf or n != int(n) or (x.dtype.kind == "f" and n > 4):
     return None
   n, square, out = int(n), x, None
   while n:
@@ -153,8 +154,20 @@ def shift_left(a: UOp, b: UOp) -> UOp:
 
 
 def shift_right(a: UOp, b: UOp) -> UOp:
-  return graph.alu("div", a, two_to(b))
+  bits = 8 * a.dtype.itemsize - (a.dtype.kind == "i")
+  nothing = const(0, a.dtype)
+  sign = graph.alu("where", graph.alu("lt", a, nothing), const(-1, a.dtype), nothing)
+  gone = sign if a.dtype.kind == "i" else mul(a, nothing)  # what is left once every digit is shifted out
+  if b.op == "const":
+    return graph.alu("div", a, two_to(b)) if 0 <= b.arg < bits else gone
+  least = graph.alu("lt", const(-1, b.dtype), b) if b.dtype.kind == "i" else None
+  short = graph.alu("lt", b, const(bits, b.dtype))
+  inside = short if least is None else graph.alu("and", least, short)
+  return graph.alu("where", inside, graph.alu("div", a, two_to(b)), gone)
 
 
 def two_to(n: UOp) -> UOp:
-  return const(1 << n.arg, n.dtype) if n.op == "const" else power(const(2, n.dtype), n)
+  """0 where it does not fit, as in what is shifted out."""
+  if n.op == "const":
+    return const(1 << n.arg if 0 <= n.arg < 8 * n.dtype.itemsize else 0, n.dtype)
+  return power(const(2, n.dtype), n)

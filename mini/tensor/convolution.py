@@ -7,6 +7,7 @@ copied.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
@@ -22,7 +23,7 @@ from mini.tensor.errors import fail
 from mini.tensor.movement import around, span, spread
 from mini.tensor.multiply import Multiply, common
 from mini.tensor.promotion import wide
-from mini.types import ShapeError
+from mini.types import DTypeError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -187,11 +188,19 @@ def resized(u: UOp, axis: int, before: int, after: int) -> UOp:
 # ---------------------------------------------------------------- tensors
 
 
-def numbers(x: Any, n: int) -> Ints:
-  """One for each of n axes."""
-  if isinstance(x, (tuple, list)):
+def each_axis(x: Any, n: int) -> tuple[Any, ...]:
+  """One for each of n axes; () if there are neither one nor n."""
+  if isinstance(x, (tuple, list, range)):
     return tuple(x) if len(x) == n else tuple(x) * n if len(x) == 1 else ()
   return (x,) * n
+
+
+def numbers(x: Any, n: int) -> Ints:
+  """An integer for each of n axes."""
+  try:
+    return tuple(map(operator.index, each_axis(x, n)))
+  except TypeError:
+    raise DTypeError(f"sizes and steps are integers, not {x!r}") from None
 
 
 def on_last(n: int) -> Callable[[Method], Method]:

@@ -213,6 +213,8 @@ class Cutting(Movement):
 
   def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices, as the axes dim1 and dim2, with the last axis on a diagonal and zeros elsewhere."""
+    if not self.shape:
+      fail(ShapeError, "diag_embed: x has no axis to lay on a diagonal", x=self)
     *s, n = self.shape
     size = n + abs(offset)
     x = graph.reshape(self.uop, (*s, n, 1) if offset >= 0 else (*s, 1, n))

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mini.engine.place import Mixed, place, shown
+from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.types import DTypeError, ShapeError
 from runtime.base import DeviceError
@@ -137,6 +138,7 @@ def checked(node: UOp) -> None:
   type, which no node has."""
   if node.dtype.kind == "c":
     raise DTypeError(f"no tensor is made in {node.dtype.name} here: Tensor.complex(real, imag) would fit")
+  graph.shape(node)
   try:
     place(node)
   except Mixed as e:

@@ -76,6 +76,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
   "Sequence[float]":  ("a sequence of numbers", _are(_is_number)),
   "Sequence[str]":    ("a sequence of strings", _are(_is_text)),
   "Sequence[Tensor]": ("a sequence of tensors", _are(_is_tensor)),
+  "tuple[Any, ...]":  ("a sequence of indices", _are(lambda x: True)),
   "Callable":         ("a function", callable),
   "None":             ("None", lambda x: x is None),
 }

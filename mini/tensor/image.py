@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mini.ir import graph
-from mini.tensor.convolution import Form, Ints, numbers
+from mini.tensor.convolution import Form, Ints, each_axis, numbers
 from mini.tensor.cutting import overlapped
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
@@ -81,7 +81,7 @@ class Image(Pooling):
     old = self.shape[2:]
     if (size is None) == (scale_factor is None):
       fail(ValueError, "interpolate: give size or scale_factor, one of them", x=self)
-    given = numbers(size if scale_factor is None else scale_factor, n)
+    given = numbers(size, n) if scale_factor is None else each_axis(scale_factor, n)
     new = given if scale_factor is None else tuple(math.floor(m * f) for m, f in zip(old, given))
     if len(given) != n or min(*new, *old) < 1:
       what = f"size={size}" if scale_factor is None else f"scale_factor={scale_factor}"

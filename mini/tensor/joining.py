@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini.engine.shards import sharded
@@ -194,7 +194,7 @@ def _several(first: Any, others: tuple[Any, ...], dim: int) -> tuple[list[Any], 
   if isinstance(first, Handle):
     tensors = [first, *(t for o in others for t in (o if isinstance(o, (list, tuple)) else [o]))]
   else:
-    tensors = list(first)
+    tensors = list(first) if isinstance(first, Iterable) else [first]
     dim = others[0] if others else dim
   if not tensors:
     fail(ShapeError, "cat: there are no tensors to join")

@@ -11,9 +11,9 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import equals, inverted
-from mini.tensor.convolution import Convolution, Form, Ints, derivative, numbers, on_last
+from mini.tensor.convolution import Convolution, Form, Ints, derivative, each_axis, numbers, on_last
 from mini.tensor.cutting import windows
-from mini.tensor.data import Sizes
+from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
@@ -274,7 +274,7 @@ class Pooling(Convolution):
       )
     lead, count = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
     usual = tuple((m - 1) * s + k - 2 * p for m, s, k, p in zip(count, steps, kernel, before))
-    size = usual if output_size is None else tuple(output_size)[-n:]
+    size = usual if output_size is None else sizes_of((output_size,))[-n:]
     if len(size) != n or any(abs(m - u) >= s for m, u, s in zip(size, usual, steps)) or min(size) < 1:
       fail(
         ShapeError,
@@ -287,16 +287,15 @@ class Pooling(Convolution):
 
   def _adaptive_sizes(self, what: str, n: int, output_size: Any) -> Ints:
     """How many windows of each axis."""
-    sizes = numbers(output_size, n)
-    if (
-      self.ndim < n or len(sizes) != n or any(m is not None and m < 1 for m in sizes) or 0 in self.shape[-n:]
-    ):
+    old = self.shape[self.ndim - n :] if self.ndim >= n else ()
+    sizes = numbers([k if m is None else m for k, m in zip(old, each_axis(output_size, n))], n)
+    if len(sizes) != n or min(*sizes, *old) < 1:
       fail(
         ShapeError,
         f"{what}: x must have {n} axes or more, and output_size be >= 1 for each, not {output_size}",
         x=self,
       )
-    return tuple(old if m is None else m for old, m in zip(self.shape[-n:], sizes))
+    return sizes
 
   def _adaptive_avg_pool(self, what: str, n: int, output_size: Any) -> Tensor:
     sizes = self._adaptive_sizes(what, n, output_size)

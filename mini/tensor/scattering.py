@@ -220,11 +220,11 @@ class Scattering(Indexing):
     Tensor([[0, 1],
             [1, 0]])
     """
-    places = [p.astype(np.int64) for p in np.nonzero(self.numpy())]
+    values = self.numpy()
+    places = [p.astype(np.int64) for p in np.nonzero(np.atleast_1d(values))]
     if as_tuple:
       return tuple(Handle._final(p, device=self.device) for p in places)
-    rows = np.stack(places, 1) if places else np.zeros((int(self.numpy() != 0), 0), np.int64)
-    return Handle._final(rows, device=self.device)
+    return Handle._final(np.stack(places, 1)[:, : values.ndim], device=self.device)
 
   def masked_select(self, mask: Tensor) -> Tensor:
     """The elements where mask is true, as a vector. Computed at once.

@@ -36,6 +36,10 @@ a2.max_unpool3d(g1.long(), 2)     !   max_unpool3d: x must have 3 axes or more, 
 a1[0].local_response_norm(2)      !   local_response_norm: x must have at least 3 axes
 a1.conv1d(g1)             !   conv1d
 a2.conv2d(g2)             !   conv2d
+a2.conv2d(w2, padding=0.5)          !   conv2d: padding is 0.5, not an integer
+a2.avg_pool2d((None,))              !   sizes and steps are integers, not (None,)
+a2.adaptive_avg_pool2d(0.5)         !   adaptive_avg_pool2d: output_size is 0.5, not an integer
+nn.Conv2d(2, 2, 0.5)                !   sizes and steps are integers, not 0.5
 a2.conv2d(w2, c3)         !   conv2d: a bias has one number for each of the
 a3.conv3d(w2)             !   conv3d
 a1.conv_transpose1d(w1)   !   conv_transpose1d

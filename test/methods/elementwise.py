@@ -1,5 +1,9 @@
 """Element by element: arithmetic, comparisons, logic, bits, choosing."""
 
+from methods import constant, np
+
+INPUTS = {"far": constant([-1, 0, 30, 31], np.int32), "farther": constant([-1, 62, 63, 64], np.int64)}
+
 ROWS = """
 fhiub: x + y   x * y   y == v   y != v   y < v   y <= v   y > v   y >= v   y + 0.5   y / q   y == 1   y.eq(v)   y.ne(v)   y.lt(v)   y.le(v)   y.gt(v)   y.ge(v)
 fhiub: y.add(v)   y.mul(v)   y.div(q)   y + s   y + z[:, :1].sum()   y.logical_and(v)   y.logical_or(v)   y.logical_xor(v)   y.logical_not()   y.maximum(v)   y.minimum(v)   y.isnan()   y.isinf()   y.isfinite()
@@ -13,6 +17,8 @@ f:   p ** 0.5   p ** -1   p ** q   p ** 2.5   2.0 ** y   1 / p   p.reciprocal() 
 f: x + y[:, :1]   x * s   s * s   z + 1   z * v[:3]   odd * 2 + odd   2 - s   e.isnan()   y.nan_to_num()
 iub: y & p   y | p   y ^ p   ~y   y.bitwise_and(p)   y.bitwise_or(p)   y.bitwise_xor(p)   y.bitwise_not()
 iu: y.clamp(1,2) << q.clamp(1,2)   y >> 1   y << 2   y & 6   6 & y   6 | y   6 ^ y
+(5*i) >> 62   i >> 63   i >> 64   i >> -1   i << 64   i << -1   u >> 7   u >> 8   i >> farther   i << farther   i.int() >> 31   i.int() >> far
+~: e ** math.inf   e ** -math.inf   e ** math.nan   y.norm(math.nan)
 iu: y.lshift(2) => y << 2   y.rshift(1) => y >> 1
 fhiub: b.where(y, p) => torch.where(b,y,p)   b.where(y, 1) => torch.where(b,y,1)   y.masked_fill(b,0)   y.masked_fill(b,s)
 i / j   i // j   i % j   i + y   b + i   b + b   i + 0.5   b * y   n + y   n + i   s + i   h + y   u + 1   u + i   u * 2   u - 1   u + u   b + 1   b + 1.5   b / b   i ** 2   i ** 3   2 ** j
@@ -24,6 +30,7 @@ iadd(y+0, v)   isub(y+0, v)   imul(y+0, v)   itruediv(y+0, q)   imod(i+0, j)   i
 """
 
 MISTAKES = """
+y * 10**400               !   is no float32
 b.neg()                   !   booleans have no negative
 y.bitwise_not()           !   bits of float numbers are not operated on
 y + k                     !   a + b: the shapes (3, 4) and (3,) do not repeat to a common one

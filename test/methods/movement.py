@@ -16,6 +16,10 @@ T.meshgrid(v,k.float(),indexing='ij')   T.meshgrid(k,k,indexing='xy')
 """
 
 MISTAKES = """
+y.unfold(1, 0.5, 1)       !   unfold: size is 0.5, not an integer
+y.repeat_interleave(0.5)  !   repeat_interleave: repeats is 0.5, not an integer
+i.one_hot(0.5)            !   one_hot: num_classes is 0.5, not an integer
+T.stack(5)                !   5 is no tensor
 y.chunk(0)                !   chunk: 0 pieces
 y.chunk(2, 5)             !   chunk: there is no axis 5
 x.diag()                  !   diag: x is neither a vector nor a matrix
@@ -73,6 +77,10 @@ y.select(2, 0)            !   select: there is no axis 2
 T.cat([y, v])             !   cat
 T.stack([y, v])           !   stack
 y.to('nowhere')           !   nowhere
+y.cast(y)                 !   no dtype in a Tensor
+y.cast([1])               !   no dtype in a list
+y.cast(None)              !   no dtype in a NoneType
+s.diag_embed()            !   diag_embed: x has no axis
 y.cast('float33')         !   float33
 y.bitcast(F64)            !   bitcast
 v.shard('CPU', 0)         !   shard: devices is 'CPU', not a sequence of strings

@@ -19,6 +19,7 @@ byte.unique()   b.unique()   i.unique(return_inverse=True)   i.unique(return_cou
 """
 
 MISTAKES = """
+y.topk(2.0)               !   k is 2.0, not an integer
 m.sort(2)                 !   sort: there is no axis 2
 m.argsort(2)              !   there is no axis 2
 s.msort().sort(1)         !   sort: there is no axis 1
