@@ -21,6 +21,7 @@ from mini.render import cstyle
 from mini.render.c import render
 from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Call
+from runtime.compiler import QUICK
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
 
@@ -82,11 +83,13 @@ class Case:
 
 
 def agree(seeds, lanes, hows, dtype, monkeypatch):
-  """All kernels are compiled in a few sources at once: a compiler starts slowly."""
+  """All kernels are compiled in two sources, quickly: only what they compute is looked at."""
   monkeypatch.setattr(fuzz_graph, "F", dtype)
   cases = [case for seed in seeds for how in hows if (case := Case(seed, lanes, how)).outputs]
   units = [cases[n::2] for n in range(2)]
-  sources = [render({n: k for c in unit for n, k in c.kernels.items()}, lanes) for unit in units]
+  sources = [
+    f"{QUICK}\n{render({n: k for c in unit for n, k in c.kernels.items()}, lanes)}" for unit in units
+  ]
   for unit, library in zip(units, Device["CPU"].shim.compile_all(sources)):
     for case in unit:
       case.check(library)
@@ -111,8 +114,7 @@ def test_random_kernels_in_c(dtype, lanes, monkeypatch):
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
 def test_more_random_kernels_in_c(lanes, dtype, seed, monkeypatch):
   first = seed % (1 << 20)
-  for start in range(first, first + 200, 40):
-    agree(range(start, start + 40), lanes, ("none", "heuristic", "random"), dtype, monkeypatch)
+  agree(range(first, first + 40), lanes, ("none", "heuristic", "random"), dtype, monkeypatch)
 
 
 def zeros(*shape):

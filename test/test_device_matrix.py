@@ -121,11 +121,13 @@ def test_an_operation_that_no_language_spells_fails_and_no_other(tmp_path):
   pytest.param(("mod", "unsigned", "({0} $ {1})"), "uint16",  marks=pytest.mark.full),  # does not compile
   pytest.param(("atan", "float", None),            "float32", marks=pytest.mark.full),  # no spelling
 ])  # fmt: skip
-def test_a_broken_spelling_fails_in_its_row_alone(row, column, tmp_path):
+def test_a_broken_spelling_fails_in_its_row_alone(row, column, tmp_path, request):
+  """Among all rows; in a quick run among some."""
   path = toy_with(tmp_path, row)
-  lines = suite("TOY", "--from", path, "--types", column, status=1)
+  some = () if request.config.option.full else ("--rows", "pow,add,mod,max,gather,reduce max")
+  lines = suite("TOY", "--from", path, "--types", column, *some, status=1)
   assert failed_rows(lines) == {row[0]}, lines
-  assert re.fullmatch(r"\d{3} passed, \d failed", lines[-1])
+  assert re.fullmatch(r"\d+ passed, \d failed", lines[-1]) and (some or int(lines[-1].split()[0]) > 99)
 
 
 @pytest.mark.full

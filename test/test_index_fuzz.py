@@ -11,7 +11,6 @@ def test_programs(block):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("block", range(10))
-def test_many_programs(block):
-  for seed in range(block * 200, block * 200 + 200):
-    fuzz_index.run(seed, jitted=seed % 5 == 0)
+def test_new_programs(seed):
+  for n in range(300):
+    fuzz_index.run(seed + n, jitted=n % 5 == 0)

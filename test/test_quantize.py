@@ -22,6 +22,12 @@ WAYS = [(None, None), (0, None), (1, None), (0, 8), (1, 8)]  # (axis, block)
 ALL = list(itertools.product((8, 4), WAYS, (True, False)))
 
 
+@pytest.fixture
+def kinds(dev, request):
+  """(bits, (axis, block), symmetric): all; of what is compiled in a quick run every third, which has each of them once."""
+  return ALL if dev == "INTERP" or request.config.option.full else ALL[::3]
+
+
 def spread(t, shape):
   """Scales for each element."""
   a = t.numpy().astype(np.float32)
@@ -63,10 +69,10 @@ def data(rng, kind):
 
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 @pytest.mark.parametrize("kind", ["normal", "edges"])
-def test_codes_are_those_by_hand_and_within_half_a_scale(rng, dev, kind):
+def test_codes_are_those_by_hand_and_within_half_a_scale(rng, dev, kind, kinds):
   x = data(rng, kind)
   with Context(DEV=dev):
-    for bits, (axis, block), symmetric in ALL:
+    for bits, (axis, block), symmetric in kinds:
       q = mini.quantize(Tensor(x), bits, axis, block, symmetric).realize()
       about = bits, axis, block, symmetric
       codes, scale, zero = by_hand(x, bits, axis, block, symmetric)
@@ -163,11 +169,11 @@ def test_pytorchs_codes(rng):
 
 
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
-def test_products_are_within_the_bound_of_their_sum(rng, dev):
+def test_products_are_within_the_bound_of_their_sum(rng, dev, kinds):
   """|x @ w - x @ q| <= sum of |x| * scale / 2, and it is the product with what `dequantize` gives."""
   w = data(rng, "normal")
   with Context(DEV=dev):
-    for (bits, (axis, block), symmetric), shape in zip(ALL, itertools.cycle([(16,), (1, 16), (2, 5, 16)])):
+    for (bits, (axis, block), symmetric), shape in zip(kinds, itertools.cycle([(16,), (1, 16), (2, 5, 16)])):
       q = mini.quantize(Tensor(w), bits, axis, block, symmetric).realize()
       scale, values = spread(q.scale, w.shape).astype(np.float64), q.dequantize().numpy().astype(np.float64)
       x = rng.standard_normal(shape).astype(np.float32)
@@ -290,7 +296,9 @@ def small(rng, bits, block=None, config=SMALL):
   return models
 
 
-@pytest.mark.parametrize("bits,block", [(8, None), (8, 16), (4, None), (4, 8)])
+@pytest.mark.parametrize(
+  "bits,block", [(8, None), (4, 8), *(pytest.param(*p, marks=pytest.mark.full) for p in ((8, 16), (4, None)))]
+)
 def test_a_quantized_gpt2_is_within_its_bound(rng, bits, block):
   """To first order a logit moves by at most sum |d logit / d w| * scale / 2; curvature may add half of that at 4 bits.
   And it is, but for roundings, the model whose weights are what the integers stand for."""
@@ -314,7 +322,7 @@ def test_a_quantized_gpt2_is_within_its_bound(rng, bits, block):
     assert bound < (0.5 if bits == 8 else 10) * np.abs(want).max()  # it says something
 
 
-@pytest.mark.parametrize("keep,most", [("int8", 0.27), ("int4", 0.18)])
+@pytest.mark.parametrize("keep,most", [("int8", 0.27), pytest.param("int4", 0.18, marks=pytest.mark.full)])
 def test_a_kept_gpt2_takes_the_memory_of_its_integers(rng, tmp_path, keep, most):
   """In a file, and from there with integers: weights, a step's memory, and tokens with a cache as without one."""
   config = gpt2.sized("nano", layers=2, vocabulary=1000)

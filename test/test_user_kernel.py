@@ -549,7 +549,7 @@ def test_random_programs(dev, count, seed, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("dev", "count"), [("INTERP", 400), ("CPU", 60)])
+@pytest.mark.parametrize(("dev", "count"), [("INTERP", 150), ("CPU", 20)])
 def test_many_random_programs(dev, count, seed, tmp_path):
   with Context(DEV=dev):
     assert sum(check_program(seed + n, tmp_path) for n in range(count)) > count * 3 // 4
