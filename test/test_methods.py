@@ -1,10 +1,10 @@
 """Every public method of Tensor and every module against PyTorch, or NumPy where it lacks one: the rows of test/methods/.
 
 Of each row: values, types and shapes, of every type that it takes; the gradient, against PyTorch's, or against
-differences in float64; the gradient of the gradient, against differences; the same of inputs that are views; on the CPU
-and in the interpreter; and a row for each method on the GPUs that are here or emulated. Many rows are computed
-together: that is fast. Where PyTorch is not installed, values that it would be the reference of are compared with the
-interpreter's, and gradients are not compared.
+differences in float64; the same of inputs that are views; on the CPU and in the interpreter. Of a row for each method,
+and some more: every type on the CPU, and the gradient of the gradient, against differences. Of a row for each method:
+the GPUs that are here or emulated. Many rows are computed together: that is fast. Where PyTorch is not installed, values
+that it would be the reference of are compared with the interpreter's, and gradients are not compared.
 """
 
 import functools
@@ -176,6 +176,7 @@ ALL = list(range(len(ROWS)))
 WITH_INPUTS = [n for n in ALL if ROWS[n].inputs]
 SIXTH = [n for n in WITH_INPUTS if n % 6 == 0]
 COMPILED = one_for_each_method()  # in a quick run; in the interpreter all are
+TYPED = sorted({*COMPILED, *ALL[::3]} & {*WITH_INPUTS})  # compiled in every type; in the interpreter all are
 
 
 @each(quick(ALL, COMPILED))
@@ -203,12 +204,12 @@ def test_types_in_the_interpreter(n):
 
 
 @pytest.mark.full
-@each(WITH_INPUTS)
+@each(TYPED)
 def test_types(n):
   row = ROWS[n]
   for d in row.types:
     try:
-      check(row, d, result(n, d, WITH_INPUTS, every=True))
+      check(row, d, result(n, d, TYPED, every=True))
     except Exception as e:
       raise AssertionError(f"{row.ours} of {d}: {e}") from e
 
@@ -336,7 +337,7 @@ ONCE = {
 
 
 @pytest.mark.full
-@each(filter(has_second_order, DIFFERENTIABLE))
+@each(n for n in DIFFERENTIABLE if n in TYPED and has_second_order(n))
 def test_second_order(n):
   """The gradient of the gradient, against differences of the gradient."""
   row = ROWS[n]
