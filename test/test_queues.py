@@ -158,8 +158,8 @@ def check_graph(seed):
 
 def test_random_graphs_give_what_they_give_in_order(seed):
   """4 queues, two devices, random delays: bitwise the serial result."""
-  waits = sum(check_graph(seed + n) for n in range(30))
-  assert waits > 150  # there is something to go wrong
+  waits = sum(check_graph(seed + n) for n in range(12))
+  assert waits > 60  # there is something to go wrong
 
 
 @pytest.mark.full
@@ -197,7 +197,7 @@ def dropped_edges(seed):
 
 
 def test_without_an_edge_something_goes_wrong(seed):
-  found = [dropped_edges(seed + n) for n in range(10)]
+  found = [dropped_edges(seed + n) for n in range(5)]
   edges, differ = map(sum, zip(*found))
-  assert edges > 50
+  assert edges > 20
   assert differ > edges / 2  # the others wrote what stood there, or what nobody reads

@@ -61,10 +61,13 @@ def test_the_same_graph_gives_the_same_kernels():
 
 @pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.full)])
 def test_nothing_depends_on_the_order_of_a_set(count):
-  """Else a training run would not repeat to the bit: another process has other addresses, so sets have another order."""
+  """Else a training run would not repeat to the bit: another process has other addresses, so sets have another order.
+  One after the other, so that the second finds its code compiled."""
   run = [sys.executable, Path(__file__).parent / "salted.py"]
-  children = [subprocess.Popen([*run, str(salt), "0", str(count)], stdout=subprocess.PIPE) for salt in (3, 4)]
-  printed = [child.communicate()[0] for child in children]
+  printed = [
+    subprocess.run([*run, str(salt), "0", str(count)], stdout=subprocess.PIPE, check=True).stdout
+    for salt in (3, 4)
+  ]
   assert len(set(printed)) == 1 and printed[0].count(b"\n") > count + 20
 
 
