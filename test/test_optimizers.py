@@ -217,7 +217,7 @@ def test_errors():
     nn.optim.Muon(w)
   with pytest.raises(ValueError, match="not between 0 and 1"):
     nn.optim.NAdam(w, betas=(1.0, 0.5))
-  with pytest.raises(AttributeError, match="nn.optim has no 'Adagard'"):
+  with pytest.raises(AttributeError, match="nn.optim' has no attribute 'Adagard'"):
     nn.optim.Adagard  # noqa: B018
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mini.nn.layers import Linear, ModuleList, Sequential
-from mini.nn.module import Module
+from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ShapeError
@@ -82,3 +82,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     else:
       fail(ShapeError, "AdaptiveLogSoftmaxWithLoss: x and target are T[n, k] and int[n]", x=x, target=target)
     return AdaptiveOutput(out, -out.mean())
+
+
+__all__ = layers_of(globals())

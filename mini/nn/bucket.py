@@ -10,13 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from mini.engine.place import place, shown
 from mini.engine.shards import zeros
 from mini.ir import graph
+from mini.ir.uop import UOp
 from mini.nn.state import LANES, lay, pack, views
 from mini.tensor import Tensor
+from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
-from mini.types import DType, dtypes
+from mini.types import DType, ShapeError, dtypes
+from runtime.base import DeviceError
 
 MASTER = "master_param"  # the slot of parameters of 16 bits in float32
 
@@ -158,3 +162,26 @@ def same(a: Any, b: Any) -> bool:
 
 def _number(x: Any, kind: Any) -> Tensor:
   return x.cast(kind) if isinstance(x, Tensor) else Tensor.full((), x, dtype=kind)
+
+
+def _gradient(p: Tensor) -> UOp:
+  assert p.grad is not None
+  if p.grad.shape != p.shape:
+    fail(ShapeError, "step: a gradient does not have its parameter's shape", parameter=p, gradient=p.grad)
+  if place(p.grad._uop) not in ("", p.device):
+    fail(
+      DeviceError,
+      f"step: a gradient is on {shown(p.grad.device)}, and its parameter on {shown(p.device)}",
+      "gradient.to(parameter.device) would fit",
+      parameter=p,
+      gradient=p.grad,
+    )
+  return p.grad.uop
+
+
+def gradients_of(params: Sequence[Tensor]) -> Tensor:
+  """Those of parameters of one type, one behind another: in that type, or, where one of them is wider, in float32."""
+  nodes, kind = [_gradient(p) for p in params], params[0].dtype
+  if any(u.dtype is not kind for u in nodes):
+    kind = wide(kind)
+  return Tensor(lay([graph.detach(graph.cast(u, kind)) for u in nodes]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.layers import weight
-from mini.nn.module import Module
+from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
@@ -240,3 +240,6 @@ class BatchNorm3d(_BatchNorm):
   """Of T[N, C, D, H, W]; see BatchNorm2d."""
 
   ndims = (5,)
+
+
+__all__ = layers_of(globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.layers import weight
-from mini.nn.module import Module
+from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import DTypeError, ShapeError
@@ -132,3 +132,6 @@ class EmbeddingBag(Embedding):
       fail(ValueError, f"EmbeddingBag: per_sample_weights are for sums, and mode is {self.mode!r}")
     if weights is not None and weights.shape != index.shape:
       fail(ShapeError, "EmbeddingBag: there is one weight for each index", index=index, weights=weights)
+
+
+__all__ = layers_of(globals())

@@ -9,11 +9,11 @@ import inspect
 from typing import Any
 
 from mini.nn import init
-from mini.nn.module import Module, Parameter
+from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 
 
-class Function(Module):
+class _Function(Module):
   """A method of tensors as a module: its options are attributes."""
 
   method: str
@@ -62,7 +62,7 @@ def row(
   signature = inspect.Signature(options)
   members = {"method": method, "signature": signature, "__signature__": signature}
   members |= {"__doc__": f"{about} See Tensor.{method}.", "__module__": "mini.nn"}
-  return type(name, (Function,), members)
+  return type(name, (_Function,), members)
 
 
 class PReLU(Module):
@@ -144,3 +144,6 @@ SoftMarginLoss                = row("SoftMarginLoss",                "soft_margi
 TripletMarginLoss             = row("TripletMarginLoss",             "triplet_margin_loss", 3)
 TripletMarginWithDistanceLoss = row("TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss", 3)
 # fmt: on
+
+
+__all__ = layers_of(globals())

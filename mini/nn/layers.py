@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mini.nn import init
-from mini.nn.module import Module, Parameter
+from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 
@@ -324,3 +324,6 @@ class Unflatten(Module):
 
   def extra_repr(self) -> str:
     return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+__all__ = layers_of(globals())

@@ -16,7 +16,7 @@ from mini.tensor.errors import fail
 from mini.types import dtypes
 
 if TYPE_CHECKING:
-  from mini.nn.optim import Optimizer
+  from mini.nn.optimizer import Optimizer
 
 
 class LRScheduler:

@@ -265,4 +265,10 @@ class Module:
     return "\n  ".join([f"{type(self).__name__}(", *lines]) + "\n)"
 
 
-__all__ = ["Module", "Parameter"]
+def layers_of(names: dict[str, Any]) -> list[str]:
+  """The classes of modules among these names: what `nn` shows of a file."""
+  classes = [(name, x) for name, x in names.items() if isinstance(x, type) and not name.startswith("_")]
+  return [name for name, x in classes if issubclass(x, Module) and x is not Module]
+
+
+__all__ = ["Module", "Parameter", "layers_of"]

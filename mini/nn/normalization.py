@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mini.nn import init
-from mini.nn.module import Module, Parameter
+from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
@@ -176,3 +176,6 @@ class InstanceNorm3d(_InstanceNorm):
   """Of T[N, C, D, H, W]; see InstanceNorm1d."""
 
   ndim = 5
+
+
+__all__ = layers_of(globals())

@@ -1,4 +1,4 @@
-"""The optimizers, a rule of a few lines each; as mini/nn/optim.py has it they step flat buffers.
+"""The optimizers, a rule of a few lines each; as mini/nn/optimizer.py has it they step flat buffers.
 `nn.optim.NAME` finds them.
 
 All take `weight_decay` and `maximize` for each group, and `master_weights` (see Optimizer); PyTorch's have its
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mini.nn.bucket import Bucket, Choose, near, same
-from mini.nn.optim import Optimizer
+from mini.nn.optimizer import Optimizer
 from mini.nn.state import lay, views
 from mini.tensor import Tensor
 from mini.tensor.errors import fail

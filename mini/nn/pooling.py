@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from mini.nn.functions import row
-from mini.nn.module import Module
+from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
@@ -121,3 +121,6 @@ Upsample             = row("Upsample",        "interpolate")
 UpsamplingNearest2d  = row("UpsamplingNearest2d","interpolate")
 UpsamplingBilinear2d = row("UpsamplingBilinear2d","interpolate", mode="bilinear", align_corners=True)
 # fmt: on
+
+
+__all__ = layers_of(globals())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.nn import init
-from mini.nn.module import Module, Parameter
+from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ShapeError
@@ -296,3 +296,6 @@ class GRUCell(_Cell):
   """A step of `GRU`.   x: T[N, I]   h: T[N, H]   ->   T[N, H]"""
 
   kind = KINDS["gru"]
+
+
+__all__ = layers_of(globals())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mini.ir import graph
-from mini.nn.optim import Optimizer
+from mini.nn.optimizer import Optimizer
 from mini.nn.state import lay, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad

@@ -353,7 +353,7 @@ class Handle:
     return self._is_part() or self._leaf() is not None
 
   def _is_part(self) -> bool:
-    """Is this a parameter that lies, with others, in one flat buffer (mini/nn/optim.py)? There it stays."""
+    """Is this a parameter that lies, with others, in one flat buffer (mini/nn/optimizer.py)? There it stays."""
     if self._uop.op != "tag":
       return False
     node = untagged(self._uop)

@@ -1,0 +1,89 @@
+"""Gradients made smaller: all of them by one factor, or each element by a limit. They go through the flat buffers in
+which an optimizer has them, and become parts of these.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mini.ir import graph
+from mini.nn.bucket import gradients_of, near
+from mini.nn.state import part_of, views
+from mini.tensor import Tensor
+from mini.tensor.autograd import no_grad
+from mini.tensor.promotion import wide
+
+
+def _with_gradients(parameters: Any) -> list[Tensor]:
+  given: Iterator[Tensor] = iter([parameters] if isinstance(parameters, Tensor) else parameters)
+  return [p for p in dict.fromkeys(given) if p.grad is not None]
+
+
+def _rows(params: Sequence[Tensor]) -> list[list[Tensor]]:
+  """Parameters whose gradients go into one flat buffer, in the order in which an optimizer has them."""
+  found: dict[Any, list[tuple[int, Tensor]]] = {}
+  for p in params:
+    flat, start, stop = part_of(p.uop)
+    key = p.dtype if (start, stop) == (0, graph.shape(flat)[0]) else flat
+    found.setdefault((key, p.device), []).append((start if key is flat else 0, p))
+  return [[p for _, p in sorted(row, key=lambda item: item[0])] for row in found.values()]
+
+
+def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
+  """Scale all gradients together so that their norm, as of one vector, is at most max_norm.
+
+  Returns the norm before, computed together with the step that follows. As torch.nn.utils.clip_grad_norm_.
+
+  >>> w = Tensor([0.0, 0.0], requires_grad=True)
+  >>> (w * Tensor([3.0, 4.0])).sum().backward()
+  >>> clip_grad_norm([w], 1.0).item()
+  5.0
+  >>> w.grad.numpy().round(3)
+  array([0.6, 0.8], dtype=float32)
+  """
+  params = _with_gradients(parameters)
+  if not params:
+    return Tensor(0.0)
+  with no_grad():
+    rows = _rows(params)
+    flats = [gradients_of(row) for row in rows]
+    norms = [near(_powers(g.cast(wide(g.dtype)), norm_type), flats[0]) for g in flats]
+    if math.isinf(norm_type):
+      total = norms[0]
+      for n in norms[1:]:
+        total = total.maximum(n)
+    else:
+      total = sum(norms[1:], norms[0])
+      total = total.sqrt() if norm_type == 2 else total ** (1 / norm_type)
+    scale = (max_norm / (total + 1e-6)).minimum(1.0)
+    for row, g in zip(rows, flats):
+      _give(row, (g * near(scale, g)).cast(g.dtype), total)
+  return total
+
+
+def _powers(g: Tensor, norm_type: float) -> Tensor:
+  if math.isinf(norm_type):
+    return g.abs().max()
+  return (g * g).sum() if norm_type == 2 else (g.abs() ** norm_type).sum()
+
+
+def _give(row: Sequence[Tensor], flat: Tensor, total: Tensor | None = None) -> None:
+  """The parts of flat as gradients; `total` is computed where these are used."""
+  for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
+    new, old = Tensor(u), p.grad
+    assert old is not None
+    new._losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
+    p.grad = new
+
+
+def clip_grad_value(parameters: Any, clip_value: float) -> None:
+  """Limit every element of the gradients to [-clip_value, clip_value]."""
+  with no_grad():
+    for row in _rows(_with_gradients(parameters)):
+      _give(row, gradients_of(row).clamp(-clip_value, clip_value))
+
+
+clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names
