@@ -8,15 +8,13 @@ Every comparison with NaN is false, but for `!=`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import (
-  COMPARISONS,
   add,
   both,
   div,
@@ -44,54 +42,19 @@ from mini.tensor.algebra import (
   sub,
   trunc_div,
 )
-from mini.tensor.data import Complex, Number, Operand, complex_numbers, is_complex
+from mini.tensor.data import Number, Operand, complex_numbers, is_complex
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
+from mini.tensor.operators import Operators
 from mini.tensor.promotion import broadcast, nodes, result_type
-from mini.tensor.values import Values
 from mini.types import DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class Elementwise(Values):
+class Elementwise(Operators):
   """Operations that give an element for an element."""
-
-  # ---------------------------------------------------------------- how they are built
-
-  def _binary(
-    self,
-    what: str,
-    build: Callable[[UOp, UOp], UOp],
-    other: Operand,
-    swap: bool = False,
-    dtype: DType | None = None,
-  ) -> Tensor:
-    """Promote, broadcast, build. NotImplemented, for Python to ask `other`, if that is no operand."""
-    operand = self._coerced(other)
-    if operand is NotImplemented:
-      if isinstance(other, Sequence):  # which Python would ask for as many repetitions as the tensor says
-        self._foreign(what, other)
-      return operand
-    if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
-      return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
-    if type(operand) is int and build in COMPARISONS and self.dtype.kind in "iu" and self.dtype.itemsize < 8:
-      limits = dtypes.iinfo(self.dtype)  # a number beyond the type is compared, too
-      dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
-    a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
-    return self._new(build(a, b))
-
-  def _foreign(self, what: str, other: Any) -> NoReturn:
-    fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
-
-  def _named(
-    self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, dtype: DType | None = None
-  ) -> Tensor:
-    out = self._binary(what, build, other, dtype=dtype)
-    if out is NotImplemented:
-      self._foreign(what, other)
-    return out
 
   def _float(self, what: str = "") -> UOp:
     """The node, as a float if it is none."""
@@ -99,18 +62,6 @@ class Elementwise(Values):
 
   def _math(self, op: str) -> Tensor:
     return self._alu(op, self._float())
-
-  def _common(self, other: Operand) -> DType:
-    """The float type in which a quotient is taken."""
-    found = result_type(self, other)
-    return found if found.kind == "f" else dtypes.default_float
-
-  def _integers(self, what: str, *operands: Operand) -> None:
-    for x in (self, *operands):
-      if isinstance(x, float) or (isinstance(x, Handle) and x.dtype.kind == "f"):
-        fail(
-          DTypeError, f"{what}: bits of float numbers are not operated on; cast to an integer type", a=self
-        )
 
   # ---------------------------------------------------------------- arithmetic
 
@@ -216,51 +167,8 @@ class Elementwise(Values):
     """a + weight * (end - a)."""
     return self + weight * (end - self)
 
-  def __add__(self, other: Operand) -> Tensor:
-    return self._binary("a + b", add, other)
-
-  def __radd__(self, other: Operand) -> Tensor:
-    return self._binary("a + b", add, other, True)
-
-  def __sub__(self, other: Operand) -> Tensor:
-    return self._binary("a - b", sub, other)
-
-  def __rsub__(self, other: Operand) -> Tensor:
-    return self._binary("a - b", sub, other, True)
-
-  def __mul__(self, other: Operand) -> Tensor:
-    return self._binary("a * b", mul, other)
-
-  def __rmul__(self, other: Operand) -> Tensor:
-    return self._binary("a * b", mul, other, True)
-
-  def __truediv__(self, other: Operand) -> Tensor:
-    other = self._coerced(other)
-    return other if other is NotImplemented else self._binary("a / b", div, other, dtype=self._common(other))
-
-  def __rtruediv__(self, other: Operand) -> Tensor:
-    other = self._coerced(other)
-    return (
-      other if other is NotImplemented else self._binary("a / b", div, other, True, dtype=self._common(other))
-    )
-
-  def __floordiv__(self, other: Operand) -> Tensor:
-    return self._binary("a // b", floor_div, other)
-
-  def __rfloordiv__(self, other: Operand) -> Tensor:
-    return self._binary("a // b", floor_div, other, True)
-
-  def __mod__(self, other: Operand) -> Tensor:
-    return self._binary("a % b", mod, other)
-
-  def __rmod__(self, other: Operand) -> Tensor:
-    return self._binary("a % b", mod, other, True)
-
   def __pow__(self, other: Operand) -> Tensor:
     return self.pow(other) if self._coerced(other) is not NotImplemented else NotImplemented
-
-  def __rpow__(self, other: Operand) -> Tensor:
-    return self._binary("a ** b", power, other, True)
 
   def __neg__(self) -> Tensor:
     return self.neg()
@@ -300,26 +208,6 @@ class Elementwise(Values):
   def ne(self, other: Operand) -> Tensor:
     """a != b, as booleans; true where either is NaN."""
     return self._named("a != b", ne, other)
-
-  def __lt__(self, other: Operand) -> Tensor:
-    return self._binary("a < b", lt, other)
-
-  def __gt__(self, other: Operand) -> Tensor:
-    return self._binary("a > b", gt, other)
-
-  def __le__(self, other: Operand) -> Tensor:
-    return self._binary("a <= b", le, other)
-
-  def __ge__(self, other: Operand) -> Tensor:
-    return self._binary("a >= b", ge, other)
-
-  def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]
-    return self._binary("a == b", equals, other)
-
-  def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]
-    return self._binary("a != b", ne, other)
-
-  __hash__ = Handle.__hash__
 
   def isnan(self) -> Tensor:
     """Where it is not a number."""
@@ -403,42 +291,8 @@ class Elementwise(Values):
     """a >> n: divided by 2**n, rounded towards minus infinity."""
     return self._bits("a >> b", shift_right, n)
 
-  def _bits(self, what: str, build: Callable[[UOp, UOp], UOp], other: Operand, swap: bool = False) -> Tensor:
-    self._integers(what, other)
-    return self._binary(what, build, other, swap)
-
   def __invert__(self) -> Tensor:
     return self.bitwise_not()
-
-  def __and__(self, other: Operand) -> Tensor:
-    return self._bits("a & b", both, other)
-
-  def __rand__(self, other: Operand) -> Tensor:
-    return self._bits("a & b", both, other, True)
-
-  def __or__(self, other: Operand) -> Tensor:
-    return self._bits("a | b", either, other)
-
-  def __ror__(self, other: Operand) -> Tensor:
-    return self._bits("a | b", either, other, True)
-
-  def __xor__(self, other: Operand) -> Tensor:
-    return self._bits("a ^ b", one_of, other)
-
-  def __rxor__(self, other: Operand) -> Tensor:
-    return self._bits("a ^ b", one_of, other, True)
-
-  def __lshift__(self, other: Operand) -> Tensor:
-    return self._bits("a << b", shift_left, other)
-
-  def __rlshift__(self, other: Operand) -> Tensor:
-    return self._bits("a << b", shift_left, other, True)
-
-  def __rshift__(self, other: Operand) -> Tensor:
-    return self._bits("a >> b", shift_right, other)
-
-  def __rrshift__(self, other: Operand) -> Tensor:
-    return self._bits("a >> b", shift_right, other, True)
 
   # ---------------------------------------------------------------- choosing
 

@@ -1,0 +1,134 @@
+"""Operations of two tensors, or of a tensor and a number: how they are built, and Python's operators, a row each.
+Elementwise (elementwise.py) has their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from mini.ir.uop import UOp
+from mini.tensor.algebra import (
+  COMPARISONS,
+  add,
+  both,
+  div,
+  either,
+  equals,
+  floor_div,
+  ge,
+  gt,
+  le,
+  lt,
+  mod,
+  mul,
+  ne,
+  one_of,
+  power,
+  shift_left,
+  shift_right,
+  sub,
+)
+from mini.tensor.data import Complex, Operand, complex_numbers
+from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
+from mini.tensor.promotion import nodes, result_type
+from mini.tensor.values import Values
+from mini.types import DType, DTypeError, dtypes
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+Build = Callable[[UOp, UOp], UOp]
+Operator = Callable[[Any, Operand], "Tensor"]
+
+
+def operators(what: str, build: Build, way: str = "_binary") -> tuple[Operator, Operator]:
+  """What Python calls for an operator: of the tensor on its left, and of the one on its right."""
+
+  def left(self: Any, other: Operand) -> Tensor:
+    return getattr(self, way)(what, build, other)
+
+  def right(self: Any, other: Operand) -> Tensor:
+    return getattr(self, way)(what, build, other, True)
+
+  return left, right
+
+
+class Operators(Values):
+  """`a + b` and its like."""
+
+  def _binary(
+    self,
+    what: str,
+    build: Build,
+    other: Operand,
+    swap: bool = False,
+    dtype: DType | None = None,
+  ) -> Tensor:
+    """Promote, broadcast, build. NotImplemented, for Python to ask `other`, if that is no operand."""
+    operand = self._coerced(other)
+    if operand is NotImplemented:
+      if isinstance(other, Sequence):  # which Python would ask for as many repetitions as the tensor says
+        self._foreign(what, other)
+      return operand
+    if operand._complex if isinstance(operand, Handle) else isinstance(operand, Complex):
+      return complex_numbers().binary(what, *((operand, self) if swap else (self, operand)))
+    if type(operand) is int and build in COMPARISONS and self.dtype.kind in "iu" and self.dtype.itemsize < 8:
+      limits = dtypes.iinfo(self.dtype)  # a number beyond the type is compared, too
+      dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
+    a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
+    return self._new(build(a, b))
+
+  def _foreign(self, what: str, other: Any) -> NoReturn:
+    fail(DTypeError, f"{what}: b is a {type(other).__name__}, neither a tensor nor a number", a=self)
+
+  def _named(self, what: str, build: Build, other: Operand, dtype: DType | None = None) -> Tensor:
+    out = self._binary(what, build, other, dtype=dtype)
+    if out is NotImplemented:
+      self._foreign(what, other)
+    return out
+
+  def _quotient(self, what: str, build: Build, other: Operand, swap: bool = False) -> Tensor:
+    """As `_binary`, in a float type."""
+    other = self._coerced(other)
+    return other if other is NotImplemented else self._binary(what, build, other, swap, self._common(other))
+
+  def _common(self, other: Operand) -> DType:
+    """The float type in which a quotient is taken."""
+    found = result_type(self, other)
+    return found if found.kind == "f" else dtypes.default_float
+
+  def _integers(self, what: str, *operands: Operand) -> None:
+    for x in (self, *operands):
+      if isinstance(x, float) or (isinstance(x, Handle) and x.dtype.kind == "f"):
+        fail(
+          DTypeError, f"{what}: bits of float numbers are not operated on; cast to an integer type", a=self
+        )
+
+  def _bits(self, what: str, build: Build, other: Operand, swap: bool = False) -> Tensor:
+    self._integers(what, other)
+    return self._binary(what, build, other, swap)
+
+  # fmt: off
+  __add__, __radd__           = operators("a + b", add)
+  __sub__, __rsub__           = operators("a - b", sub)
+  __mul__, __rmul__           = operators("a * b", mul)
+  __truediv__, __rtruediv__   = operators("a / b", div, "_quotient")
+  __floordiv__, __rfloordiv__ = operators("a // b", floor_div)
+  __mod__, __rmod__           = operators("a % b", mod)
+  __rpow__                    = operators("a ** b", power)[1]
+  __and__, __rand__           = operators("a & b", both, "_bits")
+  __or__, __ror__             = operators("a | b", either, "_bits")
+  __xor__, __rxor__           = operators("a ^ b", one_of, "_bits")
+  __lshift__, __rlshift__     = operators("a << b", shift_left, "_bits")
+  __rshift__, __rrshift__     = operators("a >> b", shift_right, "_bits")
+  __lt__ = operators("a < b", lt)[0]
+  __gt__ = operators("a > b", gt)[0]
+  __le__ = operators("a <= b", le)[0]
+  __ge__ = operators("a >= b", ge)[0]
+  __eq__ = operators("a == b", equals)[0]  # type: ignore[assignment]
+  __ne__ = operators("a != b", ne)[0]  # type: ignore[assignment]
+  # fmt: on
+
+  __hash__ = Handle.__hash__
