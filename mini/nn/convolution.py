@@ -1,4 +1,4 @@
-"""Convolutions and batch normalization as modules: PyTorch's names, arguments, layouts and initial values."""
+"""Convolutions as modules: PyTorch's names, arguments, layouts and initial values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from mini.nn import init
-from mini.nn.layers import weight
+from mini.nn.layers import uniform_within, weight
 from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
-from mini.types import ShapeError, dtypes
+from mini.types import ShapeError
 
 PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
@@ -37,10 +37,7 @@ class _Windows(Module):
   def reset_parameters(self) -> None:
     """Uniform within 1 / sqrt(fan in) of 0, weight and bias."""
     fan_in, _ = init.fans(self.weight)
-    bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
-    init.uniform_(self.weight, -bound, bound)
-    if self.bias is not None:
-      init.uniform_(self.bias, -bound, bound)
+    uniform_within(1 / math.sqrt(fan_in) if fan_in else 0.0, self.weight, self.bias)
 
   def extra_repr(self) -> str:
     return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -170,76 +167,6 @@ class ConvTranspose3d(_ConvTranspose):
   """The transpose of Conv3d; see Tensor.conv_transpose2d."""
 
   axes = 3
-
-
-# ---------------------------------------------------------------- batch normalization
-
-
-class _BatchNorm(Module):
-  """x: T[N, C, ..]; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
-
-  ndims: tuple[int, ...]
-
-  def __init__(
-    self,
-    num_features: int,
-    eps: float = 1e-5,
-    momentum: float | None = 0.1,
-    affine: bool = True,
-    track_running_stats: bool = True,
-    device: str | None = None,
-    dtype: Any = None,
-  ):
-    self.num_features, self.eps, self.momentum = num_features, eps, momentum
-    self.weight = weight(num_features, dtype=dtype, device=device) if affine else None
-    self.bias = weight(num_features, dtype=dtype, device=device) if affine else None
-    tracked = track_running_stats
-    self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device) if tracked else None
-    self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
-    self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
-    if self.weight is not None and self.bias is not None:
-      init.ones_(self.weight)
-      init.zeros_(self.bias)
-
-  def forward(self, x: Tensor) -> Tensor:
-    if x.ndim not in self.ndims:
-      fail(ShapeError, f"{type(self).__name__}: x must have {' or '.join(map(str, self.ndims))} axes", x=x)
-    count, momentum = self.num_batches_tracked, self.momentum
-    if count is None or not self.training:
-      return x.batch_norm(
-        self.running_mean, self.running_var, self.weight, self.bias, count is None, 0.0, self.eps
-      )
-    count.assign(count + 1)
-    share = 1.0 / count.float() if momentum is None else momentum
-    return x.batch_norm(self.running_mean, self.running_var, self.weight, self.bias, True, share, self.eps)
-
-  def extra_repr(self) -> str:
-    return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
-
-
-class BatchNorm1d(_BatchNorm):
-  """Each channel with mean 0 and variance 1 over a batch.   T[N, C] or T[N, C, L]; see BatchNorm2d."""
-
-  ndims = 2, 3
-
-
-class BatchNorm2d(_BatchNorm):
-  """(x - mean) / sqrt(var + eps) * weight + bias for each channel of T[N, C, H, W]. https://arxiv.org/abs/1502.03167
-
-  While training, mean and variance are those of the batch, and running_mean and running_var move towards them by a
-  share `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
-
-  >>> BatchNorm2d(3)(Tensor.ones(2, 3, 4, 4)).shape
-  (2, 3, 4, 4)
-  """
-
-  ndims = (4,)
-
-
-class BatchNorm3d(_BatchNorm):
-  """Of T[N, C, D, H, W]; see BatchNorm2d."""
-
-  ndims = (5,)
 
 
 __all__ = layers_of(globals())

@@ -17,6 +17,13 @@ def weight(*s: int, dtype: Any = None, device: str | None = None) -> Tensor:
   return Parameter(Tensor.empty(*s, dtype=dtype, device=device))
 
 
+def uniform_within(bound: float, *parameters: Tensor | None) -> None:
+  """Give parameters, those that there are, values that are uniform in [-bound, bound)."""
+  for p in parameters:
+    if p is not None:
+      init.uniform_(p, -bound, bound)
+
+
 class Linear(Module):
   """x @ weight.T + bias.   x: T[.., n]   weight: T[m, n]   ->   T[.., m]
 
@@ -34,10 +41,7 @@ class Linear(Module):
 
   def reset_parameters(self) -> None:
     """Uniform within 1 / sqrt(in_features) of 0, weight and bias."""
-    bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
-    init.uniform_(self.weight, -bound, bound)
-    if self.bias is not None:
-      init.uniform_(self.bias, -bound, bound)
+    uniform_within(1 / math.sqrt(self.in_features) if self.in_features else 0.0, self.weight, self.bias)
 
   def forward(self, x: Tensor) -> Tensor:
     return x.linear(self.weight, self.bias)
@@ -69,10 +73,7 @@ class Bilinear(Module):
 
   def reset_parameters(self) -> None:
     """Uniform within 1 / sqrt(in1_features) of 0, weight and bias."""
-    bound = self.in1_features**-0.5
-    init.uniform_(self.weight, -bound, bound)
-    if self.bias is not None:
-      init.uniform_(self.bias, -bound, bound)
+    uniform_within(self.in1_features**-0.5, self.weight, self.bias)
 
   def forward(self, a: Tensor, b: Tensor) -> Tensor:
     rows = b.linear(self.weight.reshape(-1, self.in2_features)).unflatten(-1, self.weight.shape[:2])

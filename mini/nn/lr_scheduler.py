@@ -39,6 +39,10 @@ class LRScheduler:
     """The momentum after t steps."""
     raise NotImplementedError(type(self).__name__)
 
+  def _nth(self, n: int, base: float, t: Tensor) -> Any:
+    """As `rate`, of the n-th rate, for schedules that differ from one to another."""
+    return self.rate(base, t)
+
   def step(self) -> None:
     """One step more."""
     self.count.assign(self.count + 1)
@@ -47,8 +51,8 @@ class LRScheduler:
   def _set(self) -> None:
     with no_grad():
       t = self.count.cast(dtypes.float32)
-      for rate, base in zip(self._rates, self.bases):
-        new = self.rate(base, t)
+      for n, rate in enumerate(self._rates):
+        new = self._nth(n, self.bases[n], t)
         rate.assign(
           new if isinstance(new, Tensor) else Tensor(float(new), dtype=rate.dtype, device=rate.device)
         )
@@ -89,10 +93,8 @@ class LambdaLR(LRScheduler):
     self._functions = [lr_lambda] * len(optimizer.rates()) if callable(lr_lambda) else list(lr_lambda)
     super().__init__(optimizer)
 
-  def _set(self) -> None:
-    factors = iter(self._functions)
-    self.rate = lambda base, t: base * next(factors)(t)  # type: ignore[method-assign]
-    super()._set()
+  def _nth(self, n: int, base: float, t: Tensor) -> Any:
+    return base * self._functions[n](t)
 
 
 class StepLR(LRScheduler):
@@ -142,23 +144,11 @@ class CosineAnnealingLR(LRScheduler):
     return self.eta_min + (base - self.eta_min) * (1 + (t * (math.pi / self.T_max)).cos()) / 2
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(LambdaLR):
   """The rate before times a function of the number of steps, or one function for each rate."""
 
-  def __init__(
-    self, optimizer: Optimizer, lr_lambda: Callable[[Tensor], Any] | Sequence[Callable[[Tensor], Any]]
-  ):
-    self._functions = [lr_lambda] * len(optimizer.rates()) if callable(lr_lambda) else list(lr_lambda)
-    super().__init__(optimizer)
-
-  def _set(self) -> None:
-    with no_grad():
-      t = self.count.cast(dtypes.float32)
-      for rate, f in zip(self._rates, self._functions):
-        rate.assign((t > 0).where(rate * f(t), rate))
-      if self._momentum is not None:
-        self._momentum.assign(self.momentum(t))
-      Tensor.realize(self.count, *self._rates, *([] if self._momentum is None else [self._momentum]))
+  def _nth(self, n: int, base: float, t: Tensor) -> Any:
+    return (t > 0).where(self._rates[n] * self._functions[n](t), self._rates[n])
 
 
 class MultiStepLR(LRScheduler):
@@ -339,10 +329,10 @@ class SequentialLR(LRScheduler):
     self._parts = list(zip((0, *milestones), schedulers))
     super().__init__(optimizer)
 
-  def rate(self, base: float, t: Tensor) -> Any:
+  def _nth(self, n: int, base: float, t: Tensor) -> Any:
     found: Any = None
     for begin, s in self._parts:
-      value = s.rate(base, (t - begin).maximum(0.0))
+      value = s._nth(n, base, (t - begin).maximum(0.0))
       found = value if found is None else (t >= begin).where(value, found)
     return found
 
@@ -354,10 +344,10 @@ class ChainedScheduler(LRScheduler):
     self._parts = list(schedulers)
     super().__init__(optimizer)
 
-  def rate(self, base: float, t: Tensor) -> Any:
+  def _nth(self, n: int, base: float, t: Tensor) -> Any:
     found: Any = base
     for s in self._parts:
-      found = found * (s.rate(base, t) / base)
+      found = found * (s._nth(n, base, t) / base)
     return found
 
 

@@ -1,5 +1,4 @@
-"""Normalization as modules: PyTorch's names, arguments and state,
-but for batch normalization (mini/nn/convolution.py)."""
+"""Normalization as modules: PyTorch's names, arguments and state."""
 
 from __future__ import annotations
 
@@ -7,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mini.nn import init
-from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.layers import weight as parameter
+from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
@@ -20,8 +20,8 @@ class _Affine(Module):
   bias: Tensor | None
 
   def _affine(self, s: tuple[int, ...], weight: bool, bias: bool, device: str | None, dtype: Any) -> None:
-    self.weight = Parameter(Tensor.empty(*s, dtype=dtype, device=device)) if weight else None
-    self.bias = Parameter(Tensor.empty(*s, dtype=dtype, device=device)) if bias else None
+    made = {"dtype": dtype, "device": device}
+    self.weight, self.bias = (parameter(*s, **made) if there else None for there in (weight, bias))
     self.reset_parameters()
 
   def reset_parameters(self) -> None:
@@ -118,7 +118,70 @@ class GroupNorm(_Affine):
     return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
 
 
-class _InstanceNorm(_Affine):
+class _BatchNorm(_Affine):
+  """x: T[N, C, ..]; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
+
+  ndims: tuple[int, ...]
+
+  def __init__(
+    self,
+    num_features: int,
+    eps: float = 1e-5,
+    momentum: float | None = 0.1,
+    affine: bool = True,
+    track_running_stats: bool = True,
+    device: str | None = None,
+    dtype: Any = None,
+  ):
+    self.num_features, self.eps, self.momentum = num_features, eps, momentum
+    self._affine((num_features,), affine, affine, device, dtype)
+    tracked = track_running_stats
+    self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device) if tracked else None
+    self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
+    self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
+
+  def forward(self, x: Tensor) -> Tensor:
+    if x.ndim not in self.ndims:
+      fail(ShapeError, f"{type(self).__name__}: x must have {' or '.join(map(str, self.ndims))} axes", x=x)
+    count, momentum = self.num_batches_tracked, self.momentum
+    if count is None or not self.training:
+      return x.batch_norm(
+        self.running_mean, self.running_var, self.weight, self.bias, count is None, 0.0, self.eps
+      )
+    count.assign(count + 1)
+    share = 1.0 / count.float() if momentum is None else momentum
+    return x.batch_norm(self.running_mean, self.running_var, self.weight, self.bias, True, share, self.eps)
+
+  def extra_repr(self) -> str:
+    return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
+
+
+class BatchNorm1d(_BatchNorm):
+  """Each channel with mean 0 and variance 1 over a batch.   T[N, C] or T[N, C, L]; see BatchNorm2d."""
+
+  ndims = 2, 3
+
+
+class BatchNorm2d(_BatchNorm):
+  """(x - mean) / sqrt(var + eps) * weight + bias for each channel of T[N, C, H, W]. https://arxiv.org/abs/1502.03167
+
+  While training, mean and variance are those of the batch, and running_mean and running_var move towards them by a
+  share `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
+
+  >>> BatchNorm2d(3)(Tensor.ones(2, 3, 4, 4)).shape
+  (2, 3, 4, 4)
+  """
+
+  ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+  """Of T[N, C, D, H, W]; see BatchNorm2d."""
+
+  ndims = (5,)
+
+
+class _InstanceNorm(_BatchNorm):
   """x: T[N, C, ..], or without N; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
 
   ndim: int  # of x with a batch
@@ -133,12 +196,7 @@ class _InstanceNorm(_Affine):
     device: str | None = None,
     dtype: Any = None,
   ):
-    self.num_features, self.eps, self.momentum = num_features, eps, momentum
-    self._affine((num_features,), affine, affine, device, dtype)
-    tracked = track_running_stats
-    self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device) if tracked else None
-    self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
-    self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
+    super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
   def forward(self, x: Tensor) -> Tensor:
     if x.ndim not in (self.ndim - 1, self.ndim):
@@ -151,9 +209,6 @@ class _InstanceNorm(_Affine):
     running = (self.running_mean, self.running_var)
     momentum = 0.0 if self.momentum is None else self.momentum
     return x.instance_norm(*running, self.weight, self.bias, own, momentum, self.eps)
-
-  def extra_repr(self) -> str:
-    return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
 
 
 class InstanceNorm1d(_InstanceNorm):

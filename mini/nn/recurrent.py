@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mini.given import with_gradient
 from mini.ir import graph
-from mini.nn import init
+from mini.nn.layers import uniform_within
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
@@ -80,9 +80,7 @@ class _Recurrent(Module):
 
   def reset_parameters(self) -> None:
     """Uniform within 1 / sqrt(hidden_size) of 0."""
-    bound = 1 / math.sqrt(self.hidden_size)
-    for name in self._held:
-      init.uniform_(getattr(self, name), -bound, bound)
+    uniform_within(1 / math.sqrt(self.hidden_size), *(getattr(self, name) for name in self._held))
 
 
 class _Layers(_Recurrent):
