@@ -57,6 +57,17 @@ def test_what_it_points_to_is_there():
   assert [p for p in places if not (README.parent / p).exists()] == []
 
 
+def test_the_reading_guide_is_true():
+  """The files are there, as long as it says, and fit into an afternoon."""
+  guide = (README.parent / "docs/reading.md").read_text()
+  said = {file: int(n) for file, n in re.findall(r"^\| `(.*?)` \| (\d+) \|", guide, re.MULTILINE)}
+  lengths = {file: len((README.parent / file).read_text().splitlines()) for file in said}
+  assert len(said) == 18 and sum(lengths.values()) < 6500
+  assert {f: n for f, n in lengths.items() if abs(n - said[f]) > max(50, n / 5)} == {}
+  named = set(re.findall(r"`((?:mini|runtime)/[\w/.]+)`", guide))
+  assert [f for f in named if not (README.parent / f).exists()] == []
+
+
 def test_commands_are_the_two():
   assert [text for language, text in blocks() if language == "sh"] == [
     (
