@@ -127,21 +127,40 @@ def suggestion(given: str, names: Sequence[str]) -> str:
 
 # fmt: off
 TABLE = {s.name: s for s in (
-  Setting("DEV",     "",    device,                   "where tensors are computed: CPU, CL, CUDA, METAL, INTERP (NumPy, slow), with :1 for the second of a kind; empty for the first that opens of CUDA, METAL, CL on a GPU, CPU"),
-  Setting("DEBUG",   "0",   number(0, 6),             "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
-  Setting("SHOW",    "",    some_of("graph", "schedule", "kernel", "uops", "source"), "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
-  Setting("NOOPT",   "0",   switch,                   "1: each operation is a kernel of plain loops: nothing is rewritten, fused or tuned"),
-  Setting("CHECK",   "0",   switch,                   "1: verifies the program between every two passes, and looks for NaNs that no input had"),
-  Setting("TRACE",   "0",   switch,                   "1: logs the name of each rewrite rule where it first applies"),
-  Setting("PROFILE", "0",   switch,                   "1: times every kernel and the rest of mini, and prints the sums at exit"),
-  Setting("LIMITS",  "",    quantities("gflops", "gbs", "us"), "what PROFILE compares kernels with, for what is not as it was measured: gflops=200,gbs=20,us=2"),
-  Setting("THREADS", "0",   number(0, 256),           "threads for one kernel; 0 for as many as this process may use"),
-  Setting("CACHE",   "1",   folder,                   "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
-  Setting("CC",      "",    text,                     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
-  Setting("SEARCH",  "0",   number(0, 256),           "n: times n candidates a round for the recipe of each kernel that is new, in another process, and keeps the best on disk: slow once (python -m mini tune)"),
-  Setting("MACHINE", "",    quantities("lanes", "registers", "threads", "l1", "l2", "stack"), "what recipes are to think of the CPU, for what is not as it was found: lanes=8,registers=16,threads=2,l1=32K,l2=512K,stack=512K"),
-  Setting("EMULATE", "0",   switch,                   "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
-  Setting("FAST",    "0",   switch,                   "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that round to TF32"),
+  Setting("DEV", "", device,
+    "where tensors are computed: CPU, CL, CUDA, METAL, INTERP (NumPy, slow), with :1 for the second of a "
+    "kind; empty for the first that opens of CUDA, METAL, CL on a GPU, CPU"),
+  Setting("DEBUG", "0", number(0, 6),
+    "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
+  Setting("SHOW", "", some_of("graph", "schedule", "kernel", "uops", "source"),
+    "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
+  Setting("NOOPT", "0", switch,
+    "1: each operation is a kernel of plain loops: nothing is rewritten, fused or tuned"),
+  Setting("CHECK", "0", switch,
+    "1: verifies the program between every two passes, and looks for NaNs that no input had"),
+  Setting("TRACE", "0", switch,
+    "1: logs the name of each rewrite rule where it first applies"),
+  Setting("PROFILE", "0", switch,
+    "1: times every kernel and the rest of mini, and prints the sums at exit"),
+  Setting("LIMITS", "", quantities("gflops", "gbs", "us"),
+    "what PROFILE compares kernels with, for what is not as it was measured: gflops=200,gbs=20,us=2"),
+  Setting("THREADS", "0", number(0, 256),
+    "threads for one kernel; 0 for as many as this process may use"),
+  Setting("CACHE", "1", folder,
+    "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
+  Setting("CC", "", text,
+    "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
+  Setting("SEARCH", "0", number(0, 256),
+    "n: times n candidates a round for the recipe of each kernel that is new, in another process, and keeps "
+    "the best on disk: slow once (python -m mini tune)"),
+  Setting("MACHINE", "", quantities("lanes", "registers", "threads", "l1", "l2", "stack"),
+    "what recipes are to think of the CPU, for what is not as it was found: "
+    "lanes=8,registers=16,threads=2,l1=32K,l2=512K,stack=512K"),
+  Setting("EMULATE", "0", switch,
+    "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
+  Setting("FAST", "0", switch,
+    "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that "
+    "round to TF32"),
 )}
 # fmt: on
 PREFIX = "MINI_"

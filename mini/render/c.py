@@ -16,7 +16,7 @@ from mini.ir.composites import BODIES, NEAR, ROWS, Near, power_single
 from mini.ir.kernel import all_ranges, is_inline
 from mini.ir.uop import UOp, rkind, rsize, toposort
 from mini.render import cstyle
-from mini.render.spelling import BASE, HELPERS, Language, Row, Spelling, held
+from mini.render.spelling import BASE, HELPERS, TO_BF16, Language, Row, Spelling, held
 from mini.types import DType, dtypes
 
 # fmt: off
@@ -51,8 +51,10 @@ VECTORS: tuple[Row, ...] = (
   ("lt",       "bool",        "(~{0} & {1})"),
   ("lt",       "4-byte",      "({0} < {1})"),
   ("ne",       "4-byte",      "({0} != {1})"),
-  ("lt",       "i64",         "__typeof__(a) s = (a & ~b) | (~(a ^ b) & (a - b)); return __builtin_convertvector(s >> 32, {M}) >> 31;"),
-  ("lt",       "u64",         "__typeof__(a) s = (~a & b) | (~(a ^ b) & (a - b)); return __builtin_convertvector(s >> 32, {M}) >> 31;"),
+  ("lt",       "i64",         ("__typeof__(a) s = (a & ~b) | (~(a ^ b) & (a - b)); "
+                              "return __builtin_convertvector(s >> 32, {M}) >> 31;")),
+  ("lt",       "u64",         ("__typeof__(a) s = (~a & b) | (~(a ^ b) & (a - b)); "
+                              "return __builtin_convertvector(s >> 32, {M}) >> 31;")),
   ("ne",       "i64 u64",     "__typeof__(a) d = a ^ b; return __builtin_convertvector(d | d >> 32, {M}) != 0;"),
   ("lt",       "any",         "__builtin_convertvector(({0} < {1}), {M})"),
   ("ne",       "any",         "__builtin_convertvector(({0} != {1}), {M})"),
@@ -64,8 +66,10 @@ VECTORS: tuple[Row, ...] = (
   ("xor",      "int",         "({0} ^ {1})"),
   ("where",    "4-byte bool", "return ({T})((a & ({M})b) | (~a & ({M})c));"),
   ("where",    "any",         "{S} m = __builtin_convertvector(a, {S}); return ({T})((m & ({S})b) | (~m & ({S})c));"),
-  ("max",      "i64",         "__typeof__(a) s = (b & ~a) | (~(a ^ b) & (b - a)), m = s >> 63; return (m & a) | (~m & b);"),
-  ("max",      "u64",         "__typeof__(a) s = (~b & a) | (~(a ^ b) & (b - a)), m = -(s >> 63); return (m & a) | (~m & b);"),
+  ("max",      "i64",         ("__typeof__(a) s = (b & ~a) | (~(a ^ b) & (b - a)), m = s >> 63; "
+                              "return (m & a) | (~m & b);")),
+  ("max",      "u64",         ("__typeof__(a) s = (~b & a) | (~(a ^ b) & (b - a)), m = -(s >> 63); "
+                              "return (m & a) | (~m & b);")),
   ("max",      "float",       "{S} m = (b < a) | (a != a); return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("max",      "int",         "{S} m = b < a; return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("cast",     "any>f16 bf16", None),
@@ -84,10 +88,11 @@ VECTORS: tuple[Row, ...] = (
 
 BITS = {
   "f16_to_f32":  "INLINE float f16_to_f32(unsigned short x) { _Float16 f; __builtin_memcpy(&f, &x, 2); return f; }",
-  "f32_to_f16":  "INLINE unsigned short f32_to_f16(float f) { _Float16 h = f; unsigned short r; __builtin_memcpy(&r, &h, 2); return r; }",
-  "bf16_to_f32": "INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }",
-  "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); "
-                 "return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+  "f32_to_f16":  "INLINE unsigned short f32_to_f16(float f) { _Float16 h = f; unsigned short r; "
+                 "__builtin_memcpy(&r, &h, 2); return r; }",
+  "bf16_to_f32": "INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; "
+                 "__builtin_memcpy(&f, &b, 4); return f; }",
+  "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); " + TO_BF16,
   "round_f16":   "INLINE float round_f16(float x) { return (float)(_Float16)x; }",
 }
 

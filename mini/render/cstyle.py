@@ -4,8 +4,8 @@ thread, and what threads must wait for is printed where threads.py says.
 
 Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
-A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs. What stands on the right
-of an assignment is expressions.py's, what closes a reduce folds.py's.
+A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs. What stands on the
+right of an assignment is expressions.py's, what closes a reduce folds.py's.
 """
 
 from __future__ import annotations

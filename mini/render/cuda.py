@@ -12,7 +12,7 @@ cosf, atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So n
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
 from mini.types import DType, dtypes
 
 BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
@@ -44,10 +44,12 @@ ROWS: tuple[Row, ...] = (
 )
 
 BITS = {  # cuda_fp16.h is not in NVRTC's wheel
-  "f16_to_f32":  'INLINE float f16_to_f32(unsigned short x) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x)); return r; }',
-  "f32_to_f16":  'INLINE unsigned short f32_to_f16(float x) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x)); return r; }',
+  "f16_to_f32":  'INLINE float f16_to_f32(unsigned short x) { float r; '
+                 'asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x)); return r; }',
+  "f32_to_f16":  'INLINE unsigned short f32_to_f16(float x) { unsigned short r; '
+                 'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x)); return r; }',
   "bf16_to_f32": "INLINE float bf16_to_f32(unsigned short x) { return __int_as_float((unsigned)x << 16); }",
-  "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+  "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); " + TO_BF16,
 }
 # fmt: on
 
@@ -96,7 +98,10 @@ MATRICES = {  # from compute capability 8.0 on
   "m16n8k16 bf16": product("m16n8k16", "bf16", "unsigned"),
   "m16n8k8 tf32": product("m16n8k8", "tf32", "float"),
 }
-TF32 = 'INLINE unsigned f32_to_tf32(float x) { unsigned r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }'
+TF32 = (
+  "INLINE unsigned f32_to_tf32(float x) { unsigned r; "
+  'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }'
+)
 
 CUDA = Language(
   name="CUDA",

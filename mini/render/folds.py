@@ -1,5 +1,5 @@
-"""How threads and lanes add up what each has, and how a warp multiplies tiles: by vectors, shuffles, the group's memory,
-or an instruction for matrices.
+"""How threads and lanes add up what each has, and how a warp multiplies tiles: by vectors, shuffles, the group's
+memory, or an instruction for matrices.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (sect
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
 from mini.types import DType, dtypes
 
 # fmt: off
@@ -42,11 +42,12 @@ ROWS: tuple[Row, ...] = (
 )
 
 BITS = {
-  "shuffle_u64": "INLINE ulong shuffle_u64(ulong x, ushort bit) { return (ulong)simd_shuffle_xor((uint)(x >> 32), bit) << 32 | simd_shuffle_xor((uint)x, bit); }",
+  "shuffle_u64": "INLINE ulong shuffle_u64(ulong x, ushort bit) { "
+                 "return (ulong)simd_shuffle_xor((uint)(x >> 32), bit) << 32 | simd_shuffle_xor((uint)x, bit); }",
   "f16_to_f32":  "INLINE float f16_to_f32(ushort x) { return float(as_type<half>(x)); }",
   "f32_to_f16":  "INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }",
   "bf16_to_f32": "INLINE float bf16_to_f32(ushort x) { return as_type<float>((uint)x << 16); }",
-  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); " + TO_BF16,
 }
 # fmt: on
 

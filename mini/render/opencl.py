@@ -14,7 +14,7 @@ of table 8.1 of the specification (single precision, full profile): exp, exp2, l
 from __future__ import annotations
 
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, WRAPPING, Language, Row, Threads, Wide
+from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
 from mini.types import DType, dtypes
 
 # Without it, division may be 2.5 ulp off, and sqrt 3. For devices that have CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
@@ -44,7 +44,8 @@ ROWS: tuple[Row, ...] = (
 BITS = {
   "f16_to_f32":  """INLINE float f16_to_f32(ushort x) {
   uint s = (uint)(x & 0x8000) << 16, e = x >> 10 & 31, m = x & 1023;
-  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
+  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : \
+as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
 }""",
   "f32_to_f16":  """INLINE ushort f32_to_f16(float x) {
   uint s = as_uint(x) >> 16 & 0x8000, a = as_uint(x) & 0x7fffffff;
@@ -54,7 +55,7 @@ BITS = {
   return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
 }""",
   "bf16_to_f32": "INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }",
-  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
+  "f32_to_bf16": "INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); " + TO_BF16,
 }
 # fmt: on
 

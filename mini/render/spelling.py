@@ -56,6 +56,9 @@ KINDS: dict[str, tuple[DType, ...]] = {
   **{d.short: (d,) for d in dtypes.all},
 }
 
+# of the float f, whose bits are b: to the nearest, half to even; NaN stays one, and quiet
+TO_BF16 = "return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }"
+
 # fmt: off
 BASE: tuple[Row, ...] = (
   ("load",     "bf16",        "bf16_to_f32({0}[{1}])"),
@@ -95,10 +98,13 @@ BASE: tuple[Row, ...] = (
   ("where",    "any",         "({0} ? {1} : {2})"),
 
   ("div",      "float",       "({0} / {1})"),
-  ("div",      "signed",      "{1} == 0 ? 0 : {1} == -1 ? ({T})(0 - ({W}){0}) : {0} / {1} - ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0))"),
+  ("div",      "signed",      ("{1} == 0 ? 0 : {1} == -1 ? ({T})(0 - ({W}){0}) : "
+                              "{0} / {1} - ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0))")),
   ("div",      "unsigned",    "{1} == 0 ? 0 : {0} / {1}"),
-  ("mod",      "float",       "{T} r = @fmod(a, b); return r != 0 ? ((r < 0) != (b < 0) ? r + b : r) : @copysign(({T})0, b);"),
-  ("mod",      "signed",      "{1} == 0 || {1} == -1 ? 0 : {0} % {1} + ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0) ? {1} : 0)"),
+  ("mod",      "float",       ("{T} r = @fmod(a, b); "
+                              "return r != 0 ? ((r < 0) != (b < 0) ? r + b : r) : @copysign(({T})0, b);")),
+  ("mod",      "signed",      ("{1} == 0 || {1} == -1 ? 0 : "
+                              "{0} % {1} + ({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0) ? {1} : 0)")),
   ("mod",      "unsigned",    "{1} == 0 ? 0 : {0} % {1}"),
   ("max",      "float",       "{0} > {1} || {0} != {0} ? {0} : {1}"),  # not fmax: it drops NaN
   ("max",      "int",         "{0} > {1} ? {0} : {1}"),
@@ -108,7 +114,8 @@ BASE: tuple[Row, ...] = (
   ("abs",      "signed",      "{0} < 0 ? ({T})(0 - ({W}){0}) : {0}"),
   ("round",    "float",       "@rint({0})"),                  # half to even; C's round is half away from 0
   ("pow",      "float",       "@pow({0}, {1})"),
-  ("pow",      "signed",      "if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0; {W} r = 1, x = ({W})a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
+  ("pow",      "signed",      ("if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0; {W} r = 1, x = ({W})a; "
+                              "for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;")),
   ("pow",      "unsigned",    "{W} r = 1, x = a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
   ("exp2 log2 sin sqrt exp log cos tanh erf atan rsqrt floor ceil trunc", "float", "@{op}({0})"),
   ("abs floor ceil trunc round", "int bool", "({0})"),
