@@ -254,6 +254,15 @@ class Bound(NamedTuple):
   numbers: bytes
 
 
+def simplified(labels: Mapping[Any, Sequence[str]]) -> dict[UOp, list[str]]:
+  """Names of values, for what these have become."""
+  found: dict[UOp, list[str]] = {}
+  known = rules_here()
+  for u, several in labels.items():
+    found.setdefault(known.result(u) if known in u.memo else u, []).extend(several)
+  return found
+
+
 class Program:
   """outputs: graph nodes over buffer leaves named in0, in1, ... (data) and c0, c1, ... (numbers, 8 bytes apart).
 
@@ -283,10 +292,7 @@ class Program:
     self.graph = graph_program(
       "g", tuple(outputs if opened.interprets or config.NOOPT else simplify(list(outputs)))
     )
-    known = rules_here()
-    self.labels: dict[UOp, list[str]] = {}
-    for u, several in labels.items():
-      self.labels.setdefault(known.result(u) if known in u.memo else u, []).extend(several)
+    self.labels = simplified(labels)
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))
@@ -300,19 +306,23 @@ class Program:
     if opened.interprets:
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
-      return
+    else:
+      self.build(inputs)
+
+  def build(self, inputs: int) -> None:
+    """Kernels of the graph, with memory for what they hand to one another, compiled and in sequence."""
+    opened = self.opened
     self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
     self.gpu = opened.shim.info.kind == "gpu"
     fresh = [o for n, o in enumerate(self.outputs) if n not in self.inout]
     ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
-    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, levels)
+    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, self.levels)
     check("schedule", kernels)
-    self.segments = segments_of(kernels, levels)
+    self.segments = segments_of(kernels, self.levels)
     self.launches = [nameless(k, split=True) for k in kernels]
-    for n in range(len(outputs)):
-      self.slots[f"out{n}"] = (inputs + n, 0)
-    self.numbers, self.arena = inputs + len(outputs), inputs + len(outputs) + 1
+    self.numbers, self.arena = inputs + len(self.outputs), inputs + len(self.outputs) + 1
+    self.slots.update({f"out{n}": (inputs + n, 0) for n in range(len(self.outputs))})
     self.place(kernels)
     ahead += opened.ahead([self.arena_bytes])
     compiled = compile_kernels([launch.kernel for launch in self.launches], opened)

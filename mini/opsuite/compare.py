@@ -9,8 +9,6 @@ NaN equals NaN, whatever its bits. The sign of a zero counts, but where the stan
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mini.ir.composites import ROWS
@@ -120,6 +118,3 @@ def wrong(got: np.ndarray, want: np.ndarray, case: Case, allowed: float, flushed
 
 def differs(case: Case, got: np.ndarray, language: str, flushed: bool) -> str:
   return wrong(got, reference(case, flushed), case, ulps(case, language), flushed)
-
-
-Checker = Callable[[Case, np.ndarray], str]

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.types import dtypes
+
+# those that are an operation of the graph already
+add, mul, div, mod, largest, lt, ne, both, either, one_of = (
+  partial(graph.alu, op) for op in ("add", "mul", "div", "mod", "max", "lt", "ne", "and", "or", "xor")
+)
 
 
 def negated(u: UOp) -> UOp:
@@ -29,32 +35,8 @@ def equals(a: UOp, b: UOp) -> UOp:
   return inverted(graph.alu("ne", a, b))
 
 
-def add(a: UOp, b: UOp) -> UOp:
-  return graph.alu("add", a, b)
-
-
 def sub(a: UOp, b: UOp) -> UOp:
   return graph.alu("xor", a, b) if a.dtype is dtypes.bool else graph.alu("add", a, negated(b))
-
-
-def mul(a: UOp, b: UOp) -> UOp:
-  return graph.alu("mul", a, b)
-
-
-def div(a: UOp, b: UOp) -> UOp:
-  return graph.alu("div", a, b)
-
-
-def mod(a: UOp, b: UOp) -> UOp:
-  return graph.alu("mod", a, b)
-
-
-def largest(a: UOp, b: UOp) -> UOp:
-  return graph.alu("max", a, b)
-
-
-def lt(a: UOp, b: UOp) -> UOp:
-  return graph.alu("lt", a, b)
 
 
 def gt(a: UOp, b: UOp) -> UOp:
@@ -69,23 +51,7 @@ def ge(a: UOp, b: UOp) -> UOp:
   return le(b, a)
 
 
-def ne(a: UOp, b: UOp) -> UOp:
-  return graph.alu("ne", a, b)
-
-
 COMPARISONS = {lt, gt, le, ge, ne, equals}
-
-
-def both(a: UOp, b: UOp) -> UOp:
-  return graph.alu("and", a, b)
-
-
-def either(a: UOp, b: UOp) -> UOp:
-  return graph.alu("or", a, b)
-
-
-def one_of(a: UOp, b: UOp) -> UOp:
-  return graph.alu("xor", a, b)
 
 
 def on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
