@@ -10,10 +10,14 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.types import dtypes
 
-# those that are an operation of the graph already
-add, mul, div, mod, largest, lt, ne, both, either, one_of = (
-  partial(graph.alu, op) for op in ("add", "mul", "div", "mod", "max", "lt", "ne", "and", "or", "xor")
-)
+
+def of(op: str) -> Callable[[UOp, UOp], UOp]:
+  """What is an operation of the graph already."""
+  return partial(graph.alu, op)
+
+
+add, mul, div, mod, largest = map(of, ("add", "mul", "div", "mod", "max"))
+lt, ne, both, either, one_of = map(of, ("lt", "ne", "and", "or", "xor"))
 
 
 def negated(u: UOp) -> UOp:
