@@ -148,6 +148,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
   "rows of a large memory": (lambda: zeros(601, 507).sum(1), "unroll ia"),
   "a vector by the rows of a large matrix": (lambda: zeros(1, 520) @ zeros(520, 520).T, "unroll ja"),
+  "a vector by the columns of a large matrix": (lambda: zeros(1, 1040) @ zeros(1040, 1033), "unroll k"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
 }  # fmt: skip
 

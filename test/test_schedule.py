@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
+from mini import Tensor
 from mini.engine.passes import schedule_pass
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
@@ -105,6 +106,30 @@ def test_products_with_a_long_inner_axis_are_cut():
     a, b = leaf(data, "a", 3, k, 1), leaf(data, "b", 1, k, 2)
     product = g.alu("mul", g.expand_to(a, (3, k, 2)), g.expand_to(b, (3, k, 2)))
     assert check({"out0": g.reduce(product, "add", (1,))}, data) == kernels
+
+
+def test_a_vector_by_a_matrix_reads_whole_rows():
+  """A few at a time, where the matrix is large, and lies row by row in memory."""
+
+  def product(k, n, turned=False):
+    data = {}
+    x, w = leaf(data, "x", 1, 1, k), leaf(data, "w", *((n, k) if turned else (k, n)))
+    w = w if turned else g.permute(w, (1, 0))
+    both = g.alu("mul", g.expand_to(x, (1, n, k)), g.reshape(w, (1, n, k)))
+    return check({"out0": g.reduce(both, "add", (2,))}, data)
+
+  assert product(1040, 1033) == 2
+  assert product(1040, 1033, turned=True) == 1  # rows by the vector: each is a sum
+  assert product(1041, 1033) == 1
+  assert product(520, 520) == 1
+  assert product(16384, 80) == 1  # its rows are short
+  x = Tensor(np.linspace(-1, 1, 1040, dtype=np.float32))
+  w = np.random.default_rng(0).standard_normal((1040, 1033)).astype(np.float32)
+  want = x.numpy().astype(np.float64) @ w.astype(np.float64)
+  assert np.allclose((x @ Tensor(w)).numpy(), want, atol=1e-4)
+  narrow = Tensor(w).cast("bfloat16").realize()
+  want = x.numpy().astype(np.float64) @ narrow.cast("float32").numpy().astype(np.float64)
+  assert np.allclose((x @ narrow.cast("float32")).numpy(), want, atol=1e-4)
 
 
 def test_a_padded_kernel_stores_nothing_on_its_way():

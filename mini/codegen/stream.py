@@ -62,7 +62,7 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
-  if tile_transposed(w, machine) or across_rows(w, machine) or rows_apart(w, machine):
+  if tile_transposed(w, machine) or across_rows(w, machine) or rows_apart(w, machine) or few_rows(w, machine):
     return parallel(w, machine)
   split_repeats(w)
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
@@ -274,6 +274,31 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
   w.attempt(f"order {name} {name}a")
   if w.attempt(f"split {summed} {lanes} -> {summed}o, {summed}v peel"):
     w.attempt(f"vec {summed}v")
+  return True
+
+
+def few_rows(w: Writer, machine: Machine) -> bool:
+  """A few rows of a large memory that are added up: all of them at once, along each as it lies there."""
+  kernel, outputs = w.kernel, closed(w.kernel)
+  sums = [u for u in toposort(kernel) if u.op in ("reduce", "stage", "scan")]
+  if len(sums) != 1 or sums[0].op != "reduce" or len(closed(sums[0])) != 1 or len(outputs) < 2:
+    return False
+  (k,), column, value = closed(sums[0]), outputs[-1], sums[0].src[0]
+  flats = [(flat_index(u), u) for u in accesses(value) if column in u.free]
+  if (
+    not 1 < rsize(k) <= 2 * APART
+    or rsize(column) < 4 * machine.lanes
+    or wanted(kernel)
+    or any(below_data(u) for u in toposort(kernel))
+    or sum(not is_inline(u) and u.op != "load" for u in toposort(value)) > SIMPLE
+    or not flats
+    or any(coefficient(f, column) != 1 for f, _ in flats)
+    or any((coefficient(f, k) or 0) < rsize(column) for f, _ in flats)
+    or max(u.dtype.itemsize * prod(map(rsize, u.free)) for _, u in flats) < LARGE
+  ):
+    return False
+  w.attempt(f"unroll {rname(k)}")
+  cut(w, rname(column), rsize(column), machine.lanes, "vec")
   return True
 
 

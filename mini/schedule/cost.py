@@ -242,6 +242,13 @@ def memories(u: UOp) -> set[UOp]:
   return found
 
 
+def in_memory(u: UOp) -> bool:
+  """Is it a memory or a number, but for its type and how it is seen?"""
+  while u.op in VIEWS or u.op in ("cast", "detach", "tag"):
+    u = u.src[0]
+  return u.op in ("buffer", "const")
+
+
 def is_summed(r: UOp) -> bool:
   """Is r the range of a reduce? `Schedule.fresh` names them so."""
   return rname(r)[0] == "k"

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mini.ir.graph import alu, cast, cat, expand_to, iota, numel, reshape, scatter, shape, shrink
-from mini.ir.ops import VIEWS, is_elementwise
+from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp, const, rebuild, toposort
+from mini.schedule.cost import in_memory
 from mini.types import dtypes
 
 VECTORS = 64  # elements: of any device a whole number of vectors
@@ -81,7 +82,7 @@ def in_pieces(roots: Sequence[UOp]) -> list[UOp]:
   order = toposort(*roots)
   found = {r: r for r in roots}
   for row in order:
-    if row.op != "cat" or len(shape(row)) != 1 or not all(map(_in_memory, row.src)):
+    if row.op != "cat" or len(shape(row)) != 1 or not all(map(in_memory, row.src)):
       continue
     made = {row: None}  # of the row, in order
     for u in order:
@@ -94,13 +95,6 @@ def in_pieces(roots: Sequence[UOp]) -> list[UOp]:
     if plain and row not in found and all(u in found or u in inner for u in made):
       found.update(zip(ends, _cut(row, ends)))
   return [found[r] for r in roots]
-
-
-def _in_memory(u: UOp) -> bool:
-  """Is it a memory or a number, but for its type and how it is seen?"""
-  while u.op in VIEWS or u.op in ("cast", "detach", "tag"):
-    u = u.src[0]
-  return u.op in ("buffer", "const")
 
 
 def _cut(row: UOp, ends: Sequence[UOp]) -> list[UOp]:

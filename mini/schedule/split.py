@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from mini.ir.graph import alu, cat, permute, reduce, reshape, shape, shrink, stage
+from mini.ir.graph import alu, cat, numel, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
-from mini.schedule.cost import is_contraction
+from mini.schedule.cost import in_memory, is_contraction, repeats
 from mini.schedule.rows import factors, find_chains
 
 LONG = 1 << 15  # elements for each of what runs in parallel, from which a plain reduction is cut
@@ -20,6 +20,8 @@ PART = 1 << 14  # ... or as many of this length, up to ...
 MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
+ROWS = 16  # of a matrix that a vector is multiplied by, which are added up at once, each read as it lies in memory ...
+MATRIX = 1 << 20  # ... where the matrix has so many elements
 GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNKS = 4096
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
@@ -47,6 +49,8 @@ def _split_plain(u: UOp, gpu: bool) -> UOp:
   s = shape(x)
   length, results = prod(s[a] for a in axes), prod(shape(u))
   last = max((a for a, n in enumerate(s) if n > 1), default=0)
+  if not gpu and _is_vector_by_matrix(u):
+    return _in_rows(u)
   if gpu:  # a group of threads adds up a row, one thread a column
     wanted = min((GROUPS if last in axes else GROUPS * 64) // max(results, 1), length // 256)
   else:
@@ -83,6 +87,37 @@ def _split_plain(u: UOp, gpu: bool) -> UOp:
   for tail in tails:
     total = alu(kind, total, reduce(shrink(x, tail), kind, axes))
   return total
+
+
+def _is_vector_by_matrix(u: UOp) -> bool:
+  """Does it add up the rows of a large matrix in memory, each by a number of its own?"""
+  x, (kind, axes) = u.src[0], u.arg
+  if kind != "add" or len(axes) > 1 or shape(x)[axes[0]] % ROWS or numel(x) < MATRIX:
+    return False
+  while x.op in ("reshape", "cast"):
+    x = x.src[0]
+  return x.op == "mul" and any(
+    repeats(a) and _columns(b, shape(u.src[0])[axes[0]], numel(x)) for a, b in (x.src, x.src[::-1])
+  )
+
+
+def _columns(u: UOp, rows: int, elements: int) -> bool:
+  """Is it all of the columns of a matrix in memory, one after another?"""
+  while u.op in ("reshape", "cast"):
+    u = u.src[0]
+  below = u.src[0] if u.op == "permute" and u.arg == (1, 0) else None
+  columns = elements // rows
+  return below is not None and in_memory(below) and shape(below) == (rows, columns) and columns >= COLUMNS
+
+
+def _in_rows(u: UOp) -> UOp:
+  """A few rows at a time, and then what they gave: a processor reads whole rows faster than columns of many."""
+  x, (kind, (axis,)) = u.src[0], u.arg
+  s = shape(x)
+  cut = reshape(x, (*s[:axis], s[axis] // ROWS, ROWS, *s[axis + 1 :]))
+  front = (axis, *(a for a in range(len(s) + 1) if a != axis))
+  partial = reduce(permute(cut, front), kind, (axis + 1,))
+  return reshape(reduce(stage(partial), kind, (0,)), shape(u))
 
 
 def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
