@@ -98,5 +98,5 @@ def test_targets(tmp_path):
 
 @pytest.mark.full
 def test_generation():
-  found = figures("generation.py", "--model", "pico", "--tokens", "4", "--prompt", "3")
+  found = figures("generation.py", "--model", "pico", "--layers", "1", "--tokens", "4", "--prompt", "3")
   assert found["tokens/s, mini"] > 0

@@ -15,7 +15,7 @@ from common import arguments, error, peer, show
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from generate import Generator
-from gpt2 import GPT2, INTEGERS, MODELS, quantized
+from gpt2 import GPT2, INTEGERS, MODELS, quantized, sized
 
 from mini import Tensor, dtypes, nn
 
@@ -67,10 +67,11 @@ def main() -> None:
   args = arguments(
     __doc__,
     ("--model", {"default": "gpt2", "choices": sorted(MODELS)}),
+    ("--layers", {"type": int, "help": "of it (as many as it has)"}),
     ("--tokens", {"type": int, "default": 48, "help": "that are timed, of each (%(default)s)"}),
     ("--prompt", {"type": int, "default": 32, "help": "tokens before (%(default)s)"}),
   )
-  config = MODELS[args.model]
+  config = sized(args.model, layers=args.layers) if args.layers else MODELS[args.model]
   model = GPT2(config)
   Tensor.realize(*model.parameters())
   weights = {name: p.numpy() for name, p in model.named_parameters()}
