@@ -17,6 +17,7 @@ from mini.ir.graph import buffer, shape
 from mini.ir.ops import VIEWS
 from mini.ir.uop import UOp, alone, toposort, uop
 from mini.tensor import Tensor
+from mini.tensor.autograd import holds_tensor
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.trace import local, outside
@@ -270,7 +271,7 @@ def filled(tree: Any, tensors: Iterator[Tensor]) -> Any:
   """The function's result with new tensors in its slots."""
   if tree is SLOT:
     return next(tensors)
-  if isinstance(tree, Tensor):  # a complex one, with slots for its parts
+  if holds_tensor(tree):  # a complex one, or an array, with slots
     return tree._mapped(lambda slot: filled(slot, tensors))
   if isinstance(tree, dict):
     return {k: filled(v, tensors) for k, v in tree.items()}

@@ -23,7 +23,7 @@ from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable
 from mini.routine import Routine
 from mini.tensor import Tensor
-from mini.tensor.autograd import mapped
+from mini.tensor.autograd import holds_tensor, mapped, tensors_of
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
 from mini.types import dtypes
@@ -187,8 +187,8 @@ def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[V
 
 def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
   """What of the arguments a capture depends on, besides the shapes and types of tensors."""
-  if isinstance(tree, Tensor):
-    return (type(tree), *(number[t] for t in tree._parts()))  # the same tensor twice is one
+  if holds_tensor(tree):
+    return (type(tree), *(number[t] for t in tensors_of(tree)))  # the same tensor twice is one
   if type(tree) is Variable:
     return (replace(tree, value=None), number.get(tree.value))
   if isinstance(tree, dict):

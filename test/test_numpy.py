@@ -12,8 +12,10 @@ import numpy
 import numpy_rows as table
 import pytest
 
+import mini
 from mini import Context, Tensor, stats
 from mini import numpy as mnp
+from mini.capture import JitError
 from mini.numpy import host
 from mini.numpy.array import Lazy
 from mini.numpy.array import generic as scalar
@@ -308,6 +310,100 @@ def test_an_array_is_a_tensor_with_numpys_meaning():
   assert x.dtype == "float32" and x.tensor().shape == (1, 2)
   assert mnp.asarray(x.tensor()).tolist() == [[1, 2]]
   assert x.to_device("cpu").device == "cpu"
+
+
+# ---------------------------------------------------------------- grad, jit, vmap
+
+
+def smooth(np, x, w):
+  return (np.tanh(x @ w) ** 2).sum() + np.linalg.norm(w)
+
+
+def test_gradients_of_functions_written_for_numpy(rng):
+  """By finite differences."""
+  x, w = rng.standard_normal((4, 3)), rng.standard_normal((3, 2))
+  value, found = mini.value_and_grad(lambda w: smooth(mnp, mnp.asarray(x), w))(mnp.asarray(w))
+  assert isinstance(value, scalar) and isinstance(found, mnp.ndarray) and found.dtype == "float64"
+  steps = numpy.eye(6).reshape(6, 3, 2) * 1e-6
+  want = [(smooth(numpy, x, w + h) - smooth(numpy, x, w - h)) / 2e-6 for h in steps]
+  numpy.testing.assert_allclose(numpy.asarray(found).ravel(), want, rtol=1e-6, atol=1e-8)
+  numpy.testing.assert_allclose(float(value), smooth(numpy, x, w))
+
+
+def test_gradients_have_the_form_of_the_arguments():
+  given = {"w": mnp.ones((2, 3)), "b": mnp.asarray(1.0), "t": Tensor([1.0, 2.0, 3.0])}
+  found = mini.grad(lambda p: ((p["w"] @ p["t"]) ** 2).sum() + p["b"] ** 3)(given)
+  assert found["w"].tolist() == [[12, 24, 36]] * 2 and float(found["b"]) == 3
+  assert isinstance(found["t"], Tensor) and found["t"].tolist() == [24, 24, 24]
+  assert float(mini.grad(mini.grad(lambda a: a**3))(mnp.asarray(2.0))) == 12
+  same(mini.jacobian(lambda a: a**2)(mnp.arange(3.0)), numpy.diag([0.0, 2.0, 4.0]))
+  with pytest.raises(mini.DTypeError, match="only float tensors have gradients"):
+    mini.grad(lambda a: a.sum())(mnp.arange(3))
+
+
+def written(np, x):
+  """A function that writes: to arrays of its own."""
+  y = x.copy()
+  y[0] = 5
+  y[1:] += y[:-1]
+  return y, {"total": y.sum(), "first": x[0]}
+
+
+def test_gradients_go_through_writes():
+  assert mini.grad(lambda x: written(mnp, x)[1]["total"])(mnp.arange(3.0)).tolist() == [0, 2, 1]
+
+
+def test_gradients_go_through_loops_that_are_computed_in_parts():
+  def far(x):
+    for n in range(150):
+      x = x + 1e-4 * mnp.sin(x) * n
+    return x.sum()
+
+  with Context(DEV="INTERP"):
+    x = mnp.linspace(0, 1, 3)
+    found, h = mini.grad(far)(x), 1e-6
+    want = [float(far(x + h * e) - far(x - h * e)) / (2 * h) for e in mnp.eye(3)]
+    numpy.testing.assert_allclose(numpy.asarray(found), want, rtol=1e-4, atol=1e-8)
+
+
+def test_jit_captures_functions_written_for_numpy():
+  fast = mini.jit(lambda x: written(mnp, x))
+  schedules = []
+  for n in range(4):
+    x = numpy.array([1.0, 2.0, n])
+    y, found = fast(mnp.asarray(x))
+    want, others = written(numpy, x)
+    same(y, want)
+    same(found["total"], others["total"])
+    same(found["first"], others["first"])
+    schedules.append(stats.schedules)
+  assert schedules[3] == schedules[1] and len(fast.captured) == 1
+  waves = mini.jit(mini.grad(lambda x: (mnp.sin(x) * x).sum()))
+  for n in range(3):
+    x = numpy.arange(n, n + 3.0)
+    numpy.testing.assert_allclose(waves(mnp.asarray(x)), numpy.cos(x) * x + numpy.sin(x))
+  turned = mini.jit(lambda z: mnp.exp(z) * 2)
+  for n in range(3):
+    z = numpy.array([1j, n])
+    numpy.testing.assert_allclose(turned(mnp.asarray(z)), numpy.exp(z) * 2)
+
+
+def test_what_a_jitted_function_reads_stays_as_it_is():
+  scale = mnp.full(3, 2.0)
+  double = mini.jit(lambda x: x * scale)
+  assert double(mnp.ones(3)).tolist() == double(mnp.ones(3)).tolist() == [2, 2, 2]
+  with pytest.raises(ValueError, match="assignment destination is read-only"):
+    scale[0] = 3
+  for ask in (lambda x: x if x.sum() > 0 else -x, lambda x: mnp.nonzero(x), lambda x: x * float(x[0])):
+    with pytest.raises(JitError, match="a traced tensor has no value yet"):
+      mini.jit(ask)(mnp.ones(3))
+
+
+def test_vmap_of_functions_written_for_numpy(rng):
+  x = rng.standard_normal((5, 3))
+  many = mini.vmap(lambda row: mnp.sort(row)[::-1] / mnp.sqrt((row**2).sum()))
+  want = numpy.sort(x)[:, ::-1] / numpy.sqrt((x**2).sum(axis=1, keepdims=True))
+  numpy.testing.assert_allclose(many(mnp.asarray(x)), want)
 
 
 # ---------------------------------------------------------------- random numbers, files, names

@@ -15,6 +15,7 @@ array([[5. , 5.5, 6. ],
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace as _Room
 from typing import Any
 
 import numpy as _numpy
@@ -29,6 +30,7 @@ from mini.numpy.array import Lazy as _Lazy
 from mini.numpy.array import ndarray
 from mini.numpy.function import FUNCTIONS as _FUNCTIONS
 from mini.numpy.host import HOST as _HOST
+from mini.numpy.host import ROOMS as _ROOMS
 from mini.numpy.info import __array_namespace_info__ as __array_namespace_info__
 from mini.numpy.ufunc import ALIASES as _ALIASES
 from mini.numpy.ufunc import ufunc as ufunc
@@ -49,15 +51,20 @@ __version__ = _numpy.__version__  # of the NumPy whose rules these are
 
 
 _METHODS = """
-all any argmax argmin argpartition argsort choose clip compress cumprod cumsum diagonal dot max mean min
+all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
 nonzero prod put ravel repeat reshape round searchsorted squeeze std sum swapaxes take trace transpose var
 """
 
 _here = globals()
 _here.update({n: getattr(_numpy, n) for n in _SAME.split() if hasattr(_numpy, n) and n not in _here})
-_here.update(_HOST)
+_here.update(_HOST, **_ROOMS)
 _here.update(_FUNCTIONS)
 _here.update(_ALIASES)
+lib = _Room(
+  stride_tricks=_Room(
+    sliding_window_view=manipulation.sliding_window_view, broadcast_to=manipulation.broadcast_to
+  )
+)
 _here.update(mgrid=creation.mgrid, ogrid=creation.ogrid, r_=creation.r_, c_=creation.c_)
 
 
@@ -69,8 +76,11 @@ def _methods(cls: type, **methods: Any) -> None:
 _methods(_Lazy, **{name: _here[name] for name in _METHODS.split()})
 _methods(_Lazy, astype=taking.cast, flatten=manipulation.flatten)
 _methods(_Lazy, conj=lambda self: _ALIASES["conj"](self), conjugate=lambda self: _ALIASES["conj"](self))
-_methods(_Lazy, real=utility.real, imag=utility.imag)
-_methods(ndarray, sort=searching.sort_in_place, partition=searching.sort_in_place)
+_methods(_Lazy, real=utility.REAL, imag=utility.IMAG)
+_methods(
+  _Lazy, compress=lambda self, condition, axis=None, out=None: _here["compress"](condition, self, axis)
+)
+_methods(ndarray, sort=searching.sort_in_place, partition=searching.partition_in_place)
 
 
 def __getattr__(name: str) -> Any:

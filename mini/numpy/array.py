@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute
+from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute, has_values
 from mini.numpy.types import asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
 from mini.tensor.dlpack import host_view
+from mini.tensor.handle import Handle
 from mini.tensor.trace import local
 
 
@@ -42,11 +43,10 @@ class Lazy:
   @property
   def _tensor(self) -> Tensor:
     """The present value."""
-    memory = self._memory
+    memory, t = self._memory, self._memory.read()
     if not self._steps:
-      return memory.tensor
+      return t
     if self._seen is None or self._seen[0] != memory.version:
-      t = memory.tensor
       for name, what in self._steps:
         t = STEPS[name][0](t, what)
       self._seen = memory.version, t
@@ -66,6 +66,10 @@ class Lazy:
     memory.version += 1
     memory.hold(new)
 
+  def _mapped(self, f: Callable[[Any], Any]) -> Any:
+    """An array of f of its tensor, as `grad`, `jit` and `vmap` make arguments and results."""
+    return Clothes(type(self), self._tensor)._mapped(f)
+
   def _view(self, name: str, what: Any) -> ndarray:
     out = ndarray._of(self._memory, (*self._steps, (name, what)))
     out._seen = self._memory.version, STEPS[name][0](self._tensor, what)  # from here, not from the beginning
@@ -73,8 +77,11 @@ class Lazy:
 
   def _host(self) -> Any:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
-    compute(self._memory.tensor)
-    a = host_view(self._memory.tensor)
+    if local.current is None:
+      compute(self._memory.tensor)
+      a = host_view(self._memory.tensor)
+    else:
+      a = self._memory.tensor.numpy()  # JitError of what has no value yet
     for name, what in self._steps:
       a = STEPS[name][1](a, what)
     return a
@@ -100,9 +107,7 @@ class Lazy:
   nbytes = property(lambda self: self.size * self.itemsize)
   strides = property(lambda self: self._strided().strides)
   flags = property(lambda self: self._strided().flags)
-  device = property(
-    lambda self: str(self._tensor.device).lower(), doc="The device, as `Tensor.device`, in small letters."
-  )
+  device = property(lambda self: str(self._tensor.device).lower())
   flat = property(lambda self: self.reshape(-1))
 
   def __len__(self) -> int:
@@ -190,7 +195,7 @@ class Lazy:
 
   def __iter__(self) -> Iterator[Any]:
     iter(stand_in(self))
-    if local.current is None:
+    if has_values():
       compute(self._memory.tensor)
     return (self[i] for i in range(self.shape[0]))
 
@@ -306,6 +311,21 @@ class generic(Lazy):
   __round__ = lambda self, digits=None: round(self._number(), digits)
 
 
+class Clothes:
+  """What an array is apart from its tensor: a class, and the tensor or what stands for it, as in a captured result."""
+
+  def __init__(self, of: type, inside: Any):
+    self.of, self.inside = of, inside
+
+  def _mapped(self, f: Callable[[Any], Any]) -> Any:
+    new = self.inside._mapped(f) if hasattr(type(self.inside), "_mapped") else f(self.inside)
+    if isinstance(new, (Lazy, tuple, list, dict)):  # the derivative of one element by arguments
+      return new
+    if not isinstance(new, Handle) or not all(isinstance(p, Handle) for p in new._parts()):
+      return Clothes(self.of, new)
+    return made(new) if self.of is generic else array_of(new)  # type: ignore[arg-type]
+
+
 def _set(a: Any, index: Any, value: Any) -> None:
   """What NumPy is asked when a write failed."""
   a = np.zeros(a.shape, a.dtype)
@@ -373,25 +393,13 @@ def made(t: Tensor) -> Any:
 
 def stand_in_shape(shape: Any) -> tuple[int, ...]:
   """A shape as a tuple: TypeError and ValueError are NumPy's."""
-  sizes = (
-    tuple(map(int, shape))
-    if isinstance(shape, (tuple, list)) and all(isinstance(n, Lazy) for n in shape)
-    else shape
-  )
-  if isinstance(sizes, Lazy):
-    sizes = sizes.tolist()
-  return np.broadcast_to(np.zeros(()), sizes).shape
+  if isinstance(shape, (tuple, list)) and any(isinstance(n, Lazy) for n in shape):
+    shape = tuple(map(operator.index, shape))
+  return np.broadcast_to(np.zeros(()), shape.tolist() if isinstance(shape, Lazy) else shape).shape
 
 
-def asarray(
-  x: Any,
-  dtype: Any = None,
-  order: Any = None,
-  *,
-  device: Any = None,
-  copy: bool | None = None,
-  like: Any = None,
-) -> Any:
+def asarray(x: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None,
+            like: Any = None) -> Any:  # fmt: skip
   """`numpy.asarray`: an array itself, if it has the type."""
   if isinstance(x, Lazy):
     t, same = x._tensor, dtype is None or np.dtype(dtype) == x.dtype

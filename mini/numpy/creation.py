@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mini.numpy.array import Lazy, array_of, asarray, ndarray, operand, stand_in_shape
-from mini.numpy.function import FUNCTIONS, public, tensor
+from mini.numpy.function import FUNCTIONS, publish, tensor
 from mini.numpy.types import common_type, mini_type, numpy_type
 from mini.tensor import Tensor
 from mini.tensor.dlpack import taken_over
 
 
-@public()
 def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **how: Any) -> ndarray:
   out = asarray(object, dtype, copy=copy)
   return out if out.ndim >= ndmin else out.reshape((1,) * (ndmin - out.ndim) + out.shape)
 
 
-asarray = public("asanyarray", "ascontiguousarray", "asfortranarray")(asarray)
-
-
-@public()
-def copy(a: Any, order: Any = "K", subok: bool = False) -> ndarray:
+def copy(a: Any) -> ndarray:
   return array_of(tensor(a))
 
 
-@public()
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> ndarray:
   """`numpy.from_dlpack`: of what is on the CPU the memory itself, unless copy."""
   out = array_of(Tensor(np.array(np.from_dlpack(x))) if copy else taken_over(np.from_dlpack(x)))
   return out if device is None else out.to_device(device)
@@ -45,70 +40,51 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any = None) -> ndarray:
   return array_of(t if device is None else t.to(device))
 
 
-def _constant(name: str, value: int) -> None:
-  """Two rows: `zeros` and `zeros_like`."""
+def _constant(value: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
+  """`zeros` and `zeros_like`."""
 
-  def f(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> ndarray:
+  def of_shape(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> ndarray:
     return _filled(shape, value, float if dtype is None else dtype, device)
 
-  def g(
+  def like(
     a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
   ) -> ndarray:
     return full_like(a, value, dtype, shape=shape, device=device)
 
-  f.__name__, g.__name__ = name, f"{name}_like"
-  public()(f)
-  public()(g)
+  return of_shape, like
 
 
-for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
-  _constant(_name, _value)
+zeros, zeros_like = _constant(0)
+ones, ones_like = _constant(1)
+empty, empty_like = _constant(0)
 
 
-@public()
-def full(
-  shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, **how: Any
-) -> ndarray:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
   return _filled(shape, fill_value, asarray(fill_value).dtype if dtype is None else dtype, device)
 
 
-@public()
-def full_like(
-  a: Any,
-  fill_value: Any,
-  dtype: Any = None,
-  order: Any = "K",
-  subok: bool = True,
-  shape: Any = None,
-  device: Any = None,
-) -> ndarray:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, device: Any = None) -> ndarray:
   a = a if isinstance(a, Lazy) else asarray(a)
   return _filled(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device)
 
 
-@public()
-def eye(
-  N: int, M: Any = None, k: int = 0, dtype: Any = float, order: Any = "C", *, device: Any = None
-) -> ndarray:
+def eye(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> ndarray:
   rows, columns = stand_in_shape((N, N if M is None else M))
   on = Tensor.arange(rows).reshape(-1, 1) + k == Tensor.arange(columns)
   return asarray(array_of(on), float if dtype is None else dtype, device=device)
 
 
-@public()
-def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
+def identity(n: int, dtype: Any = None) -> ndarray:
   return eye(n, dtype=dtype)
 
 
-@public()
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:
   return asarray(array_of(Tensor.arange(N).reshape(-1, 1) + k >= Tensor.arange(N if M is None else M)), dtype)
 
 
 # ---------------------------------------------------------------- ranges and grids
 
 
-@public()
 def arange(
   start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> ndarray:
@@ -123,18 +99,8 @@ def arange(
   return asarray(array_of(line * (second - first) + first), kind, device=device)
 
 
-@public()
-def linspace(
-  start: Any,
-  stop: Any,
-  num: int = 50,
-  endpoint: bool = True,
-  retstep: bool = False,
-  dtype: Any = None,
-  axis: int = 0,
-  *,
-  device: Any = None,
-) -> Any:
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+             axis: int = 0, device: Any = None) -> Any:  # fmt: skip
   num = int(num)
   if num < 0:
     raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -151,20 +117,6 @@ def linspace(
   return (result, array_of(step)[()]) if retstep else result
 
 
-@public()
-def logspace(
-  start: Any,
-  stop: Any,
-  num: int = 50,
-  endpoint: bool = True,
-  base: Any = 10.0,
-  dtype: Any = None,
-  axis: int = 0,
-) -> ndarray:
-  return asarray(base ** linspace(start, stop, num, endpoint, axis=axis), dtype)
-
-
-@public()
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
   if indexing not in ("xy", "ij"):
     raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
@@ -176,15 +128,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
   return tuple(array_of(v if sparse else v.expand(sizes)) for v in thin)
 
 
-@public()
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
   lines = [FUNCTIONS["arange"](n, dtype=dtype) for n in dimensions]
   grids = meshgrid(*lines, sparse=sparse, indexing="ij")
   return grids if sparse else FUNCTIONS["stack"](grids)
 
 
-@public()
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
   return function(*indices(shape, dtype), **kwargs)
 
 
@@ -225,3 +175,4 @@ class Joined:
 
 mgrid, ogrid = Grid(False), Grid(True)
 r_, c_ = Joined(False), Joined(True)
+publish(globals(), asarray=asarray, asanyarray=asarray, ascontiguousarray=asarray, asfortranarray=asarray)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mini import fft as ours
 from mini.numpy.array import array_of, asarray
-from mini.numpy.function import FFT, public, tensor
+from mini.numpy.function import FFT, publish, tensor
 from mini.tensor import Tensor
 
 
@@ -26,15 +26,10 @@ def _line(name: str) -> Callable[..., Any]:
   return f
 
 
-def _plane(name: str) -> Callable[..., Any]:
-  def f(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    return array_of(getattr(ours, name)(_wide(a), s, axes, norm))
-
-  return f
-
-
 def _room(name: str) -> Callable[..., Any]:
-  def f(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+  last = (-2, -1) if name.endswith("2") else None
+
+  def f(a: Any, s: Any = None, axes: Any = last, norm: str | None = None) -> Any:
     return array_of(getattr(ours, name)(_wide(a), s, axes, norm))
 
   return f
@@ -55,14 +50,10 @@ def _frequencies(name: str) -> Callable[..., Any]:
 
 ROWS = {
   _line: "fft ifft rfft irfft hfft ihfft",
-  _plane: "fft2 ifft2 rfft2 irfft2",
-  _room: "fftn ifftn rfftn irfftn",
+  _room: "fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn",
   _shift: "fftshift ifftshift",
   _frequencies: "fftfreq rfftfreq",
 }
-for make, names in ROWS.items():
-  for name in names.split():
-    f = make(name)
-    f.__name__ = name
-    public(into=FFT, room=np.fft)(f)
-globals().update(FFT)
+publish(
+  globals(), FFT, np.fft, **{name: make(name) for make, names in ROWS.items() for name in names.split()}
+)

@@ -1,52 +1,102 @@
-"""How functions become NumPy's: a table by name, errors that are NumPy's own, `out=`, and the methods of arrays."""
+"""How functions become NumPy's: by name, with NumPy's signatures and errors, and `out=`.
+
+A function here takes what it uses of NumPy's parameters. What it is not made for it says with `AtOnce`, and NumPy
+computes that at once, of the values; so it does what needs an order of complex numbers, or their decompositions.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray
+from mini.numpy.host import at_once
 from mini.numpy.types import asked_again
 from mini.tensor import Tensor
+from mini.types import DTypeError
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kind = inspect.Parameter
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # of the main namespace
 LINALG: dict[str, Callable[..., Any]] = {}
 FFT: dict[str, Callable[..., Any]] = {}
 
 
-def public(*others: str, into: dict[str, Callable[..., Any]] = FUNCTIONS, room: Any = np) -> Callable[[F], F]:
-  """A function of the namespace, under its name (without an underscore at the end) and others."""
-
-  def register(f: F) -> F:
-    name = f.__name__.rstrip("_")
-    theirs = getattr(room, name)
-
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-      out = kwargs.pop("out", None)
-      try:
-        result = f(*args, **kwargs)
-        if out is None:
-          return result
-        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-          raise TypeError(f"{name}: the result is {result.dtype}, and out= is {out.dtype}")
-        return out._store(tensor(result))
-      except Exception as e:  # noqa: BLE001  which one it is NumPy says
-        asked_again(theirs, args, kwargs if out is None else {**kwargs, "out": out}, e)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f.__doc__ or f"`{room.__name__}.{name}`."
-    for n in (name, *others):
-      into[n] = call
-    return call  # type: ignore[return-value]
-
-  return register
+class AtOnce(Exception):
+  """Of these arguments NumPy computes the function."""
 
 
 def tensor(x: Any) -> Tensor:
   """Any operand as a tensor of its own type."""
   return x if isinstance(x, Tensor) else x._tensor if isinstance(x, Lazy) else asarray(x)._tensor
+
+
+def publish(
+  module: dict[str, Any], into: dict[str, Callable[..., Any]] = FUNCTIONS, room: Any = np, **others: Any
+) -> None:
+  """Make NumPy's functions of a module's that have NumPy's names (an underscore at the end does not count), and of
+  `others`, in the table and in the module."""
+  own = {n: f for n, f in module.items() if inspect.isfunction(f) and f.__module__ == module["__name__"]}
+  for n, f in {**own, **others}.items():
+    name = n.rstrip("_")
+    if not n.startswith("_") and hasattr(room, name):
+      module[n] = into[name] = _published(f, name, getattr(room, name))
+
+
+def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+  signature, taken = _signature(f, theirs)
+
+  @functools.wraps(f)
+  def call(*args: Any, **kwargs: Any) -> Any:
+    try:
+      given = signature.bind(*args, **kwargs)
+      out = given.arguments.pop("out", None)
+      try:
+        result = f(*given.args, **given.kwargs) if taken is None else f(**_those(given.arguments, taken))
+      except (AtOnce, DTypeError) as e:
+        if isinstance(e, DTypeError) and not any(map(_is_complex, given.arguments.values())):
+          raise
+        result = at_once(theirs)(*given.args, **given.kwargs)
+      if out is None:
+        return result
+      if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(f"{name}: the result is {result.dtype}, and out= is {out.dtype}")
+      return out._store(tensor(result))
+    except Exception as e:  # noqa: BLE001  which one it is NumPy says
+      asked_again(theirs, args, kwargs, e)
+
+  call.__name__ = call.__qualname__ = name
+  call.__doc__ = f.__doc__ or f"NumPy's `{name}`."
+  call.__signature__ = signature  # type: ignore[attr-defined]
+  return call
+
+
+def _signature(f: Callable[..., Any], theirs: Any) -> tuple[inspect.Signature, frozenset[str] | None]:
+  """NumPy's signature, with the parameters that only the standard has, and the names that f takes of it. f's own one
+  (and None) where NumPy has none, as for functions in C, calls parameters otherwise, or takes any number of them."""
+  own = inspect.signature(f)
+  try:
+    numpys = inspect.signature(theirs)
+  except (TypeError, ValueError):
+    return own, None
+  many = {p.kind for s in (own, numpys) for p in s.parameters.values()} & {
+    Kind.VAR_POSITIONAL,
+    Kind.VAR_KEYWORD,
+  }
+  more = [p for n, p in own.parameters.items() if n not in numpys.parameters]
+  if many or any(p.kind is not Kind.KEYWORD_ONLY for p in more):
+    return own, None
+  return numpys.replace(parameters=[*numpys.parameters.values(), *more]), frozenset(own.parameters)
+
+
+def _those(arguments: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:
+  return {n: x for n, x in arguments.items() if n in taken and x is not np._NoValue}
+
+
+def _is_complex(x: Any) -> bool:
+  return (isinstance(x, Lazy) and x.dtype.kind == "c") or (
+    isinstance(x, (list, tuple)) and any(map(_is_complex, x))
+  )

@@ -4,6 +4,7 @@ or they are so rare that they are not worth code of their own. A row is a name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +21,12 @@ save savez savez_compressed savetxt load loadtxt genfromtxt fromfile fromstring 
 poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
 bartlett blackman hamming hanning kaiser i0
 gcd lcm frexp nanargmax nanargmin nanmedian nanpercentile nanquantile nanvar nanstd nancumsum nancumprod
-asarray_chkfinite frombuffer fromiter geomspace vander diagflat insert choose piecewise lexsort digitize unwrap ediff1d
+asarray_chkfinite frombuffer fromiter geomspace logspace vander diagflat insert
+choose piecewise lexsort digitize unwrap ediff1d
 correlate sort_complex real_if_close unique_all unique_counts unique_inverse apply_along_axis apply_over_axes vectorize
 diag_indices diag_indices_from tril_indices tril_indices_from triu_indices triu_indices_from mask_indices
 ravel_multi_index unravel_index ix_ packbits unpackbits einsum_path
-isreal iscomplex
+isreal iscomplex nonzero flatnonzero argwhere extract compress
 """
 
 
@@ -56,6 +58,18 @@ def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
   return call
 
 
+class Room:
+  """A namespace of NumPy's, of whose functions all are computed at once."""
+
+  def __init__(self, of: Any):
+    self.of = of
+
+  def __getattr__(self, name: str) -> Any:
+    found = getattr(self.of, name)
+    return Room(found) if inspect.ismodule(found) else at_once(found) if inspect.isroutine(found) else found
+
+
+ROOMS = {name: Room(getattr(np, name)) for name in ("emath", "polynomial", "testing")}
 HOST = {name: at_once(getattr(np, name)) for name in NAMES.split() if hasattr(np, name)}
 
 
@@ -65,11 +79,10 @@ LEFT_OUT = {
     object_ str_ bytes_ void character flexible datetime64 timedelta64 longdouble clongdouble float128 complex256
     busday_count busday_offset busdaycalendar is_busday isnat datetime_as_string datetime_data record recarray rec char
     strings ScalarType sctypeDict""",
-  "other kinds of arrays": "matrix asmatrix bmat memmap ma poly1d polynomial emath",
+  "other kinds of arrays": "matrix asmatrix bmat memmap ma poly1d",
   "access to memory": """
-    nditer nested_iters flatiter broadcast require isfortran ctypeslib lib core getbufsize setbufsize""",
+    nditer nested_iters flatiter broadcast require isfortran ctypeslib core getbufsize setbufsize""",
   "NumPy's own affairs": """
-    common_type mintypecode min_scalar_type typename dtypes typing f2py get_include show_config show_runtime test
-    testing geterrcall seterrcall frompyfunc""",
-  "rare": "linalg.tensorinv linalg.tensorsolve",
+    mintypecode min_scalar_type typename dtypes typing f2py get_include show_config show_runtime test
+    geterrcall seterrcall frompyfunc""",
 }

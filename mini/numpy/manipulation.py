@@ -5,7 +5,6 @@ What NumPy gives as a view is one here, too: it reads and writes the memory of w
 
 from __future__ import annotations
 
-import inspect
 import operator
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from mini.numpy.array import Lazy, array_of, asarray, ndarray, stand_in
-from mini.numpy.function import FUNCTIONS, public, tensor
+from mini.numpy.function import FUNCTIONS, AtOnce, publish, tensor
 from mini.numpy.types import common_type, mini_type
 from mini.tensor import Tensor
 
@@ -36,7 +35,6 @@ def along(axis: int, index: Any) -> tuple[Any, ...]:
 # ---------------------------------------------------------------- shapes: views
 
 
-@public()
 def reshape(a: Any, /, shape: Any, *sizes: Any, order: str = "C", copy: bool | None = None) -> ndarray:
   a = asarray(a)
   wanted = (shape, *sizes) if sizes else shape
@@ -56,7 +54,6 @@ def reshape(a: Any, /, shape: Any, *sizes: Any, order: str = "C", copy: bool | N
   return a._view("shape", s)
 
 
-@public()
 def ravel(a: Any, order: str = "C") -> ndarray:
   return reshape(a, (-1,), order="F" if order == "F" else "C")
 
@@ -66,7 +63,6 @@ def flatten(a: Any, order: str = "C") -> ndarray:
   return array_of(ravel(a, order)._tensor)
 
 
-@public("permute_dims")
 def transpose(a: Any, axes: Any = None, *more: Any) -> ndarray:
   a = asarray(a)
   return _ordered(np.transpose, a, (axes, *more) if more else axes)
@@ -78,42 +74,37 @@ def _ordered(f: Any, a: ndarray, *args: Any) -> ndarray:
   return a._view("order", tuple(n - 2 for n in sizes))
 
 
-def _reordering(name: str) -> None:
-  f = getattr(np, name)
-  signature = inspect.signature(f)
-
-  def view(*args: Any, **kwargs: Any) -> ndarray:
-    a, *rest = signature.bind(*args, **kwargs).args
-    return _ordered(f, asarray(a), *rest)
-
-  view.__name__ = name
-  public()(view)
+def matrix_transpose(x: Any) -> ndarray:
+  return _ordered(np.matrix_transpose, asarray(x))
 
 
-for _name in ("matrix_transpose", "swapaxes", "moveaxis", "rollaxis"):
-  _reordering(_name)
-swapaxes, moveaxis = FUNCTIONS["swapaxes"], FUNCTIONS["moveaxis"]
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
+  return _ordered(np.swapaxes, asarray(a), axis1, axis2)
 
 
-@public()
+def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
+  return _ordered(np.moveaxis, asarray(a), source, destination)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
+  return _ordered(np.rollaxis, asarray(a), axis, start)
+
+
 def squeeze(a: Any, axis: Any = None) -> ndarray:
   a = asarray(a)
   return a._view("shape", np.squeeze(stand_in(a), axis).shape)
 
 
-@public()
 def expand_dims(a: Any, axis: Any) -> ndarray:
   a = asarray(a)
   return a._view("shape", np.expand_dims(stand_in(a), axis).shape)
 
 
-@public()
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
+def broadcast_to(array: Any, shape: Any) -> ndarray:
   a = asarray(array)
   return a._view("repeat", np.broadcast_to(stand_in(a), shape).shape)
 
 
-@public()
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
   arrays = _arrays(args)
   shape = np.broadcast_shapes(*(a.shape for a in arrays))
@@ -127,33 +118,28 @@ def _at_least(n: int) -> Any:
     found = tuple(a if a.ndim >= n else a._view("shape", f(stand_in(a)).shape) for a in map(asarray, arys))
     return found if len(found) != 1 else found[0]
 
-  view.__name__ = f.__name__
-  return public()(view)
+  return view
 
 
 atleast_1d, atleast_2d, atleast_3d = map(_at_least, (1, 2, 3))
 
 
-@public()
 def flip(m: Any, axis: Any = None) -> ndarray:
   a = asarray(m)
   axes = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
   return a[tuple(slice(None, None, -1) if n in axes else slice(None) for n in range(a.ndim))]
 
 
-@public()
 def fliplr(m: Any) -> ndarray:
   if np.ndim(stand_in(m)) < 2:
     raise ValueError("Input must be >= 2-d.")
   return flip(m, 1)
 
 
-@public()
 def flipud(m: Any) -> ndarray:
   return flip(atleast_1d(m), 0)
 
 
-@public()
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
   a = asarray(m)
   np.rot90(stand_in(a), k, axes)
@@ -164,7 +150,6 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
   return flip(swapaxes(a, i, j), j) if k == 3 else swapaxes(turned, i, j) if k == 1 else turned
 
 
-@public()
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
   a = asarray(a)
   np.diagonal(stand_in(a), offset, axis1, axis2)
@@ -174,8 +159,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
 # ---------------------------------------------------------------- joining, splitting, repeating
 
 
-@public("concat")
-def concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
   parts = _arrays(arrays)
   np.concatenate([*map(stand_in_thin, parts)], axis)
   if axis is None:
@@ -189,8 +173,7 @@ def stand_in_thin(a: Any) -> np.ndarray:
   return np.broadcast_to(np.zeros((), bool), a.shape) if a.size < 1 << 16 else np.empty(a.shape, bool)
 
 
-@public()
-def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+def stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> ndarray:
   parts = _arrays(arrays)
   if not parts:
     raise ValueError("need at least one array to stack")
@@ -201,28 +184,23 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
   return array_of(first.stack(*rest, dim=axis))
 
 
-@public()
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+def hstack(tup: Any, *, dtype: Any = None) -> ndarray:
   parts = [atleast_1d(a) for a in tup]
   return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
 
 
-@public("row_stack")
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
+def vstack(tup: Any, *, dtype: Any = None) -> ndarray:
   return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
 
 
-@public()
 def dstack(tup: Any) -> ndarray:
   return concatenate([atleast_3d(a) for a in tup], 2)
 
 
-@public()
 def column_stack(tup: Any) -> ndarray:
   return concatenate([transpose(atleast_2d(a)) if asarray(a).ndim < 2 else a for a in tup], 1)
 
 
-@public()
 def block(arrays: Any) -> ndarray:
   def joined(x: Any, depth: int, deepest: int) -> ndarray:
     if not isinstance(x, list):
@@ -241,8 +219,7 @@ def block(arrays: Any) -> ndarray:
   return joined(arrays, offset, n)
 
 
-@public()
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
   a = asarray(x)
   if not a.ndim:
     raise ValueError("Input array must be at least 1-d.")
@@ -250,7 +227,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
   return tuple(moved[n] for n in range(moved.shape[0]))
 
 
-@public()
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
   a = asarray(ary)
   axis = normalize_axis_index(axis, a.ndim)
@@ -265,29 +241,25 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
   return [a[along(axis, slice(i, j))] for i, j in zip([0, *ends], [*ends, n])]
 
 
-@public()
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
   if np.ndim(indices_or_sections) == 0 and asarray(ary).shape[axis] % indices_or_sections:
     raise ValueError("array split does not result in an equal division")
   return array_split(ary, indices_or_sections, axis)
 
 
-def _splitting(name: str, axis: int) -> None:
+def _splitting(name: str, axis: int) -> Any:
   def f(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     a = asarray(ary)
     if a.ndim <= axis and (name != "hsplit" or not a.ndim):
       raise ValueError(f"{name}: of {a.ndim} axes")
     return split(a, indices_or_sections, min(axis, a.ndim - 1))
 
-  f.__name__ = name
-  public()(f)
+  return f
 
 
-for _name, _axis in {"vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
-  _splitting(_name, _axis)
+vsplit, hsplit, dsplit = _splitting("vsplit", 0), _splitting("hsplit", 1), _splitting("dsplit", 2)
 
 
-@public()
 def tile(A: Any, reps: Any) -> ndarray:
   reps = tuple(reps) if np.ndim(reps) else (reps,)
   if not all(reps):
@@ -295,7 +267,6 @@ def tile(A: Any, reps: Any) -> ndarray:
   return array_of(tensor(A).tile(*map(int, reps)))
 
 
-@public()
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
   a = ravel(a) if axis is None else asarray(a)
   axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
@@ -305,7 +276,6 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
   return a[along(axis, np.repeat(np.arange(a.shape[axis]), times))]
 
 
-@public()
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
   t = tensor(a)
   if axis is None:
@@ -316,42 +286,52 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
   return array_of(t)
 
 
-@public()
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ndarray:
   a = asarray(array)
   if isinstance(pad_width, dict):
     pad_width = [pad_width.get(n, pad_width.get(n - a.ndim, (0, 0))) for n in range(a.ndim)]
     pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
   widths = np.broadcast_to(np.asarray(pad_width), (a.ndim, 2)).tolist()
-  if min((w for pair in widths for w in pair), default=0) < 0:
-    raise ValueError("index can't contain negative values")
-  if mode != "constant" or np.ndim(
-    kwargs.get("constant_values", 0)
-  ):  # where each element comes from, or by values
-    places = np.arange(a.size).reshape(a.shape)
-    if mode in ("edge", "reflect", "symmetric", "wrap") and not kwargs:
-      return array_of(a._tensor.reshape(-1)[np.pad(places, widths, mode)])
-    return asarray(np.pad(a._host(), widths, mode, **kwargs))
-  value = np.asarray(kwargs.pop("constant_values", 0), a.dtype).item()
-  if kwargs:
-    raise ValueError(f"unsupported keyword arguments for mode '{mode}': {set(kwargs)}")
+  if (
+    mode in ("edge", "reflect", "symmetric", "wrap") and not kwargs and a.size
+  ):  # where each element comes from
+    return array_of(a._tensor.reshape(-1)[np.pad(np.arange(a.size).reshape(a.shape), widths, mode)])
+  value = kwargs.get("constant_values", 0)
+  if (
+    mode != "constant" or np.ndim(value) or set(kwargs) - {"constant_values"} or np.min(widths, initial=0) < 0
+  ):
+    raise AtOnce
+  value = np.asarray(value, a.dtype).item()
   return array_of(a._tensor.pad(tuple(map(tuple, widths)), value=value))
 
 
-@public()
 def tril(m: Any, k: int = 0) -> ndarray:
   t = tensor(m)
   return array_of((t if t.ndim > 1 else t.expand(t.shape[0], t.shape[0])).tril(k))
 
 
-@public()
 def triu(m: Any, k: int = 0) -> ndarray:
   t = tensor(m)
   return array_of((t if t.ndim > 1 else t.expand(t.shape[0], t.shape[0])).triu(k))
 
 
-@public()
 def diag(v: Any, k: int = 0) -> ndarray:
   if np.ndim(stand_in(v)) not in (1, 2):
     raise ValueError("Input must be 1- or 2-d.")
   return array_of(tensor(v).diag(k))
+
+
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> ndarray:
+  """`numpy.lib.stride_tricks.sliding_window_view`, of elements of its own."""
+  a = asarray(x)
+  sizes = tuple(window_shape) if np.ndim(window_shape) else (window_shape,)
+  axes = tuple(range(a.ndim)) if axis is None else normalize_axis_tuple(axis, a.ndim, allow_duplicate=True)
+  np.lib.stride_tricks.sliding_window_view(stand_in(a), window_shape, axis)
+  t = a._tensor
+  for n, at in zip(sizes, axes):
+    t = t.unfold(at, int(n), 1)
+  return array_of(t)
+
+
+publish(globals(), {}, np.lib.stride_tricks)
+publish(globals(), concat=concatenate, permute_dims=transpose, row_stack=vstack)

@@ -24,12 +24,18 @@ Step = tuple[str, Any]
 class Memory:
   """What an array and its views share: a tensor, and how often it was replaced."""
 
-  __slots__ = ("__weakref__", "owner", "readonly", "tensor", "version")
+  __slots__ = ("__weakref__", "owner", "readonly", "tensor", "trace", "version")
 
   def __init__(self, tensor: Tensor, readonly: bool = False):
-    self.version, self.readonly = 0, readonly
+    self.version, self.readonly, self.trace = 0, readonly, local.current
     self.owner: Callable[[], Any] = lambda: None
     self.hold(tensor)
+
+  def read(self) -> Tensor:
+    """The tensor. What a jitted function reads that is no argument of it nobody may write anymore."""
+    if local.current is not None and self.trace is not local.current:
+      self.readonly = True
+    return self.tensor
 
   def hold(self, tensor: Tensor) -> None:
     """Have another value, which is computed where too much has been put off."""
@@ -40,8 +46,13 @@ class Memory:
           "array" not in node.memo or node.memo["array"]() is None
         ):  # else an array's, of which this is a scalar
           node.memo["array"] = weakref.ref(self)
-        if local.current is None and depth(node) > LONGEST:
+        if has_values() and depth(node) > LONGEST:
           compute(tensor)
+
+
+def has_values() -> bool:
+  """May a value be asked for? Not where a function is captured by `jit`, or runs for many samples (`vmap`)."""
+  return local.current is None and local.samples is None
 
 
 def nodes_of(t: Tensor) -> list[UOp]:

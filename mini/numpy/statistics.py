@@ -10,57 +10,40 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import array_of, asarray, made, operand
-from mini.numpy.function import public, tensor
+from mini.numpy.function import FUNCTIONS, publish, tensor
 from mini.numpy.types import floating, mini_type, stand_in
 from mini.numpy.ufunc import UFUNCS, axes_of
 from mini.tensor import Tensor
 
-MISSING: Any = np._NoValue
 Axes = Any
 
 
 def _reduction(name: str) -> Callable[..., Any]:
-  def f(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None,
-        where: Any = True) -> Any:  # fmt: skip
-    a = asarray(a)
-    initial = None if initial is MISSING else initial
-    return UFUNCS[name].reduce(a, axis, dtype, out, bool(keepdims), initial, where is MISSING or where)
+  def f(
+    a: Any,
+    axis: Axes = None,
+    dtype: Any = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
+  ) -> Any:
+    return UFUNCS[name].reduce(asarray(a), axis, dtype, None, bool(keepdims), initial, where)
 
   return f
 
 
-def _extreme(name: str) -> Callable[..., Any]:
-  f = _reduction(name)
-  return lambda a, axis=None, out=None, keepdims=False, initial=None, where=True: f(
-    a, axis, None, out, keepdims, initial, where
-  )
-
-
 def _truth(name: str) -> Callable[..., Any]:
-  f = _reduction(name)
-  return lambda a, axis=None, out=None, keepdims=False, *, where=True: f(
-    tensor(a).bool(), axis, None, out, keepdims, None, where
-  )
+  def f(a: Any, axis: Axes = None, keepdims: Any = False, where: Any = True) -> Any:
+    return UFUNCS[name].reduce(array_of(tensor(a).bool()), axis, None, None, bool(keepdims), None, where)
+
+  return f
 
 
-def _named(name: str, f: Callable[..., Any], *others: str) -> Callable[..., Any]:
-  f.__name__ = name
-  f.__doc__ = f"`numpy.{name}`."
-  return public(*others)(f)
+sum_, prod, max_, min_ = map(_reduction, ("add", "multiply", "maximum", "minimum"))
+all_, any_ = _truth("logical_and"), _truth("logical_or")
 
 
-sum_ = _named("sum", _reduction("add"))
-prod = _named("prod", _reduction("multiply"))
-max_ = _named("max", _extreme("maximum"), "amax")
-min_ = _named("min", _extreme("minimum"), "amin")
-all_ = _named("all", _truth("logical_and"))
-any_ = _named("any", _truth("logical_or"))
-
-
-@public()
-def mean(
-  a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> Any:
+def mean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
   t, axes, kind = _averaged(a, axis, dtype)
   return made(_mean(t, axes, bool(keepdims), where).cast(mini_type(kind)))
 
@@ -84,30 +67,26 @@ def _count(t: Tensor, axes: tuple[int, ...], keepdims: bool, where: Any) -> Any:
   return operand(where).expand(t.shape).sum(axes, keepdims).cast(t.dtype)
 
 
-@public()
-def var(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
-        where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
-  ddof = ddof if correction is MISSING else correction
+def var(a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False, where: Any = True,
+        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
   t, axes, kind = _averaged(a, axis, dtype)
-  center = _mean(t, axes, True, where) if mean is MISSING else tensor(mean)
+  center = _mean(t, axes, True, where) if mean is None else tensor(mean)
   squares = (t - center).square() if t.dtype.kind != "c" else (t - center).abs().square()
   if where is not True:
     squares = operand(where).where(squares, 0)
   total = UFUNCS["add"]._folded(squares, axes, bool(keepdims))
-  left = _count(t, axes, bool(keepdims), where) - ddof
+  left = _count(t, axes, bool(keepdims), where) - (ddof if correction is None else correction)
   left = max(left, 0.0) if isinstance(left, float) else left.maximum(0)
   return made((total / left).cast(mini_type(np.dtype(kind).type(0).real.dtype)))
 
 
-@public()
-def std(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, *,
-        where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
-  return made(
-    tensor(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)).sqrt()
-  )
+def std(a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False, where: Any = True,
+        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+  how = {} if mean is None else {"mean": mean}
+  ddof = ddof if correction is None else correction
+  return UFUNCS["sqrt"](var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, **how))
 
 
-@public()
 def average(
   a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
@@ -126,18 +105,16 @@ def average(
   return (out, total) if returned else out
 
 
-@public()
-def ptp(a: Any, axis: Axes = None, out: Any = None, keepdims: Any = False) -> Any:
+def ptp(a: Any, axis: Axes = None, keepdims: Any = False) -> Any:
   return max_(a, axis, keepdims=keepdims) - min_(a, axis, keepdims=keepdims)
 
 
-@public()
 def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
   return sum_(array_of(tensor(a).bool()), axis, dtype=np.intp, keepdims=keepdims)
 
 
 def _position(name: str) -> Callable[..., Any]:
-  def f(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
+  def f(a: Any, axis: int | None = None, keepdims: Any = False) -> Any:
     t = tensor(a)
     axis = None if axis is None or (not t.ndim and axis in (0, -1)) else normalize_axis_index(axis, t.ndim)
     if (t.shape[axis] if axis is not None else t.numel()) == 0:
@@ -148,36 +125,26 @@ def _position(name: str) -> Callable[..., Any]:
   return f
 
 
-argmax = _named("argmax", _position("argmax"))
-argmin = _named("argmin", _position("argmin"))
+argmax, argmin = _position("argmax"), _position("argmin")
 
 
 # ---------------------------------------------------------------- running forms
 
 
 def _running(name: str) -> Callable[..., Any]:
-  def f(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+  def f(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
     a = asarray(a)
-    if axis is None:
-      a, axis = a.reshape(-1), 0
-    return UFUNCS[name].accumulate(a, axis, dtype, out)
+    return UFUNCS[name].accumulate(a.reshape(-1) if axis is None else a, axis or 0, dtype)
 
   return f
 
 
-cumsum = _named("cumsum", _running("add"))
-cumprod = _named("cumprod", _running("multiply"))
-
-
 def _cumulative(name: str) -> Callable[..., Any]:
-  def f(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-  ) -> Any:
+  def f(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     x = asarray(x) if np.ndim(stand_in(x)) else asarray(x).reshape(1)
-    if axis is None:
-      if x.ndim > 1:
-        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
-      axis = 0
+    if axis is None and x.ndim > 1:
+      raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    axis = axis or 0
     found = UFUNCS[name].accumulate(x, axis, dtype)._tensor
     if include_initial:
       first = (*found.shape[:axis], 1, *found.shape[axis % found.ndim + 1 :])
@@ -187,12 +154,11 @@ def _cumulative(name: str) -> Callable[..., Any]:
   return f
 
 
-cumulative_sum = _named("cumulative_sum", _cumulative("add"))
-cumulative_prod = _named("cumulative_prod", _cumulative("multiply"))
+cumsum, cumprod = _running("add"), _running("multiply")
+cumulative_sum, cumulative_prod = _cumulative("add"), _cumulative("multiply")
 
 
-@public()
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = MISSING, append: Any = MISSING) -> Any:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
   a = asarray(a)
   if n < 0:
     raise ValueError(f"order must be non-negative but got {n}")
@@ -200,13 +166,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = MISSING, append: Any
     raise ValueError("diff requires input that is at least one dimensional")
   axis = normalize_axis_index(axis, a.ndim)
   one = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
-  sides = [None if x is None or x is MISSING else tensor(x) for x in (prepend, append)]
+  sides = [None if x is None else tensor(x) for x in (prepend, append)]
   before, after = (x if x is None or x.ndim else x.expand(one) for x in sides)
   parts = [x for x in (before, a._tensor, after) if x is not None]
   return array_of(parts[0].cat(*parts[1:], dim=axis).diff(n, axis))
 
 
-@public()
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
   """`numpy.gradient`: second order inside, first or second at the ends."""
   f = asarray(f)
@@ -243,7 +208,6 @@ def _slope(x: Tensor, h: Any, edge_order: int) -> Tensor:
   return first.cat(inner, last, dim=-1)
 
 
-@public()
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
   y = asarray(y)
   t = y._tensor.movedim(axis, -1)
@@ -259,27 +223,25 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 # ---------------------------------------------------------------- without NaNs
 
 
-def _without(name: str, body: Callable[..., Any], fill: float) -> Callable[..., Any]:
-  def f(a: Any, axis: Axes = None, *args: Any, **kwargs: Any) -> Any:
+def _without(name: str, fill: float) -> Callable[..., Any]:
+  """As the function without `nan`, with a number that does not count in their place."""
+
+  def f(a: Any, axis: Axes = None, keepdims: Any = False, **how: Any) -> Any:
     a = asarray(a)
     keep = a if a.dtype.kind not in "fc" else made(a._tensor.isnan().where(fill, a._tensor))
-    out = body(keep, axis, *args, **kwargs)
-    if name not in ("nanmax", "nanmin") or a.dtype.kind != "f":
+    out = FUNCTIONS[name](keep, axis, keepdims=keepdims, **how)
+    if name not in ("max", "min") or a.dtype.kind != "f":
       return out
-    keepdims = bool(kwargs.get("keepdims", False))
     return made(all_(UFUNCS["isnan"](a), axis, keepdims=keepdims)._tensor.where(math.nan, out._tensor))
 
-  return _named(name, f)
+  return f
 
 
-nansum = _without("nansum", sum_, 0)
-nanprod = _without("nanprod", prod, 1)
-nanmax = _without("nanmax", max_, -math.inf)
-nanmin = _without("nanmin", min_, math.inf)
+nansum, nanprod = _without("sum", 0), _without("prod", 1)
+nanmax, nanmin = _without("max", -math.inf), _without("min", math.inf)
 
 
-@public()
-def nanmean(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def nanmean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: Any = False) -> Any:
   a = asarray(a)
   return mean(a, axis, dtype, keepdims=keepdims, where=~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True)
 
@@ -287,9 +249,17 @@ def nanmean(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepd
 # ---------------------------------------------------------------- of several variables
 
 
-@public()
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
-        aweights: Any = None, *, dtype: Any = None) -> Any:  # fmt: skip
+def cov(
+  m: Any,
+  y: Any = None,
+  rowvar: bool = True,
+  bias: bool = False,
+  ddof: Any = None,
+  fweights: Any = None,
+  aweights: Any = None,
+  *,
+  dtype: Any = None,
+) -> Any:
   x = asarray(m)
   x = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else x.T
   kind = np.result_type(x.dtype, np.float64) if dtype is None else dtype
@@ -314,10 +284,12 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
   return (product / left).squeeze()
 
 
-@public()
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
   c = cov(x, y, rowvar, dtype=dtype)
   if not c.ndim:
     return c / c
   scale = array_of(c._tensor.diagonal().sqrt())
   return UFUNCS["minimum"](UFUNCS["maximum"](c / scale.reshape(-1, 1) / scale, -1), 1)
+
+
+publish(globals(), amax=max_, amin=min_)

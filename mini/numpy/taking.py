@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand
-from mini.numpy.function import FUNCTIONS, public
+from mini.numpy.function import FUNCTIONS, publish
+from mini.numpy.host import at_once
 from mini.numpy.manipulation import along, concatenate, ravel, reshape
 from mini.numpy.types import mini_type, numpy_type, stand_in, theirs
 
 
-@public()
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
   a = ravel(a) if axis is None else asarray(a)
   axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
@@ -25,7 +26,6 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
   return out if isinstance(out, Lazy) and not isinstance(out, ndarray) else made(out._tensor)
 
 
-@public()
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
   a, i = asarray(arr), asarray(indices)
   if i.dtype.kind not in "iu":
@@ -35,7 +35,6 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
   return array_of(a._tensor.take_along_dim(i._tensor, axis))
 
 
-@public()
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
   i = np.broadcast_to(np.asarray(indices), np.shape(stand_in(indices)))
   if axis is None:
@@ -46,7 +45,6 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
   arr[tuple(i if n == axis else g for n, g in enumerate(grid))] = values
 
 
-@public()
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
   i = np.asarray(ind).ravel()
   i = i % a.size if mode == "wrap" else i.clip(0, a.size - 1) if mode == "clip" else i
@@ -54,18 +52,15 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
   reshape(a, (-1,))[i] = values
 
 
-@public()
 def putmask(a: Any, mask: Any, values: Any) -> None:
   places = np.flatnonzero(np.asarray(mask))
   reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.size)[places]
 
 
-@public()
 def place(arr: Any, mask: Any, vals: Any) -> None:
   put(arr, np.flatnonzero(np.asarray(mask)), vals)
 
 
-@public()
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
   src = src if isinstance(src, Lazy) else asarray(src)
   if not theirs.can_cast(src.dtype, dst.dtype, casting):
@@ -76,7 +71,6 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
   dst._store(value if where is True else operand(where).expand(dst.shape).where(value, dst._tensor))
 
 
-@public()
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
   if a.ndim != 2 or wrap:
     raise ValueError(
@@ -86,35 +80,27 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
   a[n, n] = val
 
 
-@public()
 def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
   if axis is None:
     return concatenate((ravel(arr), ravel(values)))
   return concatenate((arr, values), axis)
 
 
-def _by_places(name: str) -> None:
-  """A row: what NumPy's function makes of the places of elements says which ones are taken."""
+def _by_places(name: str) -> Callable[..., ndarray]:
+  """What NumPy's function makes of the places of elements says which ones are taken."""
 
   def f(arr: Any, *args: Any, **kwargs: Any) -> ndarray:
     a = asarray(arr)
-    at = getattr(np, name)(np.arange(a.size).reshape(a.shape), *map(_at_once, args), **kwargs)
-    return array_of(a._tensor.reshape(-1)[at]) if at.size else FUNCTIONS["zeros"](at.shape, a.dtype)
+    at = at_once(getattr(np, name))(np.arange(a.size).reshape(a.shape), *args, **kwargs)
+    return array_of(a._tensor.reshape(-1)[at._host()]) if at.size else FUNCTIONS["zeros"](at.shape, a.dtype)
 
-  f.__name__ = name
-  public()(f)
-
-
-def _at_once(x: Any) -> Any:
-  return x._host() if isinstance(x, Lazy) else x
+  return f
 
 
-for _name in ("delete", "resize"):
-  _by_places(_name)
+delete, resize = _by_places("delete"), _by_places("resize")
 
 
-@public()
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> ndarray:
   return asarray(x, dtype, copy=copy, device=device)
 
 
@@ -130,3 +116,6 @@ def cast(
     return x
   t = x._tensor.cast(mini_type(numpy_type(dtype)))
   return array_of(t) if isinstance(x, ndarray) else made(t)
+
+
+publish(globals())

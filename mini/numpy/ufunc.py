@@ -15,10 +15,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
+from mini.numpy.memory import has_values
 from mini.numpy.types import asked_again, loop, mini_type, summed
 from mini.tensor import Tensor
 from mini.tensor.promotion import broadcast_shape
-from mini.tensor.trace import local
 
 # fmt: off
 ADDED = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin"}  # how `at` adds up
@@ -42,7 +42,7 @@ def kind_of(x: Any) -> Any:
 
 def negative(x: Any) -> bool:
   """Is there a negative number? Of what is lazy that is computed."""
-  return x < 0 if type(x) in (bool, int) else local.current is None and bool((x._host() < 0).any())
+  return x < 0 if type(x) in (bool, int) else has_values() and bool((x._host() < 0).any())
 
 
 class ufunc:

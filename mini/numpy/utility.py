@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray, generic, made
-from mini.numpy.function import public, tensor
+from mini.numpy.function import FUNCTIONS, publish, tensor
 from mini.numpy.memory import STEPS, compute
-from mini.numpy.types import stand_in, theirs
+from mini.numpy.types import stand_in
 
 
 def evaluate(*arrays: Any) -> Any:
@@ -29,43 +30,18 @@ def evaluate(*arrays: Any) -> Any:
   return arrays[0] if len(arrays) == 1 else arrays
 
 
-@public()
-def result_type(*arrays_and_dtypes: Any) -> Any:
-  return np.result_type(*(x.dtype if isinstance(x, Lazy) else x for x in arrays_and_dtypes))
+# What NumPy says of stand-ins.
+ABOUT = "common_type result_type can_cast shape ndim size iterable isrealobj iscomplexobj"
 
 
-@public()
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-  """`numpy.can_cast`, of arrays, too."""
-  return theirs.can_cast(from_.dtype if isinstance(from_, Lazy) else from_, to, casting)
+def _about(f: Callable[..., Any]) -> Callable[..., Any]:
+  return lambda *args, **kwargs: f(*map(stand_in, args), **kwargs)
 
 
-@public()
-def shape(a: Any) -> tuple[int, ...]:
-  return np.shape(stand_in(a))
-
-
-@public()
-def ndim(a: Any) -> int:
-  return np.ndim(stand_in(a))
-
-
-@public()
-def size(a: Any, axis: Any = None) -> int:
-  return np.size(stand_in(a), axis)
-
-
-@public()
 def isscalar(element: Any) -> bool:
   return isinstance(element, generic) or np.isscalar(element)
 
 
-@public()
-def iterable(y: Any) -> bool:
-  return np.iterable(stand_in(y))
-
-
-@public("may_share_memory")
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
   """`numpy.shares_memory`: do views overlap?"""
   a, b = asarray(a), asarray(b)
@@ -81,17 +57,6 @@ def _places(a: Any, places: Any) -> Any:
   return places
 
 
-@public()
-def isrealobj(x: Any) -> bool:
-  return not iscomplexobj(x)
-
-
-@public()
-def iscomplexobj(x: Any) -> bool:
-  return np.iscomplexobj(stand_in(x))
-
-
-@public()
 def ndenumerate(arr: Any) -> Any:
   return ((index, arr[index]) for index in np.ndindex(arr.shape))
 
@@ -99,7 +64,7 @@ def ndenumerate(arr: Any) -> Any:
 # ---------------------------------------------------------------- parts of complex numbers
 
 
-def part(name: str) -> property:
+def _part(name: str) -> property:
   """`real` or `imag`: a view of complex arrays."""
 
   def get(val: Any) -> Any:
@@ -111,17 +76,17 @@ def part(name: str) -> property:
   def put(a: Any, value: Any) -> None:
     get(a)[...] = value
 
-  get.__name__ = name
-  public()(get)
   return property(get, put)
 
 
-real, imag = part("real"), part("imag")
-
-
-@public()
 def angle(z: Any, deg: bool = False) -> Any:
   t = tensor(z)
   t = t if t.dtype.kind in "fc" else t.double()
   turn = t.angle() if t.dtype.kind == "c" else t.zeros_like().atan2(t)
   return made(turn.rad2deg() if deg else turn)
+
+
+REAL, IMAG = _part("real"), _part("imag")
+real, imag = REAL.fget, IMAG.fget
+publish(globals(), may_share_memory=shares_memory)
+FUNCTIONS.update({name: _about(getattr(np, name)) for name in ABOUT.split()})

@@ -248,9 +248,14 @@ class Hook:
 # ---------------------------------------------------------------- functions
 
 
+def holds_tensor(x: Any) -> bool:
+  """Is it a tensor, or one in other clothes: an array of mini.numpy?"""
+  return isinstance(x, Handle) or hasattr(type(x), "_mapped")
+
+
 def mapped(f: Callable[[Any], Any], tree: Any) -> Any:
   """f of every tensor in nested lists, tuples and dicts, of a complex one of both of its parts; all else stays."""
-  if isinstance(tree, Handle):
+  if holds_tensor(tree):
     return tree._mapped(f)
   if type(tree) is Variable and isinstance(tree.value, Handle):
     return replace(tree, value=f(tree.value)._uop)
@@ -378,16 +383,17 @@ def value_and_grad(
       inside, tags = tagged_inputs("grad", several)
       out = f(*with_chosen(args, argnums, inside), **kwargs)
       value, aux = out if has_aux else (out, None)
-      if not isinstance(value, Handle) or value.numel() != 1 or value.dtype.kind != "f":
+      scalar = tensors_of(value)[0] if holds_tensor(value) else None
+      if scalar is None or scalar.numel() != 1 or value.dtype.kind != "f":
         fail(
           ShapeError,
           "grad: the function must return a float tensor of one element; its sum() or mean() would fit",
           value=value,
         )
-      seed = graph.full(value.shape, 1, value.dtype)
-      found = filled(node_gradient(value.uop, seed, tags), tags)
-      value, *parts = settled([value.uop, *found], tags, [value.uop])
-    of_each = rebuilt(several, parts)
+      seed = graph.full(scalar.shape, 1, scalar.dtype)
+      found = filled(node_gradient(scalar.uop, seed, tags), tags)
+      scalar, *parts = settled([scalar.uop, *found], tags, [scalar.uop])
+    value, of_each = rebuilt(value, [scalar]), rebuilt(several, parts)
     return ((value, aux) if has_aux else value), of_each if isinstance(argnums, tuple) else of_each[0]
 
   return both
