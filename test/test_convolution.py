@@ -2,11 +2,12 @@
 
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
 
-from mini import Tensor, nn, stats
+from mini import Context, Tensor, nn, stats
 from mini.types import ShapeError
 
 
@@ -248,6 +249,7 @@ SHAPES = {  # x, weight, options: what the recipes take apart
   "3x3": ((2, 5, 18, 20), (7, 5, 3, 3), {"padding": 1}),
   "narrow": ((3, 4, 7, 7), (13, 4, 3, 3), {"padding": 1}),
   "strided": ((2, 3, 19, 36), (6, 3, 3, 3), {"padding": 1, "stride": 2}),
+  "strided, of many channels": ((3, 24, 15, 30), (40, 24, 3, 3), {"padding": 1, "stride": 2}),
   "5x5 in groups": ((2, 4, 17, 17), (6, 2, 5, 5), {"padding": 2, "groups": 2}),
   "dilated": ((2, 3, 20, 23), (4, 3, 3, 2), {"padding": 2, "dilation": 2}),
   "1x1": ((2, 6, 9, 9), (5, 6, 1, 1), {"stride": 2}),
@@ -278,6 +280,46 @@ def test_recipes(name):
   want.backward(torch.from_numpy(g.numpy()).double())
   for got, of in ((y, want), *zip(y.gradient(x, w, gradient=g), (a.grad, b.grad))):
     np.testing.assert_allclose(got.numpy(), of.detach().numpy(), rtol=1e-4, atol=2e-4)
+
+
+def empty(*size, **kw):
+  return Tensor.empty(*size, **kw).realize()
+
+
+def written(tensor, lanes, registers, capsys):
+  """What a tensor is computed by on such a machine: (its one contraction's recipe, the kernels as text)."""
+  machine = f"lanes={lanes},registers={registers},threads=2,l1=48K,l2=1280K,stack=1536K"
+  with Context(MACHINE=machine, SHOW="kernel", SEARCH=0):
+    tensor.realize()
+  text = capsys.readouterr().err
+  (recipe,) = re.findall(r"^# contract_\S+: (.*)$", text, re.MULTILINE)
+  return recipe, text
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+def test_the_gradient_of_what_a_stride_reads_leaves_out_the_zeros(lanes, registers, capsys):
+  """An image's results are made together, whichever rest their place leaves; what a rest does not see is no product."""
+  x, w = empty(8, 64, 28, 28, requires_grad=True), empty(64, 64, 3, 3)
+  y = x.conv2d(w, stride=2, padding=1)
+  (dx,) = y.gradient(x, gradient=empty(*y.shape))
+  recipe, text = written(dx, lanes, registers, capsys)
+  assert "; order i n p lo " in recipe and recipe.endswith("; bound k1 finite; bound k2 finite")
+  assert (
+    "%k1 = range 2 from 0 to (%n + 1) // 2 + 1" in text
+    and "%k2 = range 2 from 0 to (%p + 1) // 2 + 1" in text
+  )
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+@pytest.mark.parametrize("size, channels", [(56, 16), (28, 32), (14, 64), (30, 48)])
+def test_a_tile_and_its_operands_fit_the_registers(size, channels, lanes, registers, capsys):
+  """Sums, as many as there are registers for, a vector or more of the one factor, and one of the other."""
+  x, w = empty(2, channels, size, size), empty(channels, channels, 3, 3)
+  recipe, _ = written(x.conv2d(w, padding=1), lanes, registers, capsys)
+  columns = re.search(r"split \w+ (\d+) -> \w+, (\w+) overlap; vec \2", recipe)
+  rows = re.search(r"split \w+ (\d+) -> \w+, (\w+) overlap; unroll \2", recipe)
+  vectors, rows = int(columns[1]) // lanes, int(rows[1]) if rows else size
+  assert registers // 2 <= rows * vectors < registers - vectors, recipe
 
 
 def kernels(*tensors):

@@ -86,7 +86,14 @@ def _of_conditions(kernel: UOp, r: UOp, conditions: list[Condition]) -> tuple[UO
     raise ValueError(f"what is stored for all values of %{rname(r)} is wanted")
   if not firsts and not ends:
     raise ValueError(f"nothing says that %{rname(r)} adds nothing from somewhere on")
-  return (firsts or [const(0)])[0], (ends or [const(rsize(r))])[0]
+  # of several the one that cuts off most
+  first = max(firsts, key=sum_of_bounds, default=const(0))
+  end = min(ends, key=sum_of_bounds, default=const(rsize(r)))
+  return first, end
+
+
+def sum_of_bounds(e: UOp) -> int:
+  return sum(bounds(e))
 
 
 def needed(value: UOp, kind: str, finite: bool) -> list[Condition]:

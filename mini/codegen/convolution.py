@@ -5,25 +5,30 @@ along the channels of the output the weights go into a panel, and the elements t
 are read where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along
 a row: the padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that
 neighbours in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A
-gradient of the weight has its sum along the rows: there the vectors run along the channels of the input, or along the
-sum.
+gradient of the weight has its sum along the rows: window_sums.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
 from mini.codegen.contraction import factors
 from mini.codegen.writer import Machine, Writer, accesses, coefficient, cut, flat_index
 from mini.ir.kernel import access, all_ranges, contractions, stores
-from mini.ir.uop import TRUE, UOp, closed, linear, rname, rsize, toposort
+from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
 
-LATENCY = 10  # products that are on their way at once
+LATENCY = 5  # cycles of a product: two are begun in each
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
-SHIFTED = 1.25  # what a product takes whose vectors lie across lines of the cache, where 1 is one of a panel
+LINE = 64  # bytes of a cache that come together
+ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
+FAR = 1.0  # cycles for one that comes from the L2
+ROUND = (
+  6  # instructions of a step beside products, loads and guards, of which a load has two; a cycle begins four
+)
 
 
 class Windows(NamedTuple):
@@ -86,12 +91,15 @@ class Plan(NamedTuple):
   padded: bool = False  # is what slides copied to the stack, with zeros around it, not read through a guard?
 
 
-def plans(found: Windows, p: UOp | None, machine: Machine) -> Iterator[Plan]:
-  """Vectors along the rows of the output, of what fits the stack, p being those rows."""
+def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -> Iterator[Plan]:
+  """Vectors along the rows of the output, of what fits the stack, p being those rows.
+  beside: the step of the outputs in a row."""
   steps, width = 1, rsize(found.columns[0])
   for r in found.summed:
     steps *= rsize(r) if r in found.seen.free else 1
   height, across = (rsize(p), window(found, p)) if p is not None else (1, None)
+  shifted = 1 + ACROSS * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
+  apart = APART * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
   for block in range(1, height + 1):
     seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
     if found.seen.dtype.itemsize * steps * seen * width > machine.panel_bytes:
@@ -101,7 +109,9 @@ def plans(found: Windows, p: UOp | None, machine: Machine) -> Iterator[Plan]:
       if tile <= block * width:
         full = -(-height // block) * -(-(block * width) // tile) * tile / (height * width)
         copied = COPY * -(-height // block) * seen / (height * rsize(found.rows))
-        cost = SHIFTED * full * (1.05 if vectors == 1 else 1.0) + copied
+        rows = height_of_tile(rsize(found.rows), vectors, machine)
+        full *= -(-rsize(found.rows) // rows) * rows / rsize(found.rows)
+        cost = shifted * full * cycles(rows, vectors) / (rows * vectors / 2) + copied + apart
         yield Plan(cost, "rows", block, vectors, 0)
 
 
@@ -120,16 +130,38 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     tile, registers = vectors * lanes, vectors * max(1, found.weight.dtype.itemsize // 4)
     if tile > channels or terms * tile * found.weight.dtype.itemsize > machine.panel_bytes:
       break
-    most = (machine.registers - 4) // registers
+    most = (machine.registers - 1 - registers) // registers
+    if most < 1:
+      break
     rows = -(-width // -(-width // most))
     full = -(-channels // tile) * tile / channels * -(-width // rows) * rows / width
-    step = max(rows * registers, rows + registers, LATENCY) / (rows * registers)
+    products = rows * registers / 2  # cycles of a step of the sum that were no more than these
+    panel = terms * tile * found.weight.dtype.itemsize
+    step = cycles(rows, registers)
+    step += FAR * tile * found.weight.dtype.itemsize / LINE if panel > machine.l1_bytes // 2 else 0
+    begun = 2 * products + registers + rows * (3 if access(found.seen)[2] is not TRUE else 1) + ROUND
     ends = APART * lanes * scattered / terms + COPY * lanes / images
-    yield Plan(full * step + ends, "channels", 1, vectors, rows)
-    room = machine.panel_bytes - terms * tile * found.weight.dtype.itemsize
-    if (around := padding(found)) is not None and around.elements * found.seen.dtype.itemsize <= room:
-      copied = COPY * around.elements * -(-channels // tile) / (around.outputs * channels * terms)
-      yield Plan(full * step * around.share + ends + copied, "channels", 1, vectors, rows, True)
+    yield Plan(full * max(step, begun / 4) / products + ends, "channels", 1, vectors, rows)
+    around, room = padding(found), machine.panel_bytes - panel
+    if around is not None and around.elements * found.seen.dtype.itemsize <= room:
+      again = 1 if interleaved(kernel, found) else -(-channels // tile)
+      copied = COPY * around.elements * again / (around.outputs * channels * terms)
+      row = (width + rsize(around.axes[-1][0]) - 1) * found.seen.dtype.itemsize
+      step += (
+        FAR * -(-row // LINE) if around.elements * found.seen.dtype.itemsize > machine.l1_bytes // 2 else 0
+      )
+      yield Plan(full * step / products * around.share + ends + copied, "channels", 1, vectors, rows, True)
+
+
+def cycles(rows: int, vectors: int) -> float:
+  """Of a step of the sum: products, two at once, and a part of the loads that are beside them."""
+  return max(rows * vectors / 2, (rows + vectors) / 1.5, LATENCY) + (rows + vectors) / 6
+
+
+def height_of_tile(rows: int, vectors: int, machine: Machine) -> int:
+  """Rows of a tile whose vectors run along the columns."""
+  most = machine.rows * machine.registers // 16 * 2 // vectors
+  return -(-rows // -(-rows // most))
 
 
 class Padding(NamedTuple):
@@ -138,15 +170,15 @@ class Padding(NamedTuple):
   axes: list[tuple[UOp, ...]]  # a summed range, or that and the column it slides along
   elements: int  # of the copy
   outputs: int  # that are made of it, for each of its other factor's
-  share: float  # of the products that are no zeros before and beyond the columns; what precedes the rows is not told
+  share: float  # of the products that are no zeros: of weights, or before and beyond the columns, not those of a row
 
 
 def padding(found: Windows) -> Padding | None:
   """For what is read through a guard, at places that are summed ranges or slide in steps of one."""
   memory, index, gate = access(found.seen)
-  axes, share = [], 1.0
   if gate is TRUE:
     return None
+  axes, share = [], open_share(access(found.weight)[2])
   for i, size in zip(index, memory.arg[1]):
     terms, first = linear(i)
     tap = next((t for t in terms if t in found.summed), None)
@@ -163,6 +195,26 @@ def padding(found: Windows) -> Padding | None:
     return None
   elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
   return Padding(axes, elements, prod(rsize(r) for axis in axes for r in axis[1:]), share)
+
+
+def open_share(gate: UOp) -> float:
+  """Of the values that the ranges of a guard take, if they are few, the share at which it is open."""
+  ranges = sorted(gate.free, key=rname)
+  if prod(map(rsize, ranges)) > 256:
+    return 1.0
+  at = [
+    substitute(gate, dict(zip(ranges, map(const, place))))
+    for place in product(*(range(rsize(r)) for r in ranges))
+  ]
+  return sum(open_ is TRUE for open_ in at) / len(at)
+
+
+def interleaved(kernel: UOp, found: Windows) -> bool:
+  """Do outputs of other weights lie between those of a row, as in the gradient of what a stride reads?"""
+  flat = flat_index(stores(kernel)[-1])
+  step = coefficient(flat, found.columns[0]) or 1
+  others = [r for r in closed(kernel) if r in found.weight.free and r not in found.seen.free]
+  return any(0 < (coefficient(flat, r) or 0) < step for r in others)
 
 
 def window(found: Windows, r: UOp) -> UOp | None:
@@ -182,7 +234,7 @@ def windows(w: Writer, machine: Machine) -> bool:
   name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
   step = coefficient(flat_index(stores(w.kernel)[-1]), found.columns[0])
   p = next((r for r in found.columns[1:] if step == 1 and follows(w.kernel, found.columns[0], r)), None)
-  best = min([*plans(found, p, machine), *channel_plans(w.kernel, found, machine)], default=None)
+  best = min([*plans(found, p, step, machine), *channel_plans(w.kernel, found, machine)], default=None)
   if best is None or not name:
     return False
   if best.along == "channels":
@@ -207,10 +259,11 @@ def windows(w: Writer, machine: Machine) -> bool:
     q = columns
   size = {rname(r): rsize(r) for r in closed(w.kernel)}
   column_loop, _ = cut(w, q, size[q], best.vectors * machine.lanes, "vec")
-  most = machine.rows * machine.registers // 16 * 2 // best.vectors
-  tall_rows = -(-size[rows] // -(-size[rows] // most))
-  row_loop, _ = cut(w, rows, size[rows], tall_rows, "unroll")
-  inner = [n for n in (column_loop, row_loop) if n]
+  row_loop, _ = cut(w, rows, size[rows], height_of_tile(size[rows], best.vectors, machine), "unroll")
+  # what the inner loop reads again and again is to stay in the L1: rather the columns, where they fit
+  narrow = best.vectors * machine.lanes * prod(map(rsize, found.summed)) * found.seen.dtype.itemsize
+  loops = (column_loop, row_loop) if narrow <= machine.l1_bytes // 2 else (row_loop, column_loop)
+  inner = [n for n in loops if n]
   w.attempt(" ".join(["order", *outer, *inner]))
   shared(w, outer or inner, machine)
   return True
@@ -222,6 +275,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   rest = [r for r in closed(w.kernel) if r is not found.rows and r is not found.columns[0]]
   name = next(n[1:] for n, u in w.named.items() if u is weight)
   around = padding(found) if plan.padded else None
+  mixed = interleaved(w.kernel, found)
   summed = [r for r in found.summed if r in weight.free]
   if around is not None:
     # row by row, and place by place in the window: all channels of a row stay in the L1; and what a step reads is no
@@ -242,6 +296,8 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   slid = [rname(r) for r in rest if r in within]
   outside += filter(None, [panels])
   many = prod(rsize(w.range(name)) for name in outside)
+  if mixed:  # lines of the output are to be whole before they leave the caches
+    outside, inside = [*inside, *outside], []
   if outside and inside and many < 4 * machine.threads:  # a panel for each of some parts of what has it again
     size = rsize(w.range(inside[0]))
     part = -(-size // -(-4 * machine.threads // many))
@@ -254,151 +310,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
     w.attempt(f"bound {rname(axis[0])} finite")
 
 
-# ---------------------------------------------------------------- sums along rows
-
-
-class Sums(NamedTuple):
-  """A contraction whose sum runs along the rows of what slides: out[.., rows, .., channels, taps]."""
-
-  along: list[UOp]  # the summed ranges that a window slides along
-  taps: list[UOp]  # the outputs that are places in the window
-  channels: UOp | None  # another output of what slides
-
-
-def find_sums(found: Windows) -> Sums | None:
-  _, index, gate = access(found.seen)
-  along, taps = [], []
-  for i in index:
-    *short, long = sorted((t for t in linear(i)[0] if t.op == "range"), key=rsize) or [None]
-    if long in found.summed and (short or long in gate.free):
-      along.append(long)
-      taps += [r for r in short if r in found.columns]
-  rest = [r for r in found.columns if r not in taps]
-  if not along or found.weight.op != "load" or coefficient(flat_index(found.weight), along[-1]) != 1:
-    return None
-  return Sums(along, taps, max(rest, key=rsize, default=None))
-
-
-def sums(w: Writer, machine: Machine) -> bool:
-  """The gradient of a weight: a tile is rows by places in the window, or by channels."""
-  found = find_windows(w.kernel)
-  this = find_sums(found) if found is not None else None
-  if found is None or this is None:
-    return False
-  name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
-  return bool(name) and (
-    sums_of_channels(w, found, this, name, machine) or sums_along(w, found, this, name, machine)
-  )
-
-
-def sums_of_channels(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
-  """Vectors along the channels of what slides, which is copied to the stack with its channels side by side."""
-  c, lanes = this.channels, machine.lanes
-  tap_of = {r: next((t for t in this.taps if slides_along(found.seen, t, r)), None) for r in this.along}
-  if c is None or rsize(c) < lanes or c not in found.seen.free or not set(this.taps) <= set(tap_of.values()):
-    return False
-  axes = [(r,) if (tap := tap_of.get(r)) is None else (r, tap) for r in found.summed if r in found.seen.free]
-  elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
-  # a tile, and the vectors and numbers that it is made of, are in registers
-  tile, unrolled = 1, []
-  for r in reversed(this.taps):
-    if (machine.registers - tile * rsize(r)) // (tile * rsize(r) + 1) >= 2:
-      tile *= rsize(r)
-      unrolled.append(r)
-  wide = [n for n in ([2, 1] if tile == 1 else [1]) if n * lanes <= rsize(c)]
-  fitting = [n for n in wide if n * lanes * elements * found.seen.dtype.itemsize <= machine.panel_bytes]
-  if not fitting:
-    return False
-  tile *= fitting[0]
-  outer = [rname(r) for r in closed(w.kernel) if r is not found.rows and r is not c and r not in this.taps]
-  panels, lane = cut(w, rname(c), rsize(c), fitting[0] * lanes, "vec")
-  over = [" + ".join(map(rname, axis)) for axis in axes]
-  w.attempt(f"stage {name} over ({', '.join([*over, lane])}) stack")
-  for r in unrolled:
-    w.attempt(f"unroll {rname(r)}")
-  size, tall = rsize(found.rows), max((machine.registers - tile) // (tile + 1), 1)
-  row_loop, row = cut(w, rname(found.rows), size, -(-size // -(-size // tall)), "unroll")
-  outer += filter(None, [panels])
-  inner = [*filter(None, [row_loop]), *(rname(r) for r in this.taps if r not in unrolled)]
-  w.attempt(" ".join(["order", *outer, *inner, row, lane]))
-  shared(w, outer or inner, machine)
-  return True
-
-
-def sums_along(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
-  """Vectors along the sum."""
-  row, across = rname(this.along[-1]), None
-  if len(this.along) > 1:
-    across = next((r for r in this.taps if slides_along(found.seen, r, this.along[-2])), None)
-  contiguous = len(this.along) > 1 and coefficient(flat_index(found.weight), this.along[-2]) == rsize(
-    this.along[-1]
-  )
-  length = rsize(this.along[-1]) * (rsize(this.along[-2]) if contiguous else 1)
-  if length < machine.lanes:
-    return False
-  # what is staged: for as many channels as fit, all that the sum and the window need
-  tap_names = [rname(r) for r in this.taps if r is not across]
-  axes = [rname(r) for r in found.summed if r not in this.along[-2:] and r in found.seen.free]
-  down = [rname(r) for r in this.along[-2:-1]]
-  axes += [f"{rname(across)} + {down[0]}"] if across is not None else down
-  nbytes = found.seen.dtype.itemsize * prod(
-    rsize(r) for r in {*found.summed, *this.taps} if r in found.seen.free
-  )
-  if across is not None and down:
-    height = rsize(this.along[-2])
-    nbytes = nbytes // (rsize(across) * height) * (rsize(across) + height - 1)
-  block = machine.panel_bytes // nbytes
-  if block < 1:
-    return False
-  outer = [rname(r) for r in closed(w.kernel) if r not in (found.rows, this.channels) and r not in this.taps]
-  middle: list[str] = []
-  if this.channels is not None:
-    c, size = rname(this.channels), rsize(this.channels)
-    block = -(-size // -(-size // block))
-    if block < size and w.attempt(f"split {c} {block} -> {c}o, {c}i overlap"):
-      outer, c = [*outer, f"{c}o"], f"{c}i"
-    tap_names, middle = [c, *tap_names], [c]
-  w.attempt(f"stage {name} over ({', '.join([*tap_names, *axes, row])}) stack")
-  copy_rows(w, f"{row}.{name}", machine)
-  if contiguous and w.attempt(f"collapse {down[0]} {row} -> {down[0]}"):
-    row = down[0]
-  tile_of_sums(w, found, this, row, length, outer, middle, machine)
-  return True
-
-
-def tile_of_sums(w: Writer, found: Windows, this: Sums, row: str, length: int, outer: list[str], middle: list[str],
-                 machine: Machine) -> None:  # fmt: skip
-  """Sums along `row` of so many terms in registers, beside what they are sums of.
-  outer, middle: the loops around a tile."""
-  most, tile = machine.registers * 27 // 32, 1
-  for r in reversed(this.taps):
-    if tile * rsize(r) * 2 <= most and w.attempt(f"unroll {rname(r)}"):
-      tile *= rsize(r)
-    else:
-      middle.append(rname(r))
-  if tile == 1 and middle and this.channels is not None:
-    size = next(rsize(r) for r in closed(w.kernel) if rname(r) == middle[0])
-    tile = min(4, size)
-    loop, _ = cut(w, middle[0], size, tile, "unroll")
-    middle[:1] = [loop] if loop else []
-  rows = rname(found.rows)
-  tall = min(most // tile, 6)
-  tall = -(-rsize(found.rows) // -(-rsize(found.rows) // tall))
-  row_loop, _ = cut(w, rows, rsize(found.rows), tall, "unroll")
-  if length == machine.lanes:
-    w.attempt(f"vec {row}")
-  elif w.attempt(f"split {row} {machine.lanes} -> {row}o, {row}v peel"):
-    w.attempt(f"vec {row}v")
-  w.attempt(" ".join(["order", *outer, *filter(None, [row_loop]), *middle]))
-  shared(w, outer or [n for n in (row_loop, *middle) if n], machine)
-
-
-def slides_along(seen: UOp, tap: UOp, r: UOp) -> bool:
-  """Is an axis read at tap + r?"""
-  return any(linear(i)[0].get(tap) == linear(i)[0].get(r) == 1 for i in access(seen)[1])
-
-
-# ---------------------------------------------------------------- steps of both
+# ---------------------------------------------------------------- steps that others take, too
 
 
 def follows(kernel: UOp, q: UOp, p: UOp) -> bool:

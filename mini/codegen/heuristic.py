@@ -9,10 +9,11 @@ heuristic tries, it does not prove.
 from __future__ import annotations
 
 from mini.codegen.contraction import tile
-from mini.codegen.convolution import sums, windows
+from mini.codegen.convolution import windows
 from mini.codegen.depthwise import places
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
+from mini.codegen.window_sums import sums
 from mini.codegen.writer import Machine, Writer, bound
 from mini.ir.kernel import below_data, wanted
 from mini.ir.uop import UOp, toposort
