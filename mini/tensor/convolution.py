@@ -380,8 +380,9 @@ class Convolution(Multiply):
       if max(steps) > 1:
         fail(ValueError, f'{what}: padding="same" goes with stride 1', x=self)
       return [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps)]
-    found = numbers(0 if padding == "valid" else padding, n)
-    if isinstance(found[0] if found else "", str) or len(found) != n or min(found) < 0:
+    word = isinstance(padding, str) and padding != "valid"
+    found = () if word else numbers(0 if padding == "valid" else padding, n)
+    if len(found) != n or min(found) < 0:
       message = f'{what}: padding is "same", "valid" or numbers >= 0, for each axis, not {padding!r}'
       fail(ValueError, message, x=self)
     return [(p, p) for p in found]
