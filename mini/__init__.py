@@ -14,6 +14,7 @@ from mini.tensor.autograd import checkpoint, custom_gradient, enable_grad, grad,
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
 __version__ = "0.1.0"
+evaluate = Tensor.realize  # evaluate(a, b, c): now and together, what they share once
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
           "nn": ("mini.nn", None), "fft": ("mini.fft", None),
@@ -48,7 +49,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["DTypeError", "MiniError", "ShapeError", "Tensor", "Variable", "checkpoint", "custom_gradient", "dtypes",
-           "enable_grad", "grad", "no_grad", "stats", "value_and_grad", *_LATER]  # fmt: skip
+           "enable_grad", "evaluate", "grad", "no_grad", "stats", "value_and_grad", *_LATER]  # fmt: skip
 
 if _config.PROFILE:
   import_module("mini.engine.profile").start()

@@ -165,3 +165,23 @@ def test_default_initial_values():
   mha = nn.MultiheadAttention(8, 2)
   assert not mha.in_proj_bias.numpy().any() and not mha.out_proj.bias.numpy().any()
   assert abs(mha.in_proj_weight.numpy()).max() <= (6 / 32) ** 0.5
+
+
+def test_names_of_torch_modules():
+  m = nn.Module()
+  m.add_module("norm", nn.BatchNorm1d(2))
+  m.register_parameter("scale", nn.Parameter(Tensor.ones(2)))
+  assert [n for n, _ in m.named_parameters()] == ["scale", "norm.weight", "norm.bias"]
+  assert [n for n, _ in m.named_buffers()] == [
+    "norm.running_mean",
+    "norm.running_var",
+    "norm.num_batches_tracked",
+  ]
+  assert [t.shape for t in m.buffers()] == [(2,), (2,), ()]
+  for kind in ("half", "bfloat16", "double", "float"):
+    assert (
+      getattr(m, kind)() is m
+      and m.scale.dtype is m.norm.running_mean.dtype is getattr(Tensor.ones(1), kind)().dtype
+    )
+  m.load_state_dict(state_dict={n: t + 1 for n, t in m.state_dict().items()})
+  assert m.scale.tolist() == [2, 2] and m.norm.num_batches_tracked.item() == 1

@@ -15,7 +15,7 @@ from mini.nn.state import get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
-from mini.types import DType, MiniError
+from mini.types import DType, MiniError, dtypes
 
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
@@ -93,6 +93,14 @@ class Module:
     """A tensor that is state, but not trained."""
     setattr(self, name, None if tensor is None else tensor.detach())
 
+  def register_parameter(self, name: str, param: Tensor | None) -> None:
+    """An attribute by name, as is `add_module`: PyTorch's names of `setattr`."""
+    setattr(self, name, param)
+
+  def add_module(self, name: str, module: Module | None) -> None:
+    """A module as an attribute by name."""
+    setattr(self, name, module)
+
   # ---------------------------------------------------------------- what is in it
 
   def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -131,6 +139,22 @@ class Module:
   def parameters(self) -> Iterator[Tensor]:
     """The parameters, each once."""
     return (t for _, t in self.named_parameters())
+
+  def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """What is state and no parameter, with its path, each once.
+
+    >>> [name for name, _ in nn.BatchNorm1d(2).named_buffers()]
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
+    seen = {id(p) for p in self.parameters()}
+    for name, t in get_state_dict(self, prefix).items():
+      if id(t) not in seen:
+        seen.add(id(t))
+        yield name, t
+
+  def buffers(self) -> Iterator[Tensor]:
+    """What is state and no parameter, each once."""
+    return (t for _, t in self.named_buffers())
 
   def get_submodule(self, target: str) -> Any:
     """The module at a path; this one at "". AttributeError where there is none.
@@ -224,6 +248,22 @@ class Module:
     """`to` a CUDA device, by its number."""
     return self.to(f"CUDA:{index}")
 
+  def half(self) -> Module:
+    """`to(dtypes.float16)`."""
+    return self.to(dtypes.float16)
+
+  def bfloat16(self) -> Module:
+    """`to(dtypes.bfloat16)`."""
+    return self.to(dtypes.bfloat16)
+
+  def float(self) -> Module:
+    """`to(dtypes.float32)`."""
+    return self.to(dtypes.float32)
+
+  def double(self) -> Module:
+    """`to(dtypes.float64)`."""
+    return self.to(dtypes.float64)
+
   def apply(self, f: Any) -> Module:
     """Call f with every module in this one, then with this one."""
     for m in reversed(list(self.modules())):
@@ -236,9 +276,9 @@ class Module:
     """Its tensors by path, shared ones under each of their names."""
     return get_state_dict(self, prefix)
 
-  def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Module:
+  def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Module:
     """Take values over from a state_dict; see nn.state.load_state_dict."""
-    load_state_dict(self, state, strict)
+    load_state_dict(self, state_dict, strict)
     return self
 
   def train(self, mode: bool = True) -> Module:

@@ -14,8 +14,9 @@ from mini.tensor.data import complex_numbers
 from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
+from mini.tensor.promotion import result_type
 from mini.tensor.random import Generator, Random
-from mini.types import as_dtype, dtypes
+from mini.types import DType, as_dtype, dtypes
 
 
 class _Training:
@@ -42,6 +43,16 @@ class Tensor(InPlace):
   """
 
   train = _Training
+
+  @staticmethod
+  def result_type(*operands: Any) -> DType:
+    """The type that an operation gives of these tensors and numbers, as PyTorch's `result_type`. DTypeError of what is
+    neither.
+
+    >>> Tensor.result_type(Tensor([1, 2]), 0.5).name
+    'float32'
+    """
+    return result_type(*operands)
 
   def cast(self, dtype: Any) -> Tensor:
     """In another type: floats to integers round towards zero, to smaller integers wrap.

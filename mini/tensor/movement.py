@@ -196,6 +196,16 @@ class Movement(Activations):
     """
     return self._new(graph.permute(self.uop, tuple(reversed(range(self.ndim)))))
 
+  def t(self) -> Tensor:
+    """The transpose of a matrix; a vector stays as it is. ShapeError of more than two axes.
+
+    >>> Tensor([[1, 2]]).t().shape
+    (2, 1)
+    """
+    if self.ndim > 2:
+      fail(ShapeError, f"t: x has {self.ndim} axes, more than two", "x.mT or x.T would fit", x=self)
+    return self.T
+
   @property
   def mT(self) -> Tensor:
     """With the last two axes exchanged."""

@@ -1,7 +1,7 @@
 """Other shapes and orders; joining and cutting; other types."""
 
 ROWS = """
-*: x.reshape(6,4)   x.permute(2,0,1)   y.flip(0)   y.pad((1,2))   x[:1].squeeze()   y.expand(2,-1,-1)   y.roll(1,0)   y.tril()   T.cat([y,p])   T.stack([y,p])   y.repeat(2,1)   y.T   y.unfold(1,2,1)   y.pad((1,2),value=1)   y.diag()   v.diag()   v.diag_embed()   y.diagonal(1)   y.contiguous()   y.clone()
+*: x.reshape(6,4)   x.permute(2,0,1)   y.flip(0)   y.pad((1,2))   x[:1].squeeze()   y.expand(2,-1,-1)   y.roll(1,0)   y.tril()   T.cat([y,p])   T.stack([y,p])   y.repeat(2,1)   y.T   y.t()   v.t()   y.unfold(1,2,1)   y.pad((1,2),value=1)   y.diag()   v.diag()   v.diag_embed()   y.diagonal(1)   y.contiguous()   y.clone()
 f: x.reshape(-1)   x.reshape((2,-1))   x.view(3,8)   x.flatten()   x.flatten(1)   x.flatten(0,1)   s.flatten()   x.permute(-1,0,1)   x.transpose(0,2)   x.mT   x.movedim(0,-1)   x.movedim((0,1),(2,0))   x.swapaxes(0,1)   y.unsqueeze(0)   y.unsqueeze(-1)   x[:1].squeeze(0)   x.squeeze(0)
 f: v.expand(3,4)   x.flip((0,2))   y.roll(-5)   x.roll((1,2),(0,2))   y.repeat(2,1,3)   v.tile(2)   y.tile((2,))   y.repeat_interleave(2,1)   x.repeat_interleave(2,0)   x.repeat_interleave(3,1)   y.repeat_interleave(2)   y.tril(1)   y.triu()   y.triu(-1)   x.triu(1)   y.diagonal(-1)   y.diagonal(9)   x.diagonal(0,1,2)   y.diag_embed(1)   y.diag_embed(-2)   y.diag_embed(1,0,2)   y.diag_embed(0,-1,-2)   v.expand_as(y)
 f: y.narrow(1,1,2)   y.select(0,-1)   x.unfold(2,3,1)   x.unfold(1,2,2)   y.unflatten(1,(2,-1))   z.reshape(3,0)   z.sum(0).expand(2,3)   y.broadcast_to((2,3,4))   T.cat([y,i],1)   T.cat([y,p],-1)   T.stack([y,p],-1)   T.hstack([y,p])   T.vstack([v,v])   T.cat([z,y[:,:3]])   T.stack([v,v],1)
@@ -51,6 +51,7 @@ i.backward()              !   only float tensors have gradients
 x.reshape(5)              !   x has 24 elements
 x.view(5)                 !   x has 24 elements
 x.flatten(2, 1)           !   start_dim 2 lies behind end_dim 1
+x.t()                     !   t: x has 3 axes, more than two
 x.unflatten(1, (2, 2))    !   x has 24 elements
 x.squeeze(3)              !   squeeze: there is no axis 3: x has 3 axes
 x.unsqueeze(5)            !   unsqueeze: there is no axis 5

@@ -20,6 +20,7 @@ fi: T.einsum("ij,kj->ik",y,y)   T.einsum("bij,ij->b",x,y)   T.einsum("...ij->...
 f: T.multi_dot([y,y.T,y,v]) => np.linalg.multi_dot([y,y.T,y,v])   T.multi_dot([v,y.T,y]) => np.linalg.multi_dot([v,y.T,y])   T.multi_dot([v,y.T,y,v]) => np.linalg.multi_dot([v,y.T,y,v])   v[:3].addmv(y,v,beta=2)   y.addr(v[:3],v,alpha=3)   x.baddbmm(x@x.mT,x,beta=0.5)   y.addbmm(x@x.mT,x,alpha=2)   y.addmm(y@y.T,p,beta=0)
 f: y.bilinear(p,x.flatten()[:16].reshape(1,4,4))   y.bilinear(p,x.flatten()[:16].reshape(1,4,4),v[:1])
 ~: y.numpy()@y.T => y@y.T   v.numpy()@y.T => v@y.T
+T.einsum("ij->i",i,reduce="any") => i.any(1)   T.einsum("ij->j",i,reduce="all") => i.all(0)   T.einsum("ij->i",b,reduce="any") => b.any(1)
 imatmul(y+0, p.T@p) => y @ (p.T@p)
 """
 

@@ -6,7 +6,7 @@ INPUTS = {"signal": normal(2, 50), "bell": lambda r: (r.random(12) + 0.2).astype
 
 ROWS = """
 f: signal.stft(12,window=bell,return_complex=True)   signal.stft(12,5,window=bell,center=False,normalized=True,return_complex=False)   signal.stft(12,window=bell,return_complex=True).istft(12,window=bell)   signal.stft(16,4,12,bell,return_complex=True).istft(16,4,12,bell,length=40)
-T.hann_window(9)   T.hann_window(9,False)   T.hamming_window(8)   T.hamming_window(8,True,0.6,0.4)   T.blackman_window(7)   T.bartlett_window(6)   T.bartlett_window(6,False)   T.kaiser_window(9)   T.kaiser_window(9,False,5.0)   T.hann_window(1)   T.hann_window(0)   T.hann_window(4,dtype=F64)
+(signal+1j*signal.cos()).stft(12,window=bell,return_complex=True)   T.hann_window(9)   T.hann_window(9,False)   T.hamming_window(8)   T.hamming_window(8,True,0.6,0.4)   T.blackman_window(7)   T.bartlett_window(6)   T.bartlett_window(6,False)   T.kaiser_window(9)   T.kaiser_window(9,False,5.0)   T.hann_window(1)   T.hann_window(0)   T.hann_window(4,dtype=F64)
 """
 
 MISTAKES = """
