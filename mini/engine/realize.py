@@ -172,7 +172,7 @@ class Structure:
       if u in index:
         stack.pop()
         continue
-      leaf = brought(u) if u.op == "copy" else leaf_of(u)
+      leaf = u if u.op == "buffer" else brought(u) if u.op == "copy" else u.memo.get("leaf")
       if leaf is not None:
         if leaf not in index:
           index[leaf] = len(parts)

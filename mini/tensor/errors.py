@@ -87,12 +87,10 @@ def mixed(e: Mixed) -> NoReturn:
   for frame in calls():
     given = arguments(frame)
     if len({p for x in given.values() if (p := home_of(x))}) > 1:
-      found = frame.f_code.co_name, given
-  name, tensors = found
-  bare = name.strip("_")
-  sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
-  if sign:
-    bare, tensors = f"a {sign} b", named(list(tensors.values()))
+      found = called(frame), given
+  bare, tensors = found
+  if bare.startswith("a "):
+    tensors = named(list(tensors.values()))
   homes = {n: p for n, x in tensors.items() if (p := home_of(x))}
   home = next(iter(homes.values()), e.places[0])
   lines = [
@@ -114,8 +112,18 @@ def refused(why: str) -> NoReturn:
   name = ""
   given: dict[str, Any] = {}
   for frame in calls():
-    name, given = frame.f_code.co_name.strip("_"), arguments(frame)
+    name, given = called(frame), arguments(frame)
   fail(ShapeError, f"{name}: {why}", **given)
+
+
+def called(frame: FrameType) -> str:
+  """What a running function is called: `sum`, or `a + b`, as one that is made of a row (operators.py) says itself."""
+  if "what" in frame.f_code.co_freevars:
+    return frame.f_locals["what"]
+  name = frame.f_code.co_name
+  bare = name.strip("_")
+  sign = SIGNS.get(bare) or SIGNS.get(bare[1:]) if name.startswith("__") else None
+  return f"a {sign} b" if sign else bare
 
 
 def arguments(frame: FrameType) -> dict[str, Handle]:
