@@ -123,6 +123,131 @@ def test_values_and_gradients(name, values):
   np.testing.assert_allclose(single.numpy(), like, rtol=1e-2, atol=1e-3)
 
 
+# ---------------------------------------------------------------- complex matrices
+
+
+def complex_normal(*s):
+  return normal(*s) + 1j * normal(*s)
+
+
+def hermitian(a):
+  return (a + a.mH) / 2
+
+
+def exp_by(found, inverse):
+  """The exponential by eigenvalues and eigenvectors."""
+  w, v = found
+  return (v * w.exp().unsqueeze(-2)) @ inverse(v)
+
+
+def by_squares(q, r):
+  return q @ r**2
+
+
+def root_by(u, s, vh):
+  return (u * s.sqrt().unsqueeze(-2)) @ vh
+
+
+# What differs by a turn of vectors is multiplied so that it does not show.
+# fmt: off
+COMPLEX_ROWS = {
+  "inv": (lambda l, a: l.inv(a), complex_normal(2, 3, 3)),
+  "solve": (lambda l, a, b: l.solve(a, b), complex_normal(2, 3, 3), complex_normal(2, 3, 4)),
+  "solve, one for many": (lambda l, a, b: l.solve(a, b), complex_normal(3, 3), complex_normal(2, 3, 2)),
+  "solve right": (lambda l, a, b: l.solve(a, b, left=False), complex_normal(3, 3), complex_normal(4, 3)),
+  "solve_triangular": (lambda l, a, b: l.solve_triangular(a, b, upper=True), complex_normal(3, 3), complex_normal(3, 2)),
+  "pinv": (lambda l, a: l.pinv(a), complex_normal(2, 4, 3)),
+  "pinv wide": (lambda l, a: l.pinv(a), complex_normal(3, 4)),
+  "lstsq": (lambda l, a, b: l.lstsq(a, b)[0], complex_normal(4, 3), complex_normal(4, 2)),
+  "det": (lambda l, a: l.det(a), complex_normal(2, 3, 3)),
+  "sign": (lambda l, a: l.slogdet(a)[0], complex_normal(2, 3, 3)),
+  "logabsdet": (lambda l, a: l.slogdet(a)[1], complex_normal(2, 3, 3)),
+  "cholesky": (lambda l, a: l.cholesky(hermitian(a @ a.mH)), complex_normal(2, 3, 3)),
+  "cholesky upper": (lambda l, a: l.cholesky(hermitian(a @ a.mH), upper=True), complex_normal(3, 3)),
+  "qr": (lambda l, a: by_squares(*l.qr(a)), complex_normal(2, 4, 3)),
+  "qr wide": (lambda l, a: by_squares(*l.qr(a)), complex_normal(3, 5)),
+  "eigvalsh": (lambda l, a: l.eigvalsh(hermitian(a)), complex_normal(2, 3, 3)),
+  "eigh": (lambda l, a: exp_by(l.eigh(hermitian(a)), lambda v: v.mH), complex_normal(3, 3)),
+  "eigvals": (lambda l, a: (l.eigvals(a) ** 3).sum(-1), complex_normal(2, 3, 3)),
+  "eig": (lambda l, a: (l.eig(a)[1].abs() ** 2).sum(-1), complex_normal(3, 3)),
+  "eig of a real matrix": (lambda l, a: exp_by(l.eig(a), l.inv), normal(2, 3, 3)),
+  "svdvals": (lambda l, a: l.svdvals(a), complex_normal(2, 3, 4)),
+  "svd": (lambda l, a: root_by(*l.svd(a, full_matrices=False)), complex_normal(3, 4)),
+  "svd tall": (lambda l, a: l.svd(a, full_matrices=False)[0].abs() ** 2, complex_normal(4, 3)),
+  "matrix_exp": (lambda l, a: l.matrix_exp(a), complex_normal(2, 3, 3)),
+  "matrix_power": (lambda l, a: l.matrix_power(a, -3), complex_normal(3, 3)),
+  "nuc": (lambda l, a: l.matrix_norm(a, "nuc"), complex_normal(3, 4)),
+  "cond": (lambda l, a: l.cond(a), complex_normal(3, 3)),
+}
+# fmt: on
+TWICE = (
+  "inv",
+  "solve",
+  "pinv",
+  "det",
+  "sign",
+  "logabsdet",
+  "cholesky",
+  "eigvalsh",
+  "svdvals",
+)  # second derivatives, too
+
+
+def complex_gradients(lib, f, arrays, weights, twice):
+  """f's value, its gradients, and those of the sum of their squares."""
+  of = (lambda a, **o: Tensor(a, device="INTERP", **o)) if lib is mini else torch.tensor
+  xs = [of(a, requires_grad=True) for a in arrays]
+  out = f(lib.linalg, *xs)
+  loss = out * of(weights)
+  loss = (loss.real if loss.is_complex() else loss).sum()
+  first = loss.gradient(*xs) if lib is mini else torch.autograd.grad(loss, xs, create_graph=twice)
+  total = sum((g.abs() ** 2).sum() for g in first)
+  second = [] if not twice else total.gradient(*xs) if lib is mini else torch.autograd.grad(total, xs)
+  return [out, *first, *second]
+
+
+@pytest.fixture(scope="module")
+def complex_values():
+  found = {}
+  for name, (f, *arrays) in COMPLEX_ROWS.items():
+    like = f(torch.linalg, *map(torch.tensor, arrays))
+    weights = complex_normal(*like.shape) if like.is_complex() else normal(*like.shape)
+    ours, theirs = (complex_gradients(lib, f, arrays, weights, name in TWICE) for lib in (mini, torch))
+    found[name] = ours, [t.detach().resolve_conj().numpy() for t in theirs]
+  return together(found)
+
+
+@pytest.mark.parametrize("name", COMPLEX_ROWS)
+def test_complex_matrices(name, complex_values):
+  for a, b in zip(*complex_values[name], strict=True):
+    assert a.shape == b.shape and a.numpy().dtype == b.dtype
+    np.testing.assert_allclose(a.numpy(), b, rtol=1e-7, atol=1e-8 * max(1, abs(b).max()))
+
+
+def test_complex_matrices_in_jit_and_vmap_and_their_errors():
+  a = complex_normal(2, 3, 3)
+  f = lambda a: (linalg.svd(a)[1], linalg.inv(a) @ a, linalg.eigvals(a).sum(-1), linalg.logdet(a).exp())
+  want = [
+    np.linalg.svd(a)[1],
+    np.broadcast_to(np.eye(3), a.shape),
+    np.trace(a, axis1=1, axis2=2),
+    np.linalg.det(a),
+  ]
+  for found in (mini.jit(f)(Tensor(a)), mini.vmap(f)(Tensor(a)), f(Tensor(a))):
+    for got, w in zip(found, want):
+      np.testing.assert_allclose(got.numpy(), w, atol=1e-12)
+  np.testing.assert_allclose(
+    mini.vmap(linalg.matrix_exp)(Tensor(a)).numpy(), linalg.matrix_exp(Tensor(a)).numpy()
+  )
+  u, s, v = Tensor(a).svd()
+  np.testing.assert_allclose(((u * s.unsqueeze(-2)) @ v.mH).numpy(), a, atol=1e-12)
+  x = linalg.newton_schulz(Tensor(a), 40, (2, -1.5, 0.5))
+  np.testing.assert_allclose((x @ x.mH).numpy(), np.broadcast_to(np.eye(3), a.shape), atol=1e-9)
+  assert linalg.inv(Tensor(a, dtype="complex64")).dtype is mini.dtypes.complex64
+  with pytest.raises(LinAlgError, match=r"inv: singular matrix, of those in x\[1\](.|\n)*x: c128\[2,2,2\]"):
+    linalg.inv(Tensor(np.array([np.eye(2), np.zeros((2, 2))], complex)))
+
+
 # of stacks, one of which is a sample
 STACKS = [
   n for n, (_, *arrays) in ROWS.items() if arrays[0].ndim == 3 and n not in ("vector_norm", "solve vectors")
@@ -240,7 +365,7 @@ ERRORS = {
   r"inv: singular matrix, of those in x\[1, 0\]": (LinAlgError, lambda: linalg.inv(Tensor.stack([Tensor.eye(2), Tensor.zeros(2, 2)]).unsqueeze(1))),
   "cholesky: matrix is not positive definite": (LinAlgError, lambda: linalg.cholesky(Tensor.eye(2) * -1)),
   "det: a matrix has two axes, and x has 1": (ShapeError, lambda: linalg.det(Tensor.ones(2))),
-  r"svd: x is int64, not float32 or float64(.|\n)*x.float\(\) would fit": (DTypeError, lambda: linalg.svd(Tensor([[1]]))),
+  r"svd: x is int64, not float32, float64 or complex(.|\n)*x.float\(\) would fit": (DTypeError, lambda: linalg.svd(Tensor([[1]]))),
   "solve: A @ X = B has no X": (ShapeError, lambda: linalg.solve(Tensor.eye(3), Tensor.ones(2, 3))),
   "solve: a is float32 and b is float64": (DTypeError, lambda: linalg.solve(Tensor.eye(3), Tensor.ones(3, 3, dtype="float64"))),
   'mode is "reduced"': (ValueError, lambda: linalg.qr(Tensor.eye(3), "some")),

@@ -452,10 +452,10 @@ def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any
   """A decorator: f with this gradient, and not that of its operations.
 
   backward(g, out, *args, **kwargs) gets the gradient of what f returned, what f returned, and f's arguments; it returns
-  a gradient for each tensor among the arguments, in their order, or None for one that gets none. Where f returns
-  several tensors, g and out have its form. backward is linear in g; made of tensor operations it can be differentiated
-  and vectorized. To tensors that f reaches otherwise, no gradient passes. ShapeError where a gradient is not like its
-  argument.
+  a gradient for each tensor among the arguments, in their order, or None for one that gets none; a complex one for a
+  complex argument. Where f returns several tensors, g and out have its form. backward is linear in g; made of tensor
+  operations it can be differentiated and vectorized. To tensors that f reaches otherwise, no gradient passes.
+  ShapeError where a gradient is not like its argument.
 
   >>> @mini.custom_gradient(lambda g, out, x: g)  # as if it were the identity
   ... def rounded(x):
@@ -524,6 +524,7 @@ def checked_gradients(f: Callable[..., Any], found: Any, inputs: Sequence[UOp]) 
   """What a given rule returned, as nodes: one for each input."""
   name = getattr(f, "__name__", "f")
   several = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+  several = tuple(p for g in several for p in (g._parts() if isinstance(g, Handle) else (g,)))
   if len(several) != len(inputs):
     fail(
       MiniError,

@@ -41,12 +41,13 @@ squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind
 """
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
-H add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char
-concat conj_physical copy_ cpu cross cuda data detach_ dim div dot double dtype element_size empty_like eq equal fill_
-float full_like gradient half inner int is_complex is_floating_point isclose isreal item kron lerp linear logical_and
-logical_or logical_xor long mH made matmul mm mul mv names nbytes ndim ne numel numpy ones_like outer rand_like
-randn_like real realize rearrange resolve_conj short size stack stft istft std_mean sub tensordot tolist type type_as
-var_mean vdot view_as_real where zero_ zeros_like is_realized
+add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char
+cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype eig eigh eigvalsh
+element_size empty_like eq equal fill_ float full_like gradient H half inner int inv inverse is_complex
+is_floating_point isclose isreal istft item kron lerp linear logdet logical_and logical_or logical_xor long lstsq made
+matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne newton_schulz numel numpy ones_like outer
+pinv pinverse qr rand_like randn_like real realize rearrange resolve_conj short size slogdet solve stack std_mean stft
+sub svd tensordot tolist triangular_solve type type_as var_mean vdot view_as_real where zero_ zeros_like is_realized
 """
 # fmt: on
 ORDER = "a < b", "a > b", "a <= b", "a >= b", "maximum", "minimum"

@@ -1,9 +1,9 @@
 """Linear algebra of small dense matrices: `mini.linalg`, with the names of torch.linalg, and methods.
 
-Decompositions, inverses and solutions are computed by NumPy's LAPACK on the host, in float32 or float64, at once: the
-graph of what they are of ends there, so under `jit` they are an error. All take stacks of matrices, T[.., n, m], and
-all have gradients of any order, made of tensor operations, so `vmap`, `jvp` and `jacobian` work. What is made of
-products alone is lazy.
+Decompositions, inverses and solutions are computed by NumPy's LAPACK on the host, in the type of the matrix, real or
+complex (lapack.py, decompose.py): at once, or, under `jit`, by a call in the middle of the graph. All take stacks of
+matrices, T[.., n, m], and all have gradients of any order, made of tensor operations, so `vmap`, `jvp` and `jacobian`
+work. What is made of products alone is lazy.
 """
 
 from __future__ import annotations
@@ -12,36 +12,29 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from mini.tensor.autograd import Autograd
+from mini.tensor.decompose import QR, Eig, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
-  QR,
-  Eigh,
-  LeastSquares,
   LinAlgError,
   SignAndLog,
-  cholesky,
   det,
-  eigh,
-  eigvalsh,
   expect_matrix,
   eye,
   inv,
   logdet,
-  lstsq,
-  matrix_rank,
   pinv,
-  qr,
+  same_type,
   slogdet,
   solve,
   solve_triangular,
   stacked,
-  svd,
-  svdvals,
 )
 from mini.tensor.trace import local
-from mini.types import ShapeError
+from mini.types import ShapeError, dtypes
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
@@ -104,6 +97,51 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
   return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
+def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None) -> Tensor:
+  """How many singular values are above max(atol, rtol * the largest one).   T[.., n, m] -> i64[..]
+
+  atol: 0; rtol: max(n, m) times the type's eps, or 0 where atol is given.
+
+  >>> mini.linalg.matrix_rank(Tensor([[1.0, 2.0], [2.0, 4.0]])).item()
+  1
+  """
+  s = svdvals(expect_matrix("matrix_rank", A).detach())
+  if rtol is None:
+    rtol = 0.0 if atol else max(A.shape[-2:]) * float(np.finfo(A.dtype.np).eps)
+  if not s.shape[-1]:
+    return s.sum(-1).to(dtypes.int64)
+  return (s > (s.max(-1, True) * rtol).clamp(min=atol or 0)).sum(-1)
+
+
+class LeastSquares(NamedTuple):
+  """What `lstsq` returns. residuals: the sums of squares of A @ X - B, none unless n > m; singular_values: none."""
+
+  solution: Tensor
+  residuals: Tensor
+  rank: Tensor
+  singular_values: Tensor
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> LeastSquares:
+  """X for which |A @ X - B| is least, and of these the least one.
+
+  A: T[.., n, m]   B: T[.., n, k]   ->   solution: T[.., m, k]
+
+  >>> mini.linalg.lstsq(Tensor([[2.0], [0.0]]), Tensor([[4.0], [3.0]])).solution
+  Tensor([[2.]])
+  """
+  expect_matrix("lstsq", A)
+  expect_matrix("lstsq", B)
+  same_type("lstsq", A, B)
+  if A.shape[-2] != B.shape[-2]:
+    fail(ShapeError, f"lstsq: A has {A.shape[-2]} rows, and B has {B.shape[-2]}", A=A, B=B)
+  solution = pinv(A, rcond) @ B
+  rank = matrix_rank(A, rtol=rcond)
+  none = A.zeros(0, dtype=A.dtype, device=A.device)
+  residuals = (A @ solution - B).abs().square().sum(-2) if A.shape[-2] > A.shape[-1] else none
+  return LeastSquares(solution, residuals, rank, none)
+
+
 # ---------------------------------------------------------------- of products
 
 
@@ -157,7 +195,7 @@ def _largest(A: Tensor) -> float:
   samples = local.samples
   if samples is None:
     return float(A.abs().sum(-2).max()._number("matrix_exp"))
-  (many,) = samples.all([A.uop])
+  (many,) = samples.all([A.abs().uop])
   with samples.left():
     return _largest(stacked(A, many, 0))
 
@@ -166,7 +204,7 @@ def newton_schulz(
   A: Tensor, steps: int, params: Sequence[float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7
 ) -> Tensor:
   """About the nearest matrix with orthonormal rows or columns: A over its norm, put `steps` times into the polynomial
-  params[0] X + params[1] (X X^T) X + params[2] (X X^T)^2 X + ...   T[.., n, m] -> T[.., n, m]
+  params[0] X + params[1] (X X^H) X + params[2] (X X^H)^2 X + ...   T[.., n, m] -> T[.., n, m]
 
   With (2, -1.5, 0.5) it converges slowly and exactly, with the default, Muon's, fast and roughly
   (https://kellerjordan.github.io/posts/muon).
@@ -177,11 +215,11 @@ def newton_schulz(
   """
   if A.ndim < 2:
     fail(ShapeError, f"newton_schulz: a matrix has two axes, and x has {A.ndim}", x=A)
-  x = A / (A.square().sum((-2, -1), True).sqrt() + eps)
+  x = A / ((A * A.conj()).real.sum((-2, -1), True).sqrt() + eps)
   tall = A.shape[-2] > A.shape[-1]
   x = x.mT if tall else x
   for _ in range(steps):
-    square = x @ x.mT
+    square = x @ x.mH
     term, out = x, x * params[0]
     for p in params[1:]:
       term = square @ term
@@ -264,14 +302,14 @@ class LinearAlgebra(Autograd):
     return qr(self, "reduced" if some else "complete")
 
   def svd(self, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of U @ diag(S) @ V.mT: as PyTorch's method, V and not its transpose, and not the full ones unless
+    """U, S and V of U @ diag(S) @ V.mH: as PyTorch's method, V and not its transpose, and not the full ones unless
     some=False. `mini.linalg.svd` has Vh. compute_uv=False: zeros for U and V.
 
     >>> [x.shape for x in Tensor([[1.0, 2.0, 3.0]]).svd()]
     [(1, 1), (1,), (3, 1)]
     """
     u, s, vh = svd(self, not some)
-    return (u, s, vh.mT) if compute_uv else (u.zeros_like(), s, vh.mT.zeros_like())
+    return (u, s, vh.mH) if compute_uv else (u.zeros_like(), s, vh.mT.zeros_like())
 
   def eigh(self, UPLO: str = "L") -> Eigh:
     """`mini.linalg.eigh`."""
@@ -280,6 +318,10 @@ class LinearAlgebra(Autograd):
   def eigvalsh(self, UPLO: str = "L") -> Tensor:
     """`mini.linalg.eigvalsh`."""
     return eigvalsh(self, UPLO)
+
+  def eig(self) -> Eig:
+    """`mini.linalg.eig`."""
+    return eig(self)
 
   def solve(self, other: Tensor) -> Tensor:
     """X of self @ X = other: `mini.linalg.solve`."""
@@ -333,7 +375,7 @@ class LinearAlgebra(Autograd):
 
 
 __all__ = [
-  "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "logdet", "lstsq",
-  "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz", "norm", "pinv",
+  "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "logdet",
+  "lstsq", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz", "norm", "pinv",
   "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ C.inv()                    !   inv: x is 4 by 3, and not square
 C[0].det()                 !   det: a matrix has two axes, and x has 1
 (B*0).inverse()            !   inv: singular matrix
 (B*0-1).cholesky()         !   cholesky: matrix is not positive definite
-B.long().svd()             !   svd: x is int64, not float32 or float64
+B.long().svd()             !   svd: x is int64, not float32, float64 or complex
 A.solve(C)                 !   solve: A @ X = B has no X
 A.trace()                  !   trace: x has 3 axes, not 2
 C.matrix_power(2)          !   matrix_power: x is not a square matrix
