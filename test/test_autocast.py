@@ -2,10 +2,12 @@
 numbers that are none of a type."""
 
 import re
+import threading
 
 import numpy as np
 import pytest
 
+import mini
 from mini import Context, DTypeError, MiniError, Tensor, autocast, dtypes, jit, nn
 from mini.tensor.autocast import FULL, LOW
 
@@ -98,6 +100,53 @@ def test_blocks_nest_and_are_of_a_thread(rng):
   assert (a @ a).dtype is dtypes.float32
   with pytest.raises(DTypeError, match="not float32"):
     autocast("float32")
+
+
+def test_complex_numbers_and_transforms_are_not_rounded(rng):
+  x = rng.standard_normal((8, 60)).astype(np.float32)
+  z = x[:, :8] + 1j * x[:, 8:16]
+  c, k = Tensor(z, device="INTERP"), z[None, :3, :2]
+  found = []
+  with autocast():
+    found += [
+      (c @ c, z @ z),
+      (c @ c.real, z @ z.real),
+      (c.real @ c, z.real @ z),
+      (c.exp().sum(), np.exp(z).sum()),
+    ]
+    found += [(c.linear(c), z @ z.T), (Tensor.einsum("ij,kj->ik", c, c), z @ z.T), (c**2.5, z**2.5)]
+    found += [(c[:3, :2].unsqueeze(0).conv1d(Tensor(k, device="INTERP")).flatten(), (k * k).sum())]
+    found += [(f(Tensor(y, device="INTERP")), getattr(np.fft, f.__name__)(y))
+              for f, y in ((mini.fft.fft, z), (mini.fft.rfft, x), (mini.fft.irfft, z))]  # fmt: skip
+  for got, want in found:
+    assert got.dtype.name in ("complex64", "float32") and {p.dtype for p in got._parts()} == {dtypes.float32}
+    assert abs(got.numpy() - want).max() < 2e-6 * abs(want).max()
+
+
+def test_a_decorated_function_in_several_threads():
+  """Each leaves the policy that it found, whoever comes and goes in between."""
+  entered, left, both, found = threading.Event(), threading.Event(), threading.Barrier(2), {}
+
+  @autocast("float16")
+  def decorated(last):
+    entered.set()
+    both.wait(10)
+    if last:
+      left.wait(10)
+
+  def call(last):
+    with autocast("bfloat16", enabled=last):
+      decorated(last)
+      left.set()
+      found[last] = (Tensor.ones(2, 2) @ Tensor.ones(2, 2)).dtype
+
+  threads = [threading.Thread(target=call, args=(last,)) for last in (False, True)]
+  for t in threads:
+    t.start()
+    entered.wait(10)
+  for t in threads:
+    t.join()
+  assert found == {False: dtypes.float32, True: dtypes.bfloat16}
 
 
 def test_sums_of_a_product_are_float32():

@@ -333,6 +333,28 @@ def test_on_every_device(device, rng):
   np.testing.assert_allclose(slope, want.numpy(), rtol=1e-3, atol=1e-3 * abs(slope).max())
 
 
+def test_random_numbers():
+  """Of variance 1, half of it in each part."""
+  Tensor.manual_seed(3)
+  z, u = Tensor.randn(20000, dtype="complex64"), Tensor.rand(20000, dtype="complex128")
+  w = Tensor.uniform(20000, low=-2.0, high=-1.0, dtype="complex64")
+  Tensor.realize(*z._parts(), *u._parts(), *w._parts())
+  z, u, w = z.numpy(), u.numpy(), w.numpy()
+  assert z.dtype == w.dtype == np.complex64 and u.dtype == complex
+  assert abs(z.real.var() - 0.5) < 0.03 > abs(z.imag.var() - 0.5) and abs((z.real * z.imag).mean()) < 0.02
+  for part in (u.real, u.imag, w.real + 2, w.imag + 2):
+    assert 0 <= part.min() < 0.01 and 0.99 < part.max() <= 1 and abs(part.mean() - 0.5) < 0.02
+  assert Tensor([1j]).randn_like().dtype is dtypes.complex64
+  linear = mini.nn.Linear(64, 8, dtype="complex64")
+  assert linear.weight.dtype is linear.bias.dtype is dtypes.complex64 and linear.weight.requires_grad
+  assert (
+    max(abs(p.numpy()).max() for p in linear.weight._parts())
+    <= 1 / 8
+    < 2 * abs(linear.weight.imag.numpy()).max()
+  )
+  assert linear(Tensor.randn(3, 64, dtype="complex64")).shape == (3, 8)
+
+
 # ---------------------------------------------------------------- modules, files, optimizers
 
 

@@ -217,3 +217,14 @@ def test_cut_and_flipped(tmp_path, kind, seed):
     except StateError:
       failed += 1
   assert failed >= 200  # all that were cut
+
+
+def test_complex_tensors(tmp_path):
+  """Also views that PyTorch has not carried out: conjugates, and their imaginary parts."""
+  t = torch.complex(torch.arange(6.0).reshape(2, 3), torch.ones(2, 3))
+  for x in (t, t.to(torch.complex128).T, t.conj(), t.conj().imag, t.imag):
+    torch.save({"x": x}, tmp_path / "x.pt")
+    found = torch_load(tmp_path / "x.pt")["x"].numpy()
+    want = x.resolve_conj().resolve_neg().numpy()
+    assert found.dtype == want.dtype
+    np.testing.assert_array_equal(found, want)

@@ -32,7 +32,8 @@ from mini.types import DType, MiniError, dtypes
 STORAGES = {"DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "HalfStorage": dtypes.float16,
             "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
             "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8,
-            "BoolStorage": dtypes.bool}
+            "BoolStorage": dtypes.bool, "ComplexFloatStorage": dtypes.complex64,
+            "ComplexDoubleStorage": dtypes.complex128}
 BROKEN = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError,
           AttributeError, OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, MemoryError,
           OSError, RecursionError, UnicodeError, MiniError)
@@ -141,6 +142,11 @@ def _from_zip(z: zipfile.ZipFile, device: str | None) -> Any:
     view = (
       np.lib.stride_tricks.as_strided(flat[offset:], size, steps) if prod(size) else flat[:0].reshape(size)
     )
+    marks = (
+      rest[2] if len(rest) > 2 and isinstance(rest[2], dict) else {}
+    )  # views that PyTorch has not carried out
+    view = view.conj() if marks.get("conj") else view
+    view = -view if marks.get("neg") else view
     return Tensor(np.ascontiguousarray(view).reshape(tuple(size)), dtype=s.kind, device=device)
 
   return _Unpickler(z.read(names["data.pkl"]), tensor).load()

@@ -4,7 +4,8 @@ float32. Parameters stay float32, and so do their gradients: a product rounds it
 The two lists are PyTorch's for GPUs (https://docs.pytorch.org/docs/stable/amp.html), on every device; its list for
 CPUs lacks softmax, sums and norms, whose results there are of 16 bits. A listed method rounds or widens the float
 tensors that it is given, float64 excepted, and is itself computed without this policy. A method on neither list takes
-what it is given. Sums within a product are float32 in any case.
+what it is given. Where complex tensors are among them, nothing is rounded. Sums within a product are float32 in any
+case.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class autocast(ContextDecorator):
     self.kind = kind if enabled else None
     self.before: list[DType | None] = []
 
+  def _recreate_cm(self) -> autocast:
+    """For each call of a decorated function one of its own: several threads may call it."""
+    return autocast(self.kind or dtypes.bfloat16, self.kind is not None)
+
   def __enter__(self) -> None:
     self.before.append(local.low)
     local.low = self.kind
@@ -81,8 +86,11 @@ def under(method: Callable[..., Any], low: bool) -> Callable[..., Any]:
     if kind is None:
       return method(*args, **options)
     to = kind if low else dtypes.float32
+    exact = any(isinstance(x, Handle) and x._complex for x in (*args, *options.values()))
     local.low = None
     try:
+      if exact:
+        return method(*args, **options)
       return method(*(in_type(x, to) for x in args), **{name: in_type(x, to) for name, x in options.items()})
     finally:
       local.low = kind

@@ -19,6 +19,7 @@ from mini.given import with_gradient
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
 from mini.tensor.analytic import FUNCTIONS, divide, multiply, power, whole_power
+from mini.tensor.autocast import listed
 from mini.tensor.autograd import enable_grad, rebuilt
 from mini.tensor.data import is_complex
 from mini.tensor.errors import fail, named
@@ -50,6 +51,8 @@ pinv pinverse qr rand_like randn_like real realize rearrange resolve_conj short 
 sub svd tensordot tolist triangular_solve type type_as var_mean vdot view_as_real where zero_ zeros_like is_realized
 """
 # fmt: on
+# Linear in x and in the weight.
+CONVOLUTIONS = "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
 ORDER = "a < b", "a > b", "a <= b", "a >= b", "maximum", "minimum"
 
 
@@ -362,6 +365,22 @@ def of_each_part(name: str, valued: Sequence[str]) -> Any:
   return update_wrapper(method, own)
 
 
+def convolution(name: str) -> Any:
+  """Tensor's method, of the parts of x, the weight and the bias."""
+  own = getattr(Tensor, name)
+
+  def method(self: ComplexTensor, weight: Any, bias: Any = None, *args: Any, **options: Any) -> Tensor:
+    kind = real_of(result_type(self, weight))
+    (a, b), (c, d) = pair(self, kind), pair(weight, kind)
+    p, q = (None, None) if bias is None else pair(bias, kind)
+    re, im = own(a, c, p, *args, **options), own(b, c, q, *args, **options)
+    if is_complex(weight):
+      re, im = re - own(b, d, None, *args, **options), im + own(a, d, None, *args, **options)
+    return joined(re, im)
+
+  return update_wrapper(method, own)
+
+
 def refusing(name: str, own: Any) -> Any:
   def method(self: ComplexTensor, *args: Any, **kwargs: Any) -> Any:
     refuse(name, self)
@@ -377,6 +396,8 @@ def install() -> None:
   for name in FUNCTIONS:
     method = update_wrapper(function(name), getattr(Tensor, name))
     setattr(ComplexTensor, name, method)
+  for name in CONVOLUTIONS.split():
+    setattr(ComplexTensor, name, convolution(name))
   known = {*vars(Twofold), *vars(ComplexTensor), *MADE_OF_THESE.split()}
   for name in dir(Tensor):
     own = inspect.getattr_static(Tensor, name)
@@ -389,5 +410,6 @@ def install() -> None:
 guard(Twofold)
 guard(ComplexTensor)
 install()
+listed(ComplexTensor)
 
 __all__ = ["ComplexTensor", "binary", "cat", "einsum", "from_real", "full", "joined", "matmul", "where"]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mini.tensor.autocast import autocast
 from mini.tensor.data import complex_numbers
 from mini.tensor.handle import Handle
 from mini.types import DType, dtypes, real_of
@@ -78,7 +79,8 @@ def _transform(x: Any, inverse: bool, sizes: tuple[int, ...] | None = None) -> A
   if not x.shape[0]:
     return x.expand(0, 2, x.shape[-1])
   sizes = sizes or radices(x.shape[-1])
-  return _by_factors(x, sizes, inverse) if sizes else _by_convolution(x, inverse)
+  with autocast(enabled=False):
+    return _by_factors(x, sizes, inverse) if sizes else _by_convolution(x, inverse)
 
 
 # ---------------------------------------------------------------- of real numbers

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.creation import Creation, checked_sizes, placed
-from mini.tensor.data import Sizes, default_device, device_named
+from mini.tensor.data import Sizes, complex_numbers, default_device, device_named
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
-from mini.types import DTypeError, ShapeError, as_dtype, dtypes, prod
+from mini.types import DTypeError, ShapeError, as_dtype, dtypes, prod, real_of
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -138,6 +138,8 @@ class Random(Creation):
     >>> bool((Tensor.rand(100) < 1).all())
     True
     """
+    if _is_complex(dtype):
+      return _of_two(Random.rand, size, dtype, device, requires_grad)
     s, kind = checked_sizes("rand", size), _float_dtype("rand", dtype)
     blocks = Random.generator.blocks(s, device)
     if kind.itemsize == 2:  # rounded down to its own 11 or 8 bits, or 1.0 would be among them
@@ -160,6 +162,8 @@ class Random(Creation):
     >>> Tensor.randn(2, 3).shape
     (2, 3)
     """
+    if _is_complex(dtype):
+      return _of_two(Random.normal, size, dtype, device, requires_grad, std=0.5**0.5)
     kind = _float_dtype("randn", dtype)
     blocks = Random.generator.blocks(checked_sizes("randn", size), device)
     flipped = graph.alu("mul", unit(blocks), const(-1.0, dtypes.float32))
@@ -210,7 +214,9 @@ class Random(Creation):
     device: str | None = None,
     requires_grad: bool = False,
   ) -> Tensor:
-    """Uniform in [low, high)."""
+    """Uniform in [low, high); of complex numbers both parts."""
+    if _is_complex(dtype):
+      return _of_two(Random.uniform, size, dtype, device, requires_grad, low=low, high=high)
     t = Random.rand(*size, dtype=dtype, device=device) * (high - low) + low
     return t.requires_grad_() if requires_grad else t
 
@@ -352,6 +358,17 @@ class Random(Creation):
     return Random.randn(
       *self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
+
+
+def _is_complex(dtype: Any) -> bool:
+  return dtype is not None and as_dtype(dtype).kind == "c"
+
+
+def _of_two(make: Any, size: Any, dtype: Any, device: Any, requires_grad: bool, **options: Any) -> Tensor:
+  """Complex numbers whose parts are drawn one after the other."""
+  kind = real_of(as_dtype(dtype))
+  z = complex_numbers().joined(*(make(*size, dtype=kind, device=device, **options) for _ in range(2)))
+  return z.requires_grad_() if requires_grad else z
 
 
 def _float_dtype(what: str, dtype: Any) -> Any:

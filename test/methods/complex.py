@@ -17,6 +17,7 @@ c: y[1]   y[:,1:3]   y[k]   y[b]   y[k,1]   y[...,None]   y.gather(1,d)   y.take
 c: x.sum()   x.sum(1)   x.sum(dim=(0,2),keepdim=True)   x.mean()   x.mean(1)   y.prod()   x.prod(1)   x.prod(2,keepdim=True)   x.cumsum(1)   y.cumprod(0)   y.cumprod(1)   y.var()   y.var(1)   y.var(1,correction=0)   y.std()   y.std(0)   y.norm()   y.norm(1)   y.norm(2,1)   y.any()   y.all(1)   y.count_nonzero()   y.diff()   y.diff(prepend=y[:,:1])   z.sum()   z.prod(1)
 c: y@v   v@v   y@y.T   x@x.mT   x[:,None]@x.mT   y.mm(p.T)   x.bmm(x.mT)   y.mv(v)   v.dot(v)   v.vdot(v)   v.inner(v)   v.outer(v)   v.kron(y)   y.tensordot(p,2)   x.tensordot(y,([1,2],[0,1]))   y[:,:3].cross(p[:,:3],dim=1)   T.einsum('ij,kj->ik',y,p)   T.einsum('ij,j,i',y,v,v[:3])   T.einsum('ii->i',y[:,:3])   T.chain_matmul(y,y.T,y)   y.linear(p)   y.linear(p,v[:3])   y.matmul(v)   y@v.real.to(v.dtype)   y.std_mean()   y.var_mean(1)
 c: v[:3].addmv(y,v,beta=0.5,alpha=2)   y.addr(v[:3],v)   y.addmm(y@y.T,p)   y[:3,:3].addbmm(x[:,:,:3],x[:,:,:3].mT)   x[:,:,:3].baddbmm(x,x.mT,beta=0.5)
+c: x.conv1d(x[...,:2])   x.conv1d(x[...,:3],v[:2],2,1)   x[:,None].conv2d(x[:,None,:2,:2],padding='same')   x[:,None].conv_transpose2d(x[:1,None,:2,:2],stride=2)   x[:,:2].conv1d(x[:,:1,:2],groups=2)
 c: y.zeros_like()   y.ones_like()   y.full_like(1+2j)   y.full_like(2)   y.bool()   y.to(C128)   y.type(C64)   y.type_as(v)   y.clone().add_(p).mul_(v).exp_()   y.clone().zero_()   y.clone().fill_(2j)   y.clone().copy_(p)   iadd(y+0,v)   imul(y+0,2j)   itruediv(y+0,p)   isub(y+0,p)
 T.zeros(2,dtype=C64)   T.ones(2,dtype=C128)   T.full((2,),1j)   T.full((2,),3,dtype=C64)   T.eye(2,dtype=C64)   T.tensor([1j,2.0])   T.tensor(2j)
 # PyTorch takes no gradient of these
@@ -36,7 +37,8 @@ Z.relu_()                 !   relu_ does not take complex64
 Z.floor()                 !   floor does not take complex64
 Z.softmax()               !   softmax does not take complex64
 Z.bitcast('int64')        !   bitcast does not take complex64
-Z.conv2d(Z)               !   conv2d does not take complex64
+Z.conv2d(Z)               !   conv2d: x must have 4 axes
+Z.max_pool1d(2)           !   max_pool1d does not take complex64
 Z < 1                     !   a < b: not of complex numbers, which have no order
 y < Z                     !   not of complex numbers, which have no order
 y.maximum(Z)              !   maximum: not of complex numbers, which have no order
