@@ -43,7 +43,7 @@ squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
 add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char
-cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype eig eigh eigvalsh
+cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype eigh eigvalsh
 element_size empty_like eq equal fill_ float full_like gradient H half inner int inv inverse is_complex
 is_floating_point isclose isreal istft item kron lerp linear logdet logical_and logical_or logical_xor long lstsq made
 matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne newton_schulz numel numpy ones_like outer

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mini.tensor.autograd import Autograd
-from mini.tensor.decompose import QR, Eig, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from mini.tensor.decompose import QR, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
@@ -318,10 +318,6 @@ class LinearAlgebra(Autograd):
   def eigvalsh(self, UPLO: str = "L") -> Tensor:
     """`mini.linalg.eigvalsh`."""
     return eigvalsh(self, UPLO)
-
-  def eig(self) -> Eig:
-    """`mini.linalg.eig`."""
-    return eig(self)
 
   def solve(self, other: Tensor) -> Tensor:
     """X of self @ X = other: `mini.linalg.solve`."""
