@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
-from mini import Tensor
+from mini import Tensor, gradient
 from mini.engine.passes import schedule_pass
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
@@ -144,6 +144,16 @@ def test_a_padded_kernel_stores_nothing_on_its_way():
 
   padded = g.pad(square(square(x)), ((0, 0), (0, 2)))
   assert check({"out0": g.cat((padded, g.alu("mul", padded, const(2.0, F))), 1)}, data) == 4
+
+
+def test_kernels_that_store_values_on_their_way_do_not_wait_for_each_other():
+  """Twenty Euler steps of a neural differential equation: a step back stores what another reads, and so on in a ring."""
+  w, b, v, c = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8,), (8, 2), (2,)))
+  y = Tensor(np.ones((20, 2), np.float32))
+  for _ in range(20):
+    y = y + (((y**3) @ w + b).tanh() @ v + c)
+  slopes = gradient(y.sum(), [w, b, v, c])
+  assert schedule({f"out{n}": x.uop for n, x in enumerate(slopes)})[0]
 
 
 @pytest.mark.parametrize(

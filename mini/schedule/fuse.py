@@ -107,6 +107,7 @@ class Schedule:
     self.roots: list[Root] = []
     self.forced: set[UOp] = set()
     self.asides: dict[Root, list[tuple[UOp, Index]]] = {}  # what a kernel stores on its way
+    self.hosts: dict[UOp, Root] = {}  # ... and which kernel that is
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
@@ -293,9 +294,20 @@ class Schedule:
       wide = [(i, n) for i, n in zip(at[root], shape(node)) if n > 1]
       plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
       others = {other.node for other in at if other is not root}
-      if plain and others.isdisjoint(toposort(root.value)):  # or they would wait for each other
+      if plain and others.isdisjoint(self.awaits(root.value)):  # or they would wait for each other
         return root
     return None
+
+  def awaits(self, value: UOp) -> set[UOp]:
+    """What is computed before a kernel of this value can run: its sources, and all that a kernel computes which stores
+    one of them on its way."""
+    found, todo = {value}, [value]
+    for u in todo:  # grows
+      also = [self.hosts[u].value] if u in self.hosts else []
+      new = [s for s in dict.fromkeys((*u.src, *also)) if s not in found]
+      found.update(new)
+      todo += new
+    return found
 
   def products(self, value: UOp) -> list[UOp]:
     """The products that a kernel of this value would make, as far as is known: those that it has element by element."""
@@ -311,6 +323,7 @@ class Schedule:
   def store_aside(self, node: UOp, host: Root, name: str) -> None:
     """Give node memory that its host writes, which goes on to compute it."""
     self.memory[node] = param(name, shape(node), node.dtype)
+    self.hosts[node] = host
     for (root, index), context in self.demands[node].items():
       if root is host:
         self.asides.setdefault(host, []).append((node, index))

@@ -101,7 +101,8 @@ def merge_kernels(
 ) -> list[UOp]:
   """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart.
   waits: memories that are to be written before a kernel runs, though it does not read them."""
-  levels = levels_of(kernels, late)
+  alone = in_order([Group(k, frozenset(waits.get(k, ()))) for k in kernels])  # one may read what a later one stores
+  levels = levels_of([g.kernel for g in alone], late)
   level: list[int] = []  # of each group
   groups: list[Group | None] = []
   order = Order()
@@ -116,8 +117,8 @@ def merge_kernels(
       n = home[n]
     return n
 
-  for k in kernels:
-    me = Group(k, frozenset(waits.get(k, ())))
+  for me in alone:
+    k = me.kernel
     me.rows = frozenset(shared.intersection(written(k)))
     me.fixed = me.fixed or bool(me.rows) and (me.has_reduce or not me.rows.isdisjoint(added_to))
     producers = {find(w) for p in (*me.loaded, *me.waits, *written(k)) for w in writers.get(p, ())}
@@ -146,7 +147,7 @@ def merge_kernels(
       writers.setdefault(p, []).append(n)
     for p in me.loaded:
       readers.setdefault(p, []).append(n)
-  return in_order([g for g in groups if g is not None])
+  return [g.kernel for g in in_order([g for g in groups if g is not None])]
 
 
 def is_small(k: UOp) -> bool:
@@ -160,7 +161,7 @@ def accumulates(k: UOp) -> bool:
   return any(s.arg is not None or any(carries_value(i) for i in access(s)[1]) for s in stores(k))
 
 
-def in_order(groups: list[Group]) -> list[UOp]:
+def in_order(groups: list[Group]) -> list[Group]:
   """Writers before readers; a second writer of the same memory (scatter) after the first."""
   writers: dict[UOp, list[int]] = {}
   for n, g in enumerate(groups):
@@ -185,7 +186,7 @@ def in_order(groups: list[Group]) -> list[UOp]:
         rest.append(n)
     assert len(rest) < len(waiting), "kernels wait for each other"
     waiting = rest
-  return [groups[n].kernel for n in done]
+  return [groups[n] for n in done]
 
 
 def try_merge(first: Group, second: Group) -> Group | None:
