@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from mini import Tensor
+from mini import Tensor, grad
 from mini.grad import GRADS, NO_GRADIENT, gradient, plus
 from mini.ir import graph
 from mini.ir.interp import evaluate
@@ -220,6 +220,36 @@ def test_ties():
     [1, 2, 0]
   ]  # torch.cummax: the last of equals
   assert grad_at(lambda a: graph.alu("abs", a), [-2.0, 0, 2]) == [[-1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+  "f",
+  [
+    Tensor.elu,
+    Tensor.celu,
+    Tensor.logsigmoid,
+    Tensor.asinh,
+    lambda x: x.fmod(2),
+    lambda x: (x + 20).softplus(),
+    lambda x: x.binary_cross_entropy_with_logits(x * 0 + 0.25),
+  ],
+)
+def test_slopes_where_pieces_of_a_smooth_function_meet(f):
+  at = lambda v: Tensor([v], dtype=f64)
+  h = 1e-4
+  slope = ((f(at(h)).sum() - f(at(-h)).sum()) / (2 * h)).item()
+  assert abs(slope) > 0.2 and grad(lambda x: f(x).sum())(at(0.0)).item() == pytest.approx(slope, abs=1e-3)
+
+
+def test_slopes_at_bounds_are_pytorchs():
+  """https://docs.pytorch.org/docs/stable/notes/autograd.html: clamp passes on what is at a bound, hardtanh does not."""
+  slopes = lambda f: grad(lambda x: f(x).sum())(Tensor([-1.0, 0.0, 0.5, 1.0, 2.0])).tolist()
+  assert slopes(lambda x: x.clamp(0, 1)) == [0, 1, 1, 1, 0]
+  assert slopes(lambda x: x.clamp(min=0)) == [0, 1, 1, 1, 1]
+  assert slopes(lambda x: x.clamp(max=Tensor(1.0))) == [1, 1, 1, 1, 0]
+  assert slopes(lambda x: x.hardtanh(0, 1)) == [0, 0, 1, 0, 0]
+  assert slopes(lambda x: x.softshrink(1.0)) == [0, 0, 0, 0, 1]
+  assert slopes(lambda x: (x * 0).std()) == [0, 0, 0, 0, 0]
 
 
 def test_power_at_zero():

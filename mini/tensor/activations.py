@@ -30,7 +30,7 @@ class Activations(Special):
 
   def relu6(self) -> Tensor:
     """a between 0 and 6."""
-    return self.clamp(0, 6)
+    return self.maximum(0).minimum(6)
 
   def leaky_relu(self, negative_slope: float = 0.01) -> Tensor:
     """a, or negative_slope * a where a is negative."""
@@ -69,13 +69,13 @@ class Activations(Special):
 
   def elu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a) - 1) where a is negative."""
-    return (self > 0).where(self, alpha * self.minimum(0).expm1())
+    return (self > 0).where(self, alpha * self.clamp(max=0).expm1())
 
   def celu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a / alpha) - 1) where a is negative."""
     if isinstance(alpha, Number) and alpha == 0:
       fail(ValueError, "celu: alpha is 0, by which it divides", x=self)
-    return (self > 0).where(self, alpha * (self.minimum(0) / alpha).expm1())
+    return (self > 0).where(self, alpha * (self.clamp(max=0) / alpha).expm1())
 
   def selu(self) -> Tensor:
     """The self-normalizing elu. https://arxiv.org/abs/1706.02515"""
@@ -84,11 +84,11 @@ class Activations(Special):
   def softplus(self, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * a)) / beta; a itself where beta * a > threshold."""
     x = self * beta
-    return (x > threshold).where(self, x.minimum(threshold).exp().log1p() / beta)
+    return (x > threshold).where(self, x.clamp(max=threshold).exp().log1p() / beta)
 
   def logsigmoid(self) -> Tensor:
     """log(sigmoid(a)), without overflow."""
-    return self.minimum(0) - (-self.abs()).exp().log1p()
+    return self.minimum(0) - (self < 0).where(self, -self).exp().log1p()  # -|a| has no slope at 0
 
   def mish(self) -> Tensor:
     """a * tanh(softplus(a))."""
@@ -102,11 +102,11 @@ class Activations(Special):
     """a between min_val and max_val."""
     if isinstance(min_val, Number) and isinstance(max_val, Number) and min_val > max_val:
       fail(ValueError, f"hardtanh: min_val {min_val} is greater than max_val {max_val}", x=self)
-    return self.clamp(min_val, max_val)
+    return self.maximum(min_val).minimum(max_val)
 
   def hardsigmoid(self) -> Tensor:
     """(a + 3) / 6 between 0 and 1."""
-    return (self + 3).clamp(0, 6) / 6
+    return (self + 3).relu6() / 6
 
   def hardswish(self) -> Tensor:
     """a * hardsigmoid(a)."""

@@ -85,7 +85,7 @@ def fmod(a: UOp, b: UOp) -> UOp:
   return (
     graph.alu("mod", a, b)
     if a.dtype.kind == "u"
-    else with_sign_of(a, graph.alu("mod", magnitude(a), magnitude(b)))
+    else with_sign_of(a, graph.alu("mod", with_sign_of(a, a), magnitude(b)))
   )
 
 

@@ -305,15 +305,16 @@ class Elementwise(Operators):
     return self._named("minimum", least, other)
 
   def clamp(self, min: Operand = None, max: Operand = None) -> Tensor:
-    """At least `min` and at most `max`; where min > max it is max.
+    """At least `min` and at most `max`; where min > max it is max. What is at a bound has the slope 1, as in PyTorch.
 
     >>> Tensor([-2, 0, 2]).clamp(-1, 1)
     Tensor([-1,  0,  1])
     """
     if min is None and max is None:
       fail(ValueError, "clamp: give min, max or both", x=self)
-    out: Any = self if min is None else self.maximum(min)
-    return out if max is None else out.minimum(max)
+    low: Any = self if min is None else self.maximum(min)
+    out: Any = low if max is None else low.minimum(max)
+    return out if self.dtype.kind != "f" else (self == out).where(self, out)  # equals share a maximum's slope
 
   def clip(self, min: Operand = None, max: Operand = None) -> Tensor:
     """NumPy's name of `clamp`."""

@@ -193,7 +193,8 @@ class Losses(Normalize):
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight: what t log x is multiplied by."""
     self._expect_shape("binary_cross_entropy_with_logits", target, self.shape)
     if pos_weight is None:
-      loss = self.relu() - self * target + (-self.abs()).exp().log1p()
+      away = (self > 0).where(-self, self)  # -|x|, which has no slope at 0
+      loss = self.relu() - self * target + away.exp().log1p()
     else:
       loss = (1 - target) * self - (1 + (pos_weight - 1) * target) * self.logsigmoid()
     return _weighted(loss, weight)._mean_or(reduction)

@@ -225,8 +225,10 @@ class Reduce(Arrange):
     dim: Axes = None,
     unbiased: bool | None = None,
   ) -> Tensor:
-    """The square root of `var`."""
-    return self.var(axis if dim is None else dim, correction, keepdim, unbiased=unbiased).sqrt()
+    """The square root of `var`. Where that is 0, the slope is 0, as in PyTorch."""
+    var = self.var(axis if dim is None else dim, correction, keepdim, unbiased=unbiased)
+    flat = var == 0
+    return flat.where(0, flat.where(1, var).sqrt())
 
   def var_mean(
     self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None
