@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mini.float8 import FORMATS, decode, encode
+from mini.float8 import FORMATS, decode, encode, name_of
 from mini.tensor import Tensor
 from mini.tensor.handle import fail
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import DType, DTypeError, ShapeError, dtypes
 
 
 class Pairs(NamedTuple):
@@ -195,7 +195,11 @@ def halves(codes: Tensor, axis: int) -> Tensor:
 
 
 def quantize(
-  x: Tensor, bits: int | str = 8, axis: int | None = None, block: int | None = None, symmetric: bool = True
+  x: Tensor,
+  bits: int | str | DType = 8,
+  axis: int | None = None,
+  block: int | None = None,
+  symmetric: bool = True,
 ) -> Quantized:
   """x, of finite floats, as integers of 8 or 4 bits; with a scale for all of it, for each index of `axis`, or for each
   run of `block` elements along `axis`.
@@ -205,8 +209,9 @@ def quantize(
   they lie along `axis` if there are blocks, else along the last axis that is not `axis`, whose size (and that of a
   block) is even. ShapeError where a size does not fit, DTypeError if x is not of floats.
 
-  bits "e4m3" or "e5m2": floats of 8 bits, of which the largest becomes 448 or 57344 times the scale. They are off by at
-  most |x| / 16 (e4m3) or |x| / 8, or where that is more, by scale * 2**-10 or 2**-17.
+  bits "e4m3" or "e5m2" (dtypes.float8_e4m3, dtypes.float8_e5m2): floats of 8 bits, of which the largest becomes 448 or
+  57344 times the scale. They are off by at most |x| / 16 (e4m3) or |x| / 8, or where that is more, by scale * 2**-10 or
+  2**-17.
 
   >>> q = mini.quantize(Tensor([[1.0, -2.0], [30.0, 40.0]]), axis=0)
   >>> q.codes.tolist(), q.scale.shape
@@ -214,7 +219,8 @@ def quantize(
   >>> (Tensor([1.0, 1.0]) @ q.T).numpy().round(1)
   array([-1. , 69.9], dtype=float32)
   """
-  if bits not in (8, 4, *FORMATS):
+  bits = name_of(bits)
+  if isinstance(bits, DType) or bits not in (8, 4, *FORMATS):
     fail(ValueError, f"quantize: codes have 8 or 4 bits, or are of {' or '.join(FORMATS)}, not {bits!r}", x=x)
   if isinstance(bits, str) and not symmetric:
     fail(ValueError, f"quantize: {bits} has a sign, and no zero point", x=x)

@@ -6,7 +6,9 @@ Shapes and errors live here too, because everything above needs them. Nothing he
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,7 @@ class DTypeError(MiniError, TypeError):
 @dataclass(frozen=True, eq=False)
 class DType:
   """A number type. `short` is its spelling in program text; `kind` is b(ool) i(nt) u(nsigned) f(loat) or x (index);
-  or c(omplex): two floats, which no program knows of (mini/tensor/complex.py)."""
+  or c(omplex): two floats, which no program knows of (mini/tensor/complex.py); or q, of codes (mini/float8.py)."""
 
   name: str
   short: str
@@ -78,6 +80,8 @@ class dtypes:
   float64  = _row("float64",  "f64",  "f", 8)
   complex64  = _row("complex64",  "c64",  "c", 8)        # a user's tensor of two float32 ones: in no program
   complex128 = _row("complex128", "c128", "c", 16)
+  float8_e4m3 = _row("float8_e4m3", "f8e4m3", "q", 1, "uint8")  # names of codes: no tensor has these types
+  float8_e5m2 = _row("float8_e5m2", "f8e5m2", "q", 1, "uint8")
   index    = _row("index",    "idx",  "x", 8, "int64")   # loop counters and addresses: never in a user's tensor
   void     = _row("void",     "void", "v", 0, "bool")    # what computes nothing: store, kernel
   # fmt: on
@@ -104,6 +108,15 @@ class dtypes:
   def promote_types(a: DType, b: DType) -> DType:
     """The smallest type that both fit, as PyTorch's `promote_types` (float16 with bfloat16 gives float32)."""
     return promote_types(a, b)
+
+  @staticmethod
+  def result_type(*operands: Any) -> DType:
+    """The type that an operation gives of tensors, numbers and types, as PyTorch's `result_type`.
+
+    >>> dtypes.result_type(dtypes.int8, 0.5), dtypes.result_type(dtypes.float16, 2)
+    (dtypes.float32, dtypes.float16)
+    """
+    return import_module("mini.tensor.promotion").result_type(*operands)
 
   @staticmethod
   def finfo(d: DType) -> np.finfo:
@@ -156,10 +169,13 @@ def complex_of(d: DType) -> DType:
 
 def as_dtype(d: object) -> DType:
   """A DType from a DType, one of its names (`"float32"`, `"f32"`), or anything that `numpy.dtype` takes."""
-  if isinstance(d, DType):
-    return d
   if isinstance(d, str) and isinstance(getattr(dtypes, d, None), DType):
-    return getattr(dtypes, d)
+    d = getattr(dtypes, d)
+  if isinstance(d, DType):
+    if d.kind == "q":
+      fit = f"mini.float8.encode(x, dtypes.{d.name}) and mini.quantize(x, dtypes.{d.name})"
+      raise DTypeError(f"no tensor is {d.name}: its codes are uint8, and {fit} make them")
+    return d
   if isinstance(d, str) and d in BY_SHORT:
     return BY_SHORT[d]
   python = {

@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,25 @@ def test_floats_of_8_bits_are_the_nearest(rng, dev, name):
     kind = torch.float8_e4m3fn if name == "e4m3" else torch.float8_e5m2
     there = np.abs(x) <= finite[-1]
     assert np.array_equal(torch.tensor(x[there]).to(kind).view(torch.uint8).numpy(), codes[there])
+
+
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_floats_of_8_bits_have_a_type_that_no_tensor_has(name):
+  """It names codes; where a tensor of it is asked for, the error says what makes them."""
+  kind, x = getattr(dtypes, f"float8_{name}"), Tensor([1.0, 1.1, -300.0])
+  assert kind.itemsize == 1 and kind not in dtypes.all and pickle.loads(pickle.dumps(kind)) is kind
+  assert float8.encode(x, kind).tolist() == float8.encode(x, name).tolist()
+  assert (
+    float8.decode(float8.encode(x, kind), kind).tolist()
+    == float8.decode(float8.encode(x, name), name).tolist()
+  )
+  assert mini.quantize(x, kind).codes.tolist() == mini.quantize(x, name).codes.tolist()
+  for ask in (x.cast, x.to, x.type, lambda d: Tensor([1.0], dtype=d), lambda d: Tensor.zeros(2, dtype=d)):
+    for d in (kind, kind.name):
+      with pytest.raises(
+        DTypeError, match=f"no tensor is float8_{name}.* mini.float8.encode.* mini.quantize"
+      ):
+        ask(d)
 
 
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])

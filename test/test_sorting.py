@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+import mini
 from mini import Tensor, dtypes
 
 QUICK = (dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float32, dtypes.int64)
@@ -40,3 +41,38 @@ def test_nan_is_the_largest_where_it_is_looked_for(right):
   at = Tensor(x).searchsorted(Tensor(x), right=right, sorter=Tensor(x).argsort())
   np.testing.assert_array_equal(at.numpy(), np.searchsorted(np.sort(x), x, "right" if right else "left"))
   assert Tensor([1, 3]).searchsorted(2.5).item() == 1
+
+
+# what has several results: PyTorch's names of them, of the same function of a square matrix
+SEVERAL = {
+  "values indices": ("sort", "topk(2)", "kthvalue(1)", "mode", "cummax(0)", "cummin(0)"),
+  "min max": ("aminmax",),
+  "sign logabsdet": ("slogdet",),
+  "eigenvalues eigenvectors": ("eigh", "eig"),
+  "U S Vh": ("svd",),
+  "Q R": ("qr",),
+}
+
+
+@pytest.mark.parametrize("names", SEVERAL)
+def test_results_have_names(names):
+  """They are PyTorch's, and stay through jit and vmap."""
+  torch = pytest.importorskip("torch")
+  square = np.array([[3.0, 1, 0], [1, 2, 5], [0, 5, 1]], np.float32)
+
+  def called(name, x, linalg):
+    name, _, rest = name.rstrip(")").partition("(")
+    return getattr(linalg, name)(x) if hasattr(linalg, name) else getattr(x, name)(*map(int, rest))
+
+  for name in SEVERAL[names]:
+    f = lambda x, name=name: called(name, x, mini.linalg)
+    x, theirs = Tensor(square), called(name, torch.tensor(square), torch.linalg)
+    ours = f(x)
+    for n, part in enumerate(names.split()):
+      assert getattr(ours, part) is ours[n] and getattr(theirs, part).shape == ours[n].shape
+    row = x.unsqueeze(0)
+    several = mini.jit(f)(x), mini.vmap(f)(row), mini.jit(mini.vmap(f))(row)
+    assert {type(ours)} == {*map(type, several)} and f"({ours._fields[0]}=Tensor" in repr(ours)
+    for found in several:
+      for got, want in zip(found, ours):
+        np.testing.assert_allclose(got.numpy().reshape(want.shape), want.numpy(), atol=1e-5)

@@ -118,10 +118,17 @@ class GroupNorm(_Affine):
     return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
 
 
-class _BatchNorm(_Affine):
-  """x: T[N, C, ..]; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
+class BatchNorm(_Affine):
+  """(x - mean) / sqrt(var + eps) * weight + bias for each channel of T[N, C, ..]. https://arxiv.org/abs/1502.03167
 
-  ndims: tuple[int, ...]
+  While training, mean and variance are those of the batch, and running_mean and running_var, T[C], move towards them by
+  a share `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
+
+  >>> BatchNorm(3)(Tensor.ones(2, 3, 4, 4)).shape
+  (2, 3, 4, 4)
+  """
+
+  ndims: tuple[int, ...] = ()  # what x may have; none named: 2 or more
 
   def __init__(
     self,
@@ -141,8 +148,9 @@ class _BatchNorm(_Affine):
     self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
 
   def forward(self, x: Tensor) -> Tensor:
-    if x.ndim not in self.ndims:
-      fail(ShapeError, f"{type(self).__name__}: x must have {' or '.join(map(str, self.ndims))} axes", x=x)
+    if x.ndim not in (self.ndims or range(2, x.ndim + 1)):
+      wanted = " or ".join(map(str, self.ndims)) or "2 or more"
+      fail(ShapeError, f"{type(self).__name__}: x must have {wanted} axes", x=x)
     count, momentum = self.num_batches_tracked, self.momentum
     if count is None or not self.training:
       return x.batch_norm(
@@ -156,35 +164,32 @@ class _BatchNorm(_Affine):
     return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
 
 
-class BatchNorm1d(_BatchNorm):
-  """Each channel with mean 0 and variance 1 over a batch.   T[N, C] or T[N, C, L]; see BatchNorm2d."""
+class BatchNorm1d(BatchNorm):
+  """Each channel with mean 0 and variance 1 over a batch.   T[N, C] or T[N, C, L]; see BatchNorm."""
 
   ndims = 2, 3
 
 
-class BatchNorm2d(_BatchNorm):
-  """(x - mean) / sqrt(var + eps) * weight + bias for each channel of T[N, C, H, W]. https://arxiv.org/abs/1502.03167
-
-  While training, mean and variance are those of the batch, and running_mean and running_var move towards them by a
-  share `momentum` (None: so that they are the averages of all batches); in `eval()` these are used.
-
-  >>> BatchNorm2d(3)(Tensor.ones(2, 3, 4, 4)).shape
-  (2, 3, 4, 4)
-  """
+class BatchNorm2d(BatchNorm):
+  """Of T[N, C, H, W]; see BatchNorm."""
 
   ndims = (4,)
 
 
-class BatchNorm3d(_BatchNorm):
-  """Of T[N, C, D, H, W]; see BatchNorm2d."""
+class BatchNorm3d(BatchNorm):
+  """Of T[N, C, D, H, W]; see BatchNorm."""
 
   ndims = (5,)
 
 
-class _InstanceNorm(_BatchNorm):
-  """x: T[N, C, ..], or without N; running_mean, running_var: T[C], num_batches_tracked: i64[]"""
+class InstanceNorm(BatchNorm):
+  """Each channel of each item of T[N, C, ..] with mean 0 and variance 1; see Tensor.instance_norm.
 
-  ndim: int  # of x with a batch
+  >>> InstanceNorm(3)(Tensor.rand(2, 3, 4, 4)).shape
+  (2, 3, 4, 4)
+  """
+
+  ndim: int | None = None  # of x with a batch, which then may be left out; None: 3 or more
 
   def __init__(
     self,
@@ -199,11 +204,11 @@ class _InstanceNorm(_BatchNorm):
     super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
   def forward(self, x: Tensor) -> Tensor:
-    if x.ndim not in (self.ndim - 1, self.ndim):
+    if self.ndim is not None and x.ndim not in (self.ndim - 1, self.ndim):
       fail(
         ShapeError, f"{type(self).__name__}: x must have {self.ndim} axes, or without a batch one less", x=x
       )
-    if x.ndim < self.ndim:
+    if x.ndim == (self.ndim or 0) - 1:
       return self.forward(x.unsqueeze(0)).squeeze(0)
     own = self.training or self.running_mean is None
     running = (self.running_mean, self.running_var)
@@ -211,24 +216,20 @@ class _InstanceNorm(_BatchNorm):
     return x.instance_norm(*running, self.weight, self.bias, own, momentum, self.eps)
 
 
-class InstanceNorm1d(_InstanceNorm):
-  """Each channel of each item with mean 0 and variance 1.   T[N, C, L]; see Tensor.instance_norm"""
+class InstanceNorm1d(InstanceNorm):
+  """Each channel of each item with mean 0 and variance 1.   T[N, C, L] or T[C, L]; see InstanceNorm."""
 
   ndim = 3
 
 
-class InstanceNorm2d(_InstanceNorm):
-  """Of T[N, C, H, W]; see InstanceNorm1d.
-
-  >>> InstanceNorm2d(3)(Tensor.rand(2, 3, 4, 4)).shape
-  (2, 3, 4, 4)
-  """
+class InstanceNorm2d(InstanceNorm):
+  """Of T[N, C, H, W] or T[C, H, W]; see InstanceNorm."""
 
   ndim = 4
 
 
-class InstanceNorm3d(_InstanceNorm):
-  """Of T[N, C, D, H, W]; see InstanceNorm1d."""
+class InstanceNorm3d(InstanceNorm):
+  """Of T[N, C, D, H, W] or T[C, D, H, W]; see InstanceNorm."""
 
   ndim = 5
 

@@ -45,22 +45,25 @@ def _outranked(strong: DType | None, weak: DType | None) -> DType | None:
 
 
 def result_type(*operands: Any) -> DType:
-  """The type that operands promote to, as PyTorch's `result_type`:
-  tensors with axes, then 0-d tensors, then numbers."""
+  """The type that operands promote to, as PyTorch's `result_type`: tensors with axes (and types by themselves), then
+  0-d tensors, then numbers."""
   full: DType | None = None
   scalar: DType | None = None
   number: DType | None = None
   for x in operands:
-    if not isinstance(x, Handle):
-      number = _promoted(number, scalar_dtype(x))
-    else:
+    if isinstance(x, Handle):
       s, kind = (x.shape, x.dtype) if x._complex else (graph.shape(x._uop), x._uop.dtype)
       if s:
         full = _promoted(full, kind)
       else:
         scalar = _promoted(scalar, kind)
+    elif isinstance(x, DType):
+      full = _promoted(full, x)
+    else:
+      number = _promoted(number, scalar_dtype(x))
   found = full if scalar is number is None else _outranked(_outranked(full, scalar), number)
-  assert found is not None
+  if found is None:
+    raise DTypeError("result_type: there are no operands")
   return found
 
 

@@ -19,6 +19,7 @@ from mini.tensor.data import Axes, Number
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.promotion import wide
+from mini.tensor.returned import MinAndMax, ValuesAndIndices
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ class Reduce(Arrange):
     """Another name of `min`."""
     return self.min(axis if dim is None else dim, keepdim)
 
-  def aminmax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> tuple[Tensor, Tensor]:
+  def aminmax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> MinAndMax:
     """The smallest and the largest value along axes."""
     axis = axis if dim is None else dim
-    return self.min(axis, keepdim), self.max(axis, keepdim)
+    return MinAndMax(self.min(axis, keepdim), self.max(axis, keepdim))
 
   def _some(self, what: str, axis: Axes) -> None:
     if not all(self.shape[a] > 0 for a in self._axes(axis, what)):
@@ -409,18 +410,18 @@ class Reduce(Arrange):
       x = later ^ sooner if x.dtype is dtypes.bool else later - sooner
     return x
 
-  def cummax(self, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+  def cummax(self, axis: int = 0, *, dim: int | None = None) -> ValuesAndIndices:
     """The running maximum along an axis, and where it stands (the last of equals), as int64."""
     a = self._axis(axis if dim is None else dim, "cummax")
     values = self._new(graph.scan(self.uop, "max", a) if self.ndim else self.uop)
-    return values, self._latest(values, a)
+    return ValuesAndIndices(values, self._latest(values, a))
 
-  def cummin(self, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+  def cummin(self, axis: int = 0, *, dim: int | None = None) -> ValuesAndIndices:
     """The running minimum along an axis, and where it stands (the last of equals), as int64."""
     a = self._axis(axis if dim is None else dim, "cummin")
     turned = negated if self.dtype.kind == "f" else inverted
     values = self._new(turned(graph.scan(turned(self.uop), "max", a)) if self.ndim else self.uop)
-    return values, self._latest(values, a)
+    return ValuesAndIndices(values, self._latest(values, a))
 
   def _latest(self, values: Tensor, a: int) -> Tensor:
     """Where a running extreme was last taken."""

@@ -21,6 +21,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.movement import span
 from mini.tensor.promotion import result_type, wide
+from mini.tensor.returned import ValuesAndIndices
 from mini.tensor.scattering import Scattering
 from mini.types import DTypeError, ShapeError, dtypes
 
@@ -174,20 +175,20 @@ class Sorting(Scattering):
     back = tuple(axes.index(b) for b in range(self.ndim))
     return graph.permute(graph.reshape(at, graph.shape(moved)), back)
 
-  def _placed(self, at: UOp, a: int) -> tuple[Tensor, Tensor]:
+  def _placed(self, at: UOp, a: int) -> ValuesAndIndices:
     """The elements that stand at places along axis a, and the places, as int64."""
     values = graph.gather(self.uop, at, a) if self.ndim else self.uop
-    return self._new(values), self._new(graph.cast(at, dtypes.int64))
+    return ValuesAndIndices(self._new(values), self._new(graph.cast(at, dtypes.int64)))
 
   def sort(
     self, axis: int = -1, descending: bool = False, stable: bool = False, *, dim: int | None = None
-  ) -> tuple[Tensor, Tensor]:
+  ) -> ValuesAndIndices:
     """The elements along an axis in ascending order, and where they stood, as int64.
 
     NaN is larger than every number. Equal elements keep their order, stable or not.
 
     >>> Tensor([3, 1, 2]).sort()
-    (Tensor([1, 2, 3]), Tensor([1, 2, 0]))
+    ValuesAndIndices(values=Tensor([1, 2, 3]), indices=Tensor([1, 2, 0]))
     """
     a = self._axis(axis if dim is None else dim, "sort")
     return self._placed(self._order(a, descending), a)
@@ -204,11 +205,11 @@ class Sorting(Scattering):
 
   def topk(
     self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True, *, dim: int | None = None
-  ) -> tuple[Tensor, Tensor]:
+  ) -> ValuesAndIndices:
     """The k largest (or smallest) elements along an axis, the best first, and where they stood, as int64.
 
-    >>> Tensor([3, 1, 2]).topk(2)
-    (Tensor([3, 2]), Tensor([0, 2]))
+    >>> Tensor([3, 1, 2]).topk(2).values
+    Tensor([3, 2])
     """
     a = self._axis(axis if dim is None else dim, "topk")
     n = self.shape[a] if self.ndim else 1
@@ -219,21 +220,21 @@ class Sorting(Scattering):
 
   # ---------------------------------------------------------------- the element at a rank of the order
 
-  def _at_rank(self, rank: Any, a: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+  def _at_rank(self, rank: Any, a: int, keepdim: bool) -> ValuesAndIndices:
     """The element that stands at a rank (an int, or a tensor of size 1 along axis a) of the order, and its place."""
     at = self._order(a)
     if self.ndim:
       at = span(at, a, rank, rank + 1) if isinstance(rank, int) else graph.gather(at, rank.uop, a)
-    values, places = self._placed(at, a)
-    return (values, places) if keepdim or not self.ndim else (values.squeeze(a), places.squeeze(a))
+    found = self._placed(at, a)
+    return found if keepdim or not self.ndim else ValuesAndIndices(*(t.squeeze(a) for t in found))
 
   def kthvalue(
     self, k: int, axis: int = -1, keepdim: bool = False, *, dim: int | None = None
-  ) -> tuple[Tensor, Tensor]:
+  ) -> ValuesAndIndices:
     """The k-th smallest element along an axis, counted from 1, and where it stands, as int64.
 
-    >>> Tensor([3, 1, 2]).kthvalue(2)
-    (Tensor(2), Tensor(2))
+    >>> Tensor([3, 1, 2]).kthvalue(2).values
+    Tensor(2)
     """
     a = self._axis(axis if dim is None else dim, "kthvalue")
     n = self.shape[a] if self.ndim else 1
@@ -268,11 +269,11 @@ class Sorting(Scattering):
       rank = rank if what == "nanmedian" else (numbers == n).where(rank, n - 1)
     return self._at_rank(rank, a, keepdim)[0]
 
-  def mode(self, axis: int = -1, keepdim: bool = False, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
+  def mode(self, axis: int = -1, keepdim: bool = False, *, dim: int | None = None) -> ValuesAndIndices:
     """The most frequent element along an axis, of several the smallest, and where the last of it stands, as int64.
 
-    >>> Tensor([1, 2, 2, 3, 3]).mode()
-    (Tensor(2), Tensor(2))
+    >>> Tensor([1, 2, 2, 3, 3]).mode().values
+    Tensor(2)
     """
     a = self._axis(axis if dim is None else dim, "mode")
     self._some("mode", a)
