@@ -1,6 +1,6 @@
 """Neural networks: layers, initial values, optimizers, state. PyTorch's names."""
 
-from mini.nn import init, optim, optimizers, state
+from mini.nn import functional, init, optim, optimizers, state
 from mini.nn.adaptive import *
 from mini.nn.attention import *
 from mini.nn.convolution import *
@@ -14,5 +14,5 @@ from mini.nn.quantized import quantized
 from mini.nn.recurrent import *
 from mini.nn.scaler import GradScaler
 
-__all__ = ["GradScaler", "Module", "Parameter", "init", "optim", "optimizers", "quantized", "state",
+__all__ = ["GradScaler", "Module", "Parameter", "functional", "init", "optim", "optimizers", "quantized", "state",
            *layers_of(globals())]  # fmt: skip

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from mini.nn import init
+from mini.nn.functional import embedding
 from mini.nn.layers import weight
-from mini.nn.module import Module, layers_of
+from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import DTypeError, ShapeError
@@ -16,7 +17,8 @@ from mini.types import DTypeError, ShapeError
 class Embedding(Module):
   """Rows of a table.   index: int[..]   weight: T[n, d]   ->   T[.., d]
 
-  padding_idx: a row that is 0 at the beginning and gets no gradient.
+  padding_idx: a row that is 0 at the beginning and gets no gradient. max_norm, norm_type, scale_grad_by_freq: see
+  nn.functional.embedding. sparse has no effect: gradients are dense.
 
   >>> Embedding(10, 4)(Tensor([1, 2, 1])).shape
   (3, 4)
@@ -27,9 +29,14 @@ class Embedding(Module):
     num_embeddings: int,
     embedding_dim: int,
     padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
     device: str | None = None,
     dtype: Any = None,
   ):
+    self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
     self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
     if padding_idx is not None:
       if not -num_embeddings <= padding_idx < num_embeddings:
@@ -47,12 +54,20 @@ class Embedding(Module):
       )
 
   def forward(self, index: Tensor) -> Tensor:
-    rows = self.weight.embedding(index)
-    return (
-      rows
-      if self.padding_idx is None
-      else (index != self.padding_idx).unsqueeze(-1).where(rows, rows.detach())
-    )
+    rule = self.max_norm, self.norm_type, self.scale_grad_by_freq
+    return embedding(index, self.weight, self.padding_idx, *rule)
+
+  @classmethod
+  def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Embedding:
+    """With a table of one's own, which is trained unless it is frozen.
+
+    >>> Embedding.from_pretrained(Tensor([[1.0, 2.0], [3.0, 4.0]]))(Tensor(1))
+    Tensor([3., 4.])
+    """
+    rows, width = embeddings.shape
+    made = cls(rows, width, **options)
+    made.weight = Parameter(embeddings, requires_grad=not freeze)
+    return made
 
   def extra_repr(self) -> str:
     return f"{self.num_embeddings}, {self.embedding_dim}"
@@ -73,8 +88,12 @@ class EmbeddingBag(Embedding):
     self,
     num_embeddings: int,
     embedding_dim: int,
-    *,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
     mode: str = "mean",
+    sparse: bool = False,
+    *,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
     device: str | None = None,
@@ -83,7 +102,8 @@ class EmbeddingBag(Embedding):
     if mode not in ("sum", "mean", "max"):
       fail(ValueError, f'EmbeddingBag: mode is "sum", "mean" or "max", not {mode!r}')
     self.mode, self.include_last_offset = mode, include_last_offset
-    super().__init__(num_embeddings, embedding_dim, padding_idx, device, dtype)
+    rule = max_norm, norm_type, scale_grad_by_freq, sparse
+    super().__init__(num_embeddings, embedding_dim, padding_idx, *rule, device, dtype)
 
   def forward(  # type: ignore[override]
     self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None

@@ -9,6 +9,7 @@ import inspect
 from typing import Any
 
 from mini.nn import init
+from mini.nn.functional import parameters
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 
@@ -18,6 +19,7 @@ class _Function(Module):
 
   method: str
   signature: inspect.Signature  # of the options
+  called: inspect.Signature  # of forward: PyTorch's names of the tensors
 
   def __init__(self, *args: Any, **kwargs: Any):
     try:
@@ -28,7 +30,8 @@ class _Function(Module):
     for name, value in given.arguments.items():
       setattr(self, name, value.detach() if isinstance(value, Tensor) else value)
 
-  def forward(self, *inputs: Tensor) -> Tensor:
+  def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor:
+    inputs = self.called.bind(*inputs, **named).args if named else inputs
     options = {name: getattr(self, name) for name in self.signature.parameters if name != "inplace"}
     if self.method == "rrelu":
       options["training"] = self.training
@@ -47,20 +50,20 @@ def row(
 
   inplace: it takes this word of PyTorch's, too, which means nothing here. last: an option that comes behind the others.
   """
-  found = inspect.signature(getattr(Tensor, method)).parameters.values()
+  found = parameters(method)
   options = []
-  for p in list(found)[inputs:]:
-    spelled = "dim" if p.name == "axis" else p.name
-    usual = p.kind is p.POSITIONAL_OR_KEYWORD and spelled not in ("training", "dtype")
+  for p in found[inputs:]:
+    usual = p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ("training", "dtype")
     if usual or p.name == "channels_last":
-      default = defaults.get(spelled, p.default)
-      options.append(p.replace(name=spelled, default=default, annotation=p.empty))
+      default = defaults.get(p.name, p.default)
+      options.append(p.replace(default=default, annotation=p.empty))
   options.sort(key=lambda p: (p.kind, p.name == last))
   if inplace:
     options.append(inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False))
   about = (getattr(Tensor, method).__doc__ or "").split("\n")[0]
   signature = inspect.Signature(options)
-  members = {"method": method, "signature": signature, "__signature__": signature}
+  called = inspect.Signature([p.replace(default=p.empty) for p in found[:inputs]])
+  members = {"method": method, "signature": signature, "__signature__": signature, "called": called}
   members |= {"__doc__": f"{about} See Tensor.{method}.", "__module__": "mini.nn"}
   return type(name, (_Function,), members)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mini.nn import init
+from mini.nn.functional import alpha_dropout, channel_dropout
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
@@ -109,8 +110,7 @@ class _DropoutNd(Dropout):
   """While training: whole channels, axis 1, are zeros with probability p, all else is over 1 - p.   T[N, C, ..]"""
 
   def forward(self, x: Tensor) -> Tensor:
-    kept = Tensor.ones(*x.shape[:2], *(1,) * (x.ndim - 2), dtype=x.dtype, device=x.device)
-    return x * kept.dropout(self.p, training=self.training)
+    return channel_dropout(x, self.p, self.training)
 
 
 class Dropout1d(_DropoutNd):
@@ -129,12 +129,7 @@ class AlphaDropout(Dropout):
   """Dropout that keeps mean 0 and variance 1 after `SELU`. https://arxiv.org/abs/1706.02515"""
 
   def forward(self, x: Tensor) -> Tensor:
-    if not self.training or self.p == 0:
-      return x
-    low, q = -1.7580993408473766, 1 - self.p  # what selu gives of -inf
-    scale = (q + low * low * q * self.p) ** -0.5 if q else 0.0
-    kept = x.rand_like() >= self.p
-    return kept.where(x, low) * scale - low * self.p * scale
+    return alpha_dropout(x, self.p, self.training)
 
 
 # ---------------------------------------------------------------- containers

@@ -122,16 +122,16 @@ class _Layers(_Recurrent):
   def _ends(self, layer: int) -> list[str]:
     return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
 
-  def forward(self, x: Tensor, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
+  def forward(self, x: Tensor, hx: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
     """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
-    T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `state` is such a one to begin with, zeros if None.
+    T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `hx` is such a one to begin with, zeros if None.
 
     lengths: int[N], how many steps of each sequence count: the state stays after them, and what is given for them is 0.
     """
     if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
       fail(ShapeError, f"{type(self).__name__}: the last of x's 3 axes is not {self.input_size}", x=x)
     alone = x.ndim == 2
-    states = () if state is None else tuple(state) if self.states > 1 else (state,)
+    states = () if hx is None else tuple(hx) if self.states > 1 else (hx,)
     if alone:
       x, states = x.unsqueeze(1), tuple(s.unsqueeze(1) for s in states)
     elif self.batch_first:
@@ -253,11 +253,11 @@ class _Cell(_Recurrent):
     }
     self._parameters(shapes | ({"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}), device, dtype)
 
-  def forward(self, x: Tensor, state: Any = None) -> Any:
-    """The state after a step, from `state`, zeros if None."""
+  def forward(self, x: Tensor, hx: Any = None) -> Any:
+    """The state after a step, from the state `hx`, zeros if None."""
     s = (*x.shape[:-1], self.hidden_size)
-    given: Sequence[Tensor] = state if self.states > 1 else (state,)
-    if state is None:
+    given: Sequence[Tensor] = hx if self.states > 1 else (hx,)
+    if hx is None:
       given = [Tensor.zeros(*s, dtype=x.dtype, device=x.device) for _ in range(self.states)]
     w: dict[str, Any] = {name: getattr(self, name) for name in self._held}
     a, b = x.linear(w["weight_ih"], w.get("bias_ih")), given[0].linear(w["weight_hh"], w.get("bias_hh"))

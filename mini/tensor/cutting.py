@@ -27,17 +27,17 @@ class Cutting(Movement):
   # ---------------------------------------------------------------- padding and cutting
 
   def pad(
-    self, padding: Sequence[int] | Sequence[Sequence[int]], mode: str = "constant", value: float = 0
+    self, pad: Sequence[int] | Sequence[Sequence[int]], mode: str = "constant", value: float = 0
   ) -> Tensor:
     """Elements put around it, or, where a width is negative, cut off.
 
-    padding: (before, after) of the last axis, then of the one before it, as PyTorch's `F.pad`; or a pair for each axis.
+    pad: (before, after) of the last axis, then of the one before it, as PyTorch's `F.pad`; or a pair for each axis.
     mode: "constant" (`value`), "reflect", "replicate" (the edge), "circular".
 
     >>> Tensor([1, 2]).pad((1, 2), value=9)
     Tensor([9, 1, 2, 9, 9])
     """
-    widths = self._widths(padding)
+    widths = self._widths(pad)
     if mode not in ("constant", "reflect", "replicate", "circular"):
       fail(ValueError, f'pad: mode is "constant", "reflect", "replicate" or "circular", not {mode!r}', x=self)
     if mode != "constant":
@@ -113,7 +113,7 @@ class Cutting(Movement):
     a = self._axis(dim, "select")
     return self.narrow(a, index, 1).squeeze(a)
 
-  def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+  def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along dim: into pieces of a size (the last may be smaller), or of these sizes.
 
     >>> [t.tolist() for t in Tensor.arange(5).split(2)]
@@ -121,6 +121,7 @@ class Cutting(Movement):
     """
     a = self._axis(dim, "split")
     n = self.shape[a]
+    sizes = split_size
     if isinstance(sizes, int):
       if sizes < 1:
         fail(ShapeError, f"split: pieces of size {sizes}", x=self)

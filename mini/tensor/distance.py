@@ -32,26 +32,24 @@ class Distance(Image):
       fail(ShapeError, "cdist: the leading axes do not repeat to common ones", x=self, other=other)
     return (self.unsqueeze(-2) - other.unsqueeze(-3)).norm(p, -1)
 
-  def pairwise_distance(
-    self, other: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-  ) -> Tensor:
-    """The p-norm of x - other + eps along the last axis.
+  def pairwise_distance(self, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of x - x2 + eps along the last axis.
 
     >>> Tensor([3.0, 0.0]).pairwise_distance(Tensor([0.0, 4.0]), eps=0.0)
     Tensor(5.)
     """
-    return (self - other + eps).norm(p, -1, keepdim)
+    return (self - x2 + eps).norm(p, -1, keepdim)
 
-  def cosine_similarity(self, other: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+  def cosine_similarity(self, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis: their product over their lengths, each at least eps.
 
     >>> Tensor([1.0, 0.0]).cosine_similarity(Tensor([3.0, 4.0]), 0)
     Tensor(0.6)
     """
-    s = broadcast_shape(self.shape, other.shape)
+    s = broadcast_shape(self.shape, x2.shape)
     if s is None:
-      fail(ShapeError, "cosine_similarity: the shapes do not repeat to a common one", x=self, other=other)
-    a, b = self.expand(s), other.expand(s)
+      fail(ShapeError, "cosine_similarity: the shapes do not repeat to a common one", x=self, x2=x2)
+    a, b = self.expand(s), x2.expand(s)
     lengths = (t.norm(2, dim, True).maximum(eps) for t in (a, b))
     first, second = lengths
     return ((a / first) * (b / second)).sum(dim)

@@ -145,17 +145,24 @@ class Losses(Normalize):
     loss = flat.cross_entropy(target.reshape(-1), None, ignore_index, reduction, label_smoothing)
     return loss.reshape(target.shape) if reduction == "none" else loss
 
-  def mse_loss(self, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - target)**2.
+  def mse_loss(self, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """(x - target)**2. weight: of each element, T in x's shape; the mean is then weighted, too.
 
     >>> Tensor([1.0, 2.0]).mse_loss(Tensor([1.0, 4.0]))
     Tensor(2.)
     """
-    return (self - target).square()._mean_or(reduction)
+    return self._weighted_mean("mse_loss", (self - target).square(), weight, reduction)
 
-  def l1_loss(self, target: Tensor, reduction: str = "mean") -> Tensor:
-    """|x - target|."""
-    return (self - target).abs()._mean_or(reduction)
+  def l1_loss(self, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """|x - target|; weight as in `mse_loss`."""
+    return self._weighted_mean("l1_loss", (self - target).abs(), weight, reduction)
+
+  def _weighted_mean(self, what: str, loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    if weight is not None and weight.shape != self.shape:
+      fail(ShapeError, f"{what}: there is not a weight for each element", x=self, weight=weight)
+    if weight is None or reduction != "mean" or what == "huber_loss":
+      return _weighted(loss, weight)._mean_or(reduction)
+    return (loss * weight).sum() / weight.sum()
 
   def smooth_l1_loss(self, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """(x - target)**2 / (2 beta) where |x - target| < beta, else |x - target| - beta / 2."""
@@ -166,10 +173,14 @@ class Losses(Normalize):
       else d._mean_or(reduction)
     )
 
-  def huber_loss(self, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2)."""
+  def huber_loss(
+    self, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+  ) -> Tensor:
+    """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2); times weight, if it is
+    given: T in x's shape. The mean is over the number of elements, as PyTorch's."""
     d = (self - target).abs()
-    return (d <= delta).where(d.square() / 2, delta * (d - delta / 2))._mean_or(reduction)
+    loss = (d <= delta).where(d.square() / 2, delta * (d - delta / 2))
+    return self._weighted_mean("huber_loss", loss, weight, reduction)
 
   def binary_cross_entropy(
     self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
@@ -258,10 +269,10 @@ class Losses(Normalize):
     return (near + far)._mean_or(reduction)
 
   def margin_ranking_loss(
-    self, other: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    self, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
   ) -> Tensor:
-    """max(0, -target * (x - other) + margin): with the target 1, x should be the larger one."""
-    return (-target * (self - other) + margin).relu()._mean_or(reduction)
+    """max(0, -target * (x - input2) + margin): with the target 1, x should be the larger one."""
+    return (-target * (self - input2) + margin).relu()._mean_or(reduction)
 
   def soft_margin_loss(self, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * x)), without overflow; targets are 1 and -1."""
@@ -345,11 +356,11 @@ class Losses(Normalize):
     return (near - far + margin).relu()._mean_or(reduction)
 
   def cosine_embedding_loss(
-    self, other: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    self, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
   ) -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1; cos of the angle along the last axis."""
-    squares = (self.square().sum(-1) + 1e-12) * (other.square().sum(-1) + 1e-12)
-    cos = (self * other).sum(-1) / squares.sqrt()
+    squares = (self.square().sum(-1) + 1e-12) * (input2.square().sum(-1) + 1e-12)
+    cos = (self * input2).sum(-1) / squares.sqrt()
     near, far = (target == 1).where(1 - cos, 0), (target == -1).where((cos - margin).relu(), 0)
     return (near + far)._mean_or(reduction)
 

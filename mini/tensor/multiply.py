@@ -251,7 +251,7 @@ class Multiply(Sorting):
     matrices[0]._expect("chain_matmul", 2, matrix=matrices[0])
     return matrices[0]
 
-  def bilinear(self, other: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+  def bilinear(self, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight[o] @ y for each o, as PyTorch's `F.bilinear`.
 
     x: T[.., n]   y: T[.., m]   weight: T[o, n, m]   ->   T[.., o]
@@ -259,7 +259,7 @@ class Multiply(Sorting):
     >>> Tensor.ones(5, 2).bilinear(Tensor.ones(5, 3), Tensor.ones(4, 2, 3)).shape
     (5, 4)
     """
-    out = self.einsum("...n,onm,...m->...o", self, weight, other)
+    out = self.einsum("...n,onm,...m->...o", self, weight, input2)
     return out if bias is None else out + bias
 
   def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -14,7 +14,7 @@ FIXED = ("plus", "plus1", "weight", "target", "q")
 REDUCTIONS = ("mean", "sum", "none")
 SIMPLE = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits", "kl_div")
 ROWS = """
-f: y.huber_loss(p,delta=0.3)   y.smooth_l1_loss(p,beta=0.3)   y.kl_div(p,reduction='batchmean')   y.kl_div(r,log_target=True)   unit.binary_cross_entropy(target)   unit.binary_cross_entropy(target,q)   y.binary_cross_entropy_with_logits(target,q)
+f: y.mse_loss(p,weight=q) => F.mse_loss(y,p,weight=q)   y.l1_loss(p,'sum',q) => F.l1_loss(y,p,reduction='sum',weight=q)   y.huber_loss(p,weight=q) => F.huber_loss(y,p,weight=q)   y.l1_loss(p,'none',q) => F.l1_loss(y,p,reduction='none',weight=q)   y.huber_loss(p,delta=0.3)   y.smooth_l1_loss(p,beta=0.3)   y.kl_div(p,reduction='batchmean')   y.kl_div(r,log_target=True)   unit.binary_cross_entropy(target)   unit.binary_cross_entropy(target,q)   y.binary_cross_entropy_with_logits(target,q)
 f: y.poisson_nll_loss(p)   y.poisson_nll_loss(p,full=True)   p.poisson_nll_loss(q,log_input=False)   y.gaussian_nll_loss(a,p)   y.gaussian_nll_loss(a,p,full=True,reduction='sum')   y.hinge_embedding_loss(plus)   y.hinge_embedding_loss(plus,margin=0.3,reduction='none')   y.margin_ranking_loss(a,plus,margin=0.2)   y.soft_margin_loss(plus)
 f: y.multilabel_soft_margin_loss(target)   y.multilabel_soft_margin_loss(target,weight)   l.multi_margin_loss(at.clamp(min=0))   l.multi_margin_loss(at.clamp(min=0),p=2,margin=0.5,weight=weight,reduction='none')   y.multilabel_margin_loss(classes)   y.triplet_margin_loss(a,c)   y.triplet_margin_loss(a,c,margin=0.3,p=1.0,swap=True)   y.triplet_margin_with_distance_loss(a,c)
 f: y.cosine_embedding_loss(a,plus1)   y.cosine_embedding_loss(a,plus1,margin=0.3,reduction='none')   y.cosine_similarity(a)   y.cosine_similarity(a,dim=0)   y.pairwise_distance(a)   y.pairwise_distance(a,p=1.0,keepdim=True)   y.cdist(a)   y.cdist(a,p=1.0)   x.cdist(x[:1]*2+1)
@@ -48,6 +48,8 @@ y.mse_loss(k)             !   a - b
 y.l1_loss(k)              !   a - b
 y.smooth_l1_loss(k)       !   a - b
 y.huber_loss(k)           !   a - b
+y.mse_loss(p, weight=k)    !   mse_loss: there is not a weight for each element
+y.huber_loss(p, weight=k)   !   huber_loss: there is not a weight
 y.kl_div(k.float())       !   a - b
 y.mse_loss(p, 'max')      !   reduction
 unit.binary_cross_entropy(k)   !   the target has shape (3, 4), not (3,)
