@@ -97,15 +97,11 @@ class Losses(Normalize):
 
   def _expect_shape(self, what: str, target: Tensor, wanted: tuple[int, ...]) -> None:
     if target.shape != wanted:
-      hint = (
-        "x.transpose(1, -1) would fit"
-        if self.ndim > 2 and (*self.shape[:1], *self.shape[2:-1], self.shape[1]) == target.shape[:-1]
-        else ""
-      )
+      classes_last = wanted == (*self.shape[:1], *self.shape[2:]) and target.shape == self.shape[:-1]
       fail(
         ShapeError,
         f"{what}: for x of shape {self.shape} the target has shape {wanted}, not {target.shape}",
-        hint=hint,
+        hint="x.movedim(-1, 1) would fit" if classes_last else "",
         x=self,
         target=target,
       )

@@ -55,6 +55,7 @@ y.mse_loss(p, 'max')      !   reduction
 unit.binary_cross_entropy(k)   !   the target has shape (3, 4), not (3,)
 y.binary_cross_entropy_with_logits(k)   !   the target has shape (3, 4), not (3,)
 l.cross_entropy(k)        !   cross_entropy
+l3.mT.cross_entropy(at3)  !   x.movedim(-1, 1) would fit
 l.cross_entropy(at, reduction='max')   !   reduction
 l.nll_loss(k)             !   nll_loss
 l.sparse_categorical_crossentropy(k)   !   cross
