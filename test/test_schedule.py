@@ -24,6 +24,7 @@ from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import ALIGN, Need, plan
 from mini.schedule.merge import MOST_PARAMS
 from mini.schedule.overwrite import overwrite
+from mini.schedule.regions import regions
 from mini.types import dtypes
 
 F = dtypes.float64
@@ -147,10 +148,19 @@ def test_a_padded_kernel_stores_nothing_on_its_way():
 
 
 def test_kernels_that_store_values_on_their_way_do_not_wait_for_each_other():
-  """Twenty Euler steps of a neural differential equation: a step back stores what another reads, and so on in a ring."""
+  """Euler steps of a neural differential equation: a step back stores what another reads, and so on in a ring."""
+  w, v = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8, 2)))
+  y = Tensor(np.ones((20, 2), np.float32))
+  for _ in range(12):
+    y = y + (y @ w).square() @ v
+  assert schedule({"out": y.sum().gradient(w)[0].uop})[0]
+
+
+def test_kernels_are_merged_in_the_order_in_which_they_run():
+  """The same steps, with slopes of all parameters: what is stored on the way has readers that were listed before it."""
   w, b, v, c = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8,), (8, 2), (2,)))
   y = Tensor(np.ones((20, 2), np.float32))
-  for _ in range(20):
+  for _ in range(16):
     y = y + (((y**3) @ w + b).tanh() @ v + c)
   slopes = gradient(y.sum(), [w, b, v, c])
   assert schedule({f"out{n}": x.uop for n, x in enumerate(slopes)})[0]
@@ -216,6 +226,23 @@ def test_temporaries_that_live_together_do_not_overlap():
           )
     busiest = max(sum(n.nbytes for n in needs if n.first <= t <= n.last) for t in range(30))
     assert size >= busiest
+
+
+@pytest.mark.parametrize(
+  "step, found", [(4, [(0, 4), (4, 4)]), (5, [(0, 4), (5, 4)]), (3, [(0, 7)]), (1, [(0, 5)])]
+)
+def test_parts_of_a_memory_are_parameters_where_they_do_not_overlap(step, found):
+  """(where each begins, its size)"""
+  kernel = parse(f"""kernel k(%y: out f32[4], %x: in f32[9]) {{
+    %i = range 4
+    %0 = load %x[%i] : f32
+    %1 = load %x[%i + {step}] : f32
+    %2 = add %0, %1 : f32
+    store %y[%i], %2
+    end over (%i)
+  }}""")
+  where = regions(kernel)[1]
+  assert sorted((begin, *p.arg[1]) for p, (name, begin) in where.items() if name == "x") == found
 
 
 def test_no_kernel_has_more_parameters_than_a_device_can_pass():

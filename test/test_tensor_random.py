@@ -74,6 +74,7 @@ def test_randint():
   assert a.dtype == np.int64 and set(a) == set(range(-3, 4)) and np.bincount(a + 3).min() > 850
   assert (
     Tensor.randint(5, (4, 2)).shape == (4, 2)
+    and set(Tensor.randint(5, (100,)).tolist()) == set(range(5))
     and Tensor.randint(0, 256, (9,), dtype="uint8").dtype is dtypes.uint8
   )
   wide = Tensor.randint(-(2**62), 2**62, (1000,)).numpy()

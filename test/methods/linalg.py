@@ -14,7 +14,7 @@ INPUTS = {
 }
 
 ROWS = """
-f: A.inverse()   A.det()   A.logdet()   A.slogdet()   (A@A.mT).cholesky()   (B@B.T).cholesky(upper=True)   C.pinverse()   B.trace()   B.matrix_power(3)   A.matrix_power(-2)   A.matrix_power(0)   A.matrix_exp()
+f: A.inverse()   A.det()   B.det()   A[:,None].det()   A.logdet()   A.slogdet()   (A@A.mT).cholesky()   (B@B.T).cholesky(upper=True)   C.pinverse()   B.trace()   B.matrix_power(3)   A.matrix_power(-2)   A.matrix_power(0)   A.matrix_exp()
 f: A.inv() => np.linalg.inv(A)   C.pinv() => np.linalg.pinv(C)   C.pinv(0.01) => np.linalg.pinv(C,0.01)   A.cond() => np.linalg.cond(A)   B.cond(-2) => np.linalg.cond(B,-2)
 f: C.qr()[0]   C.qr()[1]   C.svd()[0]**2   C.svd()[1]   C.svd()[2]**2   C.svd(compute_uv=False)[1]
 f: (A+A.mT).eigh()[0] => np.linalg.eigh(A+A.swapaxes(1,2))[0]   (A+A.mT).eigh()[1]**2 => np.linalg.eigh(A+A.swapaxes(1,2))[1]**2   (B+B.T).eigvalsh() => np.linalg.eigvalsh(B+B.T)

@@ -7,7 +7,7 @@ f: v.expand(3,4)   x.flip((0,2))   y.roll(-5)   x.roll((1,2),(0,2))   y.repeat(2
 f: y.narrow(1,1,2)   y.select(0,-1)   x.unfold(2,3,1)   x.unfold(1,2,2)   y.unflatten(1,(2,-1))   z.reshape(3,0)   z.sum(0).expand(2,3)   y.broadcast_to((2,3,4))   T.cat([y,i],1)   T.cat([y,p],-1)   T.stack([y,p],-1)   T.hstack([y,p])   T.vstack([v,v])   T.cat([z,y[:,:3]])   T.stack([v,v],1)
 f: y.pad((1,2,3,0),value=7.0)   y.pad((-1,2))   w.pad((1,2,3,0),mode='reflect')   w.pad((1,2,3,0),mode='replicate')   w.pad((1,2,3,0),mode='circular')   y.split(2)   y.split([1,3],1)   y.chunk(2,1)   y.chunk(3,1)   y.chunk(1)   y.chunk(2)   y.unbind(1)   odd.transpose(0,1)   odd.flip((0,1,2))   odd.reshape(7,15)
 f: y.shrink(((1,3),None)) => y[1:3]   y.shrink(((0,2),(1,4))) => y[:2,1:4]   T.concat([y,p]) => torch.cat([y,p])
-*: y.float()   y.long()   y.int()   y.bool()   y.double()   y.type_as(i)   y.to(F32)   y.to(I64)   y.char()   y.short()   y.half()   y.bfloat16()
+*: y.float()   y.long()   y.int()   y.bool()   y.double()   y.type_as(i)   y.to(F32)   y.to(I64)   y.to(F64,True)   y.to(I32,copy=True)   y.char()   y.short()   y.half()   y.bfloat16()
 *: y.cast(F64) => y.to(F64)   y.astype(F32) => y.to(F32)   y.type(I32) => y.to(I32)   y.cast(U8) => y.to(U8)
 ~: v.bitcast(I32) => v.view(I32)
 i.float()   b.float()   (y*100).abs().to(U8) // 200   y.cpu()   y.to('CPU') => y.to('cpu')   i.bitcast(F64) => i.view(F64)
