@@ -20,6 +20,7 @@ from mini.ir import graph as build
 from mini.ir.bounded import leaves_wanted, too_little
 from mini.ir.contract import products
 from mini.ir.graph import numel, shape
+from mini.ir.guards import guarded_bounds
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -174,16 +175,18 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
   """Is 0 <= index < size wherever the gate is true?"""
   if gate is FALSE:
     return True
-  lo, hi = guarded(index, gate)
+  lo, hi = within_guard(index, gate)
   terms, k = linear(index)
   if any(carries_value(t) for t in terms):  # a sum with data-dependent terms, each of which has its guard
-    each = [(c, *guarded(t, gate)) for t, c in terms.items()]
+    each = [(c, *within_guard(t, gate)) for t, c in terms.items()]
     lo = max(lo, k + sum(min(c * a, c * b) for c, a, b in each))
     hi = min(hi, k + sum(max(c * a, c * b) for c, a, b in each))
+  if lo < 0 or hi >= size:
+    lo, hi = guarded_bounds(index, gate)
   return 0 <= lo and hi < size
 
 
-def guarded(index: UOp, gate: UOp) -> tuple[int, int]:
+def within_guard(index: UOp, gate: UOp) -> tuple[int, int]:
   """The bounds of an index expression where the gate is true: its own, or those of a condition on the same sum."""
   lo, hi = bounds(index)
   terms, k = linear(index)

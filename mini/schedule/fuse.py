@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mini.ir.graph import numel, shape
+from mini.ir.guards import guarded
 from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
@@ -452,16 +453,16 @@ class Schedule:
         uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
       )
     if node.op == "buffer":
-      return load(param(node.arg[0], shape(node), node.dtype), index, gate)
+      return load(param(node.arg[0], shape(node), node.dtype), guarded(index, gate), gate)
     if node in self.memory and (node, index) not in self.asides.get(root, ()):
-      return load(self.memory[node], index, gate)
+      return load(self.memory[node], guarded(index, gate), gate)
     if (node, root) in self.stages:
       axes, own = self.stages[node, root]
       at = tuple(own[a] for a in axes)
       value = self.compute(root, node, own, TRUE)
       return load(
         stage_at(value, at, live(at), "stack", tuple(shape(node)[a] for a in axes)),
-        tuple(index[a] for a in axes),
+        guarded(tuple(index[a] for a in axes), gate),
         gate,
       )
     return self.compute(root, node, index, gate)

@@ -1,0 +1,85 @@
+"""What a guard says of the indices beneath it: a sum that it keeps inside is divided as what is inside."""
+
+from __future__ import annotations
+
+from mini.ir.uop import (
+  TRUE,
+  Terms,
+  UOp,
+  add,
+  bounds,
+  conjuncts,
+  const,
+  index_nodes,
+  linear,
+  mul,
+  range_,
+  rebuild,
+  structural_key,
+  substitute,
+)
+
+Places = dict[UOp, tuple[Terms, int]]  # a range, and the sum that it stands for with the least value of it
+
+
+def guarded(index: tuple[UOp, ...], gate: UOp) -> tuple[UOp, ...]:
+  """The same index where the gate is open: beneath 0 <= y - 1 < 3 and 0 <= x - 1 < 3, (k * 9 + y * 3 + x - 4) // 9
+  is k. What would still divide a guarded sum stays as it is: recipes cut it into parts of which no guard speaks."""
+  if gate is TRUE or not any(map(divides, index)):
+    return index
+  places = limits(gate)
+  back = {r: add(total(terms), -lo) for r, (terms, lo) in places.items()}
+  found = [placed(i, places) for i in index]
+  return tuple(i if still_divides(e, places) else substitute(e, back) for i, e in zip(index, found))
+
+
+def guarded_bounds(index: UOp, gate: UOp) -> tuple[int, int]:
+  """[lo, hi] of an index where the gate is open."""
+  return bounds(placed(index, limits(gate)))
+
+
+def still_divides(e: UOp, places: Places) -> bool:
+  return any(n.op in ("div", "mod", "min") and not n.free.isdisjoint(places) for n in index_nodes(e))
+
+
+def divides(index: UOp) -> bool:
+  return any(n.op in ("div", "mod") for n in index_nodes(index))
+
+
+def limits(gate: UOp) -> Places:
+  """The sums of which a gate says more than their ranges do."""
+  found: dict[tuple, tuple[int, int]] = {}
+  for c in conjuncts(gate):  # each is  e < n
+    terms, first = linear(c.src[0])
+    order = sorted(terms, key=structural_key)
+    sign = 1 if terms[order[0]] > 0 else -1
+    known = tuple((t, sign * terms[t]) for t in order)
+    lo, hi = found.get(known, bounds(total(dict(known))))
+    most = c.src[1].arg - first - 1
+    found[known] = (lo, min(hi, most)) if sign > 0 else (max(lo, -most), hi)
+  kept = [(dict(terms), lo, hi) for terms, (lo, hi) in found.items() if lo <= hi]
+  return {range_(f"inside{n}", hi - lo + 1): (terms, lo) for n, (terms, lo, hi) in enumerate(kept)}
+
+
+def total(terms: Terms) -> UOp:
+  acc = const(0)
+  for t, c in terms.items():
+    acc = add(acc, mul(t, c))
+  return acc
+
+
+def placed(u: UOp, places: Places) -> UOp:
+  """u, with ranges for the sums that they stand for."""
+  if u.op in ("div", "mod", "min"):
+    return rebuild(u, (placed(u.src[0], places), u.src[1]))
+  terms, first = linear(u)
+  for r, (known, lo) in places.items():
+    t, c = next(iter(known.items()))
+    times = terms.get(t, 0) // c
+    if times and all(terms.get(t) == times * c for t, c in known.items()):
+      terms = {t: c for t, c in terms.items() if t not in known} | {r: times}
+      first += times * lo
+  acc = const(first)
+  for t, c in terms.items():
+    acc = add(acc, mul(t if t is u else placed(t, places), c))
+  return acc
