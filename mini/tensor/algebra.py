@@ -82,18 +82,24 @@ def with_sign_of(a: UOp, u: UOp) -> UOp:
 
 
 def fmod(a: UOp, b: UOp) -> UOp:
-  return (
-    graph.alu("mod", a, b)
-    if a.dtype.kind == "u"
-    else with_sign_of(a, graph.alu("mod", with_sign_of(a, a), magnitude(b)))
-  )
+  """The rest, with the sign of a."""
+  if a.dtype.kind == "f":
+    return with_sign_of(a, graph.alu("mod", with_sign_of(a, a), magnitude(b)))
+  rest = graph.alu("mod", a, b)
+  return graph.alu("where", _floored(a, b), sub(rest, b), rest) if a.dtype.kind == "i" else rest
 
 
 def trunc_div(a: UOp, b: UOp) -> UOp:
   """Of integers."""
-  if a.dtype.kind == "u":
-    return graph.alu("div", a, b)
-  return with_sign_of(b, with_sign_of(a, graph.alu("div", magnitude(a), magnitude(b))))
+  quotient = graph.alu("div", a, b)
+  return graph.alu("add", quotient, graph.cast(_floored(a, b), a.dtype)) if a.dtype.kind == "i" else quotient
+
+
+def _floored(a: UOp, b: UOp) -> UOp:
+  """Is floor(a / b) less than a / b towards zero? (Not asked of magnitudes: the least integer has none.)"""
+  zero = const(0, a.dtype)
+  apart = graph.alu("ne", graph.alu("lt", a, zero), graph.alu("lt", b, zero))
+  return graph.alu("and", apart, graph.alu("ne", graph.alu("mod", a, b), zero))
 
 
 def integer_power(x: UOp, n: float) -> UOp | None:

@@ -48,7 +48,7 @@ class Reduce(Arrange):
     >>> Tensor([[1, 2], [3, 4]]).sum(0)
     Tensor([4, 6])
     """
-    return self._total("sum", "add", axis if dim is None else dim, keepdim, dtype)
+    return self._total("sum", "add", _reduced_axes(axis, dim), keepdim, dtype)
 
   def prod(self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None) -> Tensor:
     """The product over axes. Over no elements: 1.
@@ -77,11 +77,11 @@ class Reduce(Arrange):
 
   def amax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
     """Another name of `max`."""
-    return self.max(axis if dim is None else dim, keepdim)
+    return self.max(_reduced_axes(axis, dim), keepdim)
 
   def amin(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
     """Another name of `min`."""
-    return self.min(axis if dim is None else dim, keepdim)
+    return self.min(_reduced_axes(axis, dim), keepdim)
 
   def aminmax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> MinAndMax:
     """The smallest and the largest value along axes."""
@@ -115,11 +115,11 @@ class Reduce(Arrange):
     >>> Tensor([1.0, float("nan"), 2.0]).nansum()
     Tensor(3.)
     """
-    return self.isnan().where(0, self).sum(axis if dim is None else dim, keepdim, dtype)
+    return self.isnan().where(0, self).sum(_reduced_axes(axis, dim), keepdim, dtype)
 
   def count_nonzero(self, axis: Axes = None, *, dim: Axes = None) -> Tensor:
     """How many elements are not zero, as int64."""
-    return self._new(self._truth()).sum(axis if dim is None else dim)
+    return self._new(self._truth()).sum(_reduced_axes(axis, dim))
 
   def argmax(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Tensor:
     """The position of the largest value, the first of several, as int64; of the first NaN if there is one.
@@ -163,7 +163,7 @@ class Reduce(Arrange):
     >>> Tensor([1.0, 2.0, 6.0]).mean()
     Tensor(3.)
     """
-    axis = axis if dim is None else dim
+    axis = _reduced_axes(axis, dim)
     kind = as_dtype(dtype) if dtype is not None else self.dtype
     if kind.kind != "f":
       fail(DTypeError, f"mean: the average of {kind.name} is no integer; x.float().mean() would fit", x=self)
@@ -179,7 +179,7 @@ class Reduce(Arrange):
     >>> Tensor([1.0, float("nan"), 2.0]).nanmean()
     Tensor(1.5)
     """
-    axis = axis if dim is None else dim
+    axis = _reduced_axes(axis, dim)
     kind = as_dtype(dtype) if dtype is not None else self.dtype
     if kind.kind != "f":
       fail(
@@ -207,7 +207,7 @@ class Reduce(Arrange):
     >>> Tensor([1.0, 2.0, 6.0]).var()
     Tensor(7.)
     """
-    axis = axis if dim is None else dim
+    axis = _reduced_axes(axis, dim)
     correction = correction if unbiased is None else int(unbiased)
     if self.dtype.kind != "f":
       fail(DTypeError, f"var: of {self.dtype.name}; x.float().var() would fit", x=self)
@@ -227,23 +227,35 @@ class Reduce(Arrange):
     unbiased: bool | None = None,
   ) -> Tensor:
     """The square root of `var`. Where that is 0, the slope is 0, as in PyTorch."""
-    var = self.var(axis if dim is None else dim, correction, keepdim, unbiased=unbiased)
+    var = self.var(_reduced_axes(axis, dim), correction, keepdim, unbiased=unbiased)
     flat = var == 0
     return flat.where(0, flat.where(1, var).sqrt())
 
   def var_mean(
-    self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None
+    self,
+    axis: Axes = None,
+    correction: float = 1,
+    keepdim: bool = False,
+    *,
+    dim: Axes = None,
+    unbiased: bool | None = None,
   ) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
-    axis = axis if dim is None else dim
-    return self.var(axis, correction, keepdim), self.mean(axis, keepdim)
+    axis = _reduced_axes(axis, dim)
+    return self.var(axis, correction, keepdim, unbiased=unbiased), self.mean(axis, keepdim)
 
   def std_mean(
-    self, axis: Axes = None, correction: float = 1, keepdim: bool = False, *, dim: Axes = None
+    self,
+    axis: Axes = None,
+    correction: float = 1,
+    keepdim: bool = False,
+    *,
+    dim: Axes = None,
+    unbiased: bool | None = None,
   ) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
-    axis = axis if dim is None else dim
-    return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
+    axis = _reduced_axes(axis, dim)
+    return self.std(axis, correction, keepdim, unbiased=unbiased), self.mean(axis, keepdim)
 
   def norm(
     self,
@@ -261,7 +273,7 @@ class Reduce(Arrange):
     """
     if not isinstance(p, Number) and p != "fro":
       fail(ValueError, f'norm: p is a number or "fro", not {p!r}', x=self)
-    axis = axis if dim is None else dim
+    axis = _reduced_axes(axis, dim)
     x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):
       return x.abs().max(axis, keepdim) if p > 0 else x.abs().min(axis, keepdim)
@@ -433,6 +445,11 @@ class Reduce(Arrange):
       self.shape,
     )
     return self._new(graph.scan(graph.alu("where", here.uop, at, const(0, dtypes.int64)), "max", a))
+
+
+def _reduced_axes(axis: Axes, dim: Axes) -> Axes:
+  """axis, or dim if it is given: of NumPy's axis=() there is none, but PyTorch's dim=() are all."""
+  return axis if dim is None else None if isinstance(dim, (tuple, list)) and not dim else dim
 
 
 def _sum_dtype(d: DType) -> DType:

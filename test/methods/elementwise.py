@@ -2,7 +2,12 @@
 
 from methods import constant, np
 
-INPUTS = {"far": constant([-1, 0, 30, 31], np.int32), "farther": constant([-1, 62, 63, 64], np.int64)}
+INPUTS = {
+  "least": constant([-128, -128, 127, 5, -5, 0], np.int8),
+  "by": constant([-128, 3, -128, -128, 3, -128], np.int8),
+  "far": constant([-1, 0, 30, 31], np.int32),
+  "farther": constant([-1, 62, 63, 64], np.int64),
+}
 
 ROWS = """
 fhiub: x + y   x * y   y == v   y != v   y < v   y <= v   y > v   y >= v   y + 0.5   y / q   y == 1   y.eq(v)   y.ne(v)   y.lt(v)   y.le(v)   y.gt(v)   y.ge(v)
@@ -24,6 +29,7 @@ fhiub: b.where(y, p) => torch.where(b,y,p)   b.where(y, 1) => torch.where(b,y,1)
 i / j   i // j   i % j   i + y   b + i   b + b   i + 0.5   b * y   n + y   n + i   s + i   h + y   u + 1   u + i   u * 2   u - 1   u + u   b + 1   b + 1.5   b / b   i ** 2   i ** 3   2 ** j
 i ** j   j ** -1.0   -i   ~b   ~i   +y   abs(i)   i & j   i | j   i ^ j   b & b   b | True   b ^ b   i << 2   i >> 1   1 << j   8 >> j   u >> 2   i < j   i == 1   e < 0   e <= 0   e > 0   e >= 0   e == e   e != e   b == True
 e.isnan()   e.isinf()   e.isfinite()   e.neg()   e.square()   e.nan_to_num()   e.nan_to_num(1.0,2.0,3.0)   e.clamp(-1,1)   e.clamp(min=0)   e.clamp(max=0)   e.reciprocal()   e.abs()   e.sign()   e.maximum(s)   e.minimum(s)   i.clamp(-1,2)   i.maximum(j)   i.minimum(j)   u.minimum(u)
+least.div(by,rounding_mode='trunc')   least.div(-128,rounding_mode='trunc')   least.fmod(by)   least.fmod(-128)   least.long().div(by,rounding_mode='trunc')
 b.logical_not()   i.logical_and(j)   i.logical_or(b)   i.logical_xor(j)   y.masked_fill(b,-math.inf)   i.masked_fill(b,7)   i.fmod(j)   i.div(j,rounding_mode='trunc')   i.div(j,rounding_mode='floor')   i.floor_divide(j)   i.add(j,alpha=1.0) => i+1.0*j   i.sub(j,alpha=1.0) => i-1.0*j   i.sign()   u.sign()
 y.allclose(y)   y.allclose(p)   y.equal(y)   y.equal(p)   y.equal(v)   e.equal(e)
 iadd(y+0, v)   isub(y+0, v)   imul(y+0, v)   itruediv(y+0, q)   imod(i+0, j)   ifloordiv(i+0, j)   ipow(y+0, 2)   iand(i+0, j)   ior(i+0, j)   ixor(i+0, j)   ilshift(i+0, 1)   irshift(i+0, 1)
