@@ -327,6 +327,30 @@ def test_a_load_that_never_happens(dev):
   assert not got["y"].any()
 
 
+FAR = "%i * 1000000007 + %j < 5000000036"
+WIDE = {
+  "a value": "%0 = cast %i * 1000000007 : i64",
+  "a guard": f"%0 = load %x[%i] if {FAR} : i64",
+  "a condition": f"%1 = load %x[%i] : i64\n  %0 = where {FAR}, %1, 0 : i64",
+}
+
+
+@pytest.mark.parametrize("what", WIDE)
+@pytest.mark.parametrize("dev", DEVICES)
+def test_indices_that_32_bits_do_not_hold(dev, what):
+  """On the CPU as vectors."""
+  k = parse(f"""kernel far(%y: out i64[8, 3], %x: in i64[8]) {{
+  %i = range 8{" vec" * (dev == "CPU")}
+  %j = range 3
+  {WIDE[what]}
+  store %y[%i, %j], %0
+  end over (%j, %i)
+}}""")
+  data = golden.random_inputs(k, 0)
+  got, _ = golden.Emulated(render_for(dev, {"far": k}), dev).run(k, data)
+  np.testing.assert_array_equal(got["y"], interpret(k, data)["y"])
+
+
 # ---------------------------------------------------------------- the tables
 
 

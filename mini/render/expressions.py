@@ -18,7 +18,6 @@ from mini.ir.kernel import (
   stage_index,
 )
 from mini.ir.uop import (
-  FALSE,
   UOp,
   bounds,
   conjuncts,
@@ -230,15 +229,14 @@ def fits_int(kernel: UOp) -> bool:
   """Do 31 bits hold every index of the kernel, and whatever is computed on the way to it? With room for a grid."""
   for u in toposort(kernel):
     if u.op in ("load", "store"):
-      memory, index, gate = access(u)
-      shape = memory_shape(memory)
-      here = [flatten(index, shape), *(c.src[0] for c in conjuncts(gate) if c is not FALSE)]
+      memory, index, _ = access(u)
+      here = [flatten(index, memory_shape(memory))]
     elif u.op == "stage":
       here = [flatten(stage_index(u), u.arg.shape)]
     elif u.op == "range":
       here = list(u.src)
     else:
-      here = [u.src[0]] if u.op == "cast" and u.src[0].dtype is dtypes.index else []
+      here = [u.src[0]] if u.op in ("cast", "lt") and u.src[0].dtype is dtypes.index else []
     if any(reach(e) >= 1 << 30 for e in here):
       return False
   return all(rsize(r) < 1 << 30 for r in all_ranges(kernel))
