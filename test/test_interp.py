@@ -12,21 +12,33 @@ from mini.ir.uop import const
 from mini.schedule import schedule
 from mini.types import dtypes
 
+AXES = {  # is it an axis of a, and of b?
+  "row": (True, False),
+  "column": (False, True),
+  "batch": (True, True),
+  "neither": (False, False),
+  "inner": (True, True),
+  "inner of one": (True, False),
+  "inner of none": (False, False),
+}
+
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_axes(seed, monkeypatch):
-  """Each axis in a, in b, in both or in neither; summed or kept."""
+  """Each axis in a, in b, in both or in neither, there as size 1 or repeated; summed or kept."""
   monkeypatch.setattr(contract, "SMALL", 0)
   rng = np.random.default_rng(seed)
-  ndim = int(rng.integers(1, 6))
-  full = rng.integers(1, 4, ndim)
+  kinds = rng.permutation(["row", "column", "inner", *rng.choice([*AXES], rng.integers(4))])
+  full = rng.integers(2, 4, len(kinds))
   arrays = []
-  for _ in range(2):
-    own = np.where(rng.random(ndim) < 0.6, full, 1)
-    x = rng.standard_normal(own)
+  for n in range(2):
+    x = rng.standard_normal([size if AXES[kind][n] else 1 for kind, size in zip(kinds, full)])
     arrays.append(np.broadcast_to(x, full) if rng.random() < 0.5 else x)
-  axes = tuple(n for n in range(ndim) if rng.random() < 0.4)
+  axes = tuple(n for n, kind in enumerate(kinds) if kind.startswith("inner"))
   got = sum_of_products(*arrays, axes)
+  sizes = np.broadcast_shapes(*(x.shape for x in arrays))
+  repeated = any(kind == "inner of none" and n > 1 for kind, n in zip(kinds, sizes))
+  assert (got is None) == ("inner of one" in kinds or repeated)
   if got is not None:
     want = (arrays[0] * arrays[1]).sum(axes, keepdims=True)
     assert np.allclose(np.broadcast_to(got, want.shape), want)

@@ -239,8 +239,6 @@ def test_complex_matrices_in_jit_and_vmap_and_their_errors():
   np.testing.assert_allclose(
     mini.vmap(linalg.matrix_exp)(Tensor(a)).numpy(), linalg.matrix_exp(Tensor(a)).numpy()
   )
-  large = Tensor(np.full((1, 16, 16), 4.0))  # as large as the sum of a column
-  np.testing.assert_allclose(mini.vmap(linalg.matrix_exp)(large).numpy(), linalg.matrix_exp(large).numpy())
   u, s, v = Tensor(a).svd()
   np.testing.assert_allclose(((u * s.unsqueeze(-2)) @ v.mH).numpy(), a, atol=1e-12)
   x = linalg.newton_schulz(Tensor(a), 40, (2, -1.5, 0.5))

@@ -229,6 +229,16 @@ def test_temporaries_that_live_together_do_not_overlap():
 
 
 @pytest.mark.parametrize(
+  "d, far", [(dtypes.int8, (100,)), (dtypes.int8, (-100, -100)), (dtypes.uint8, (200,))]
+)
+def test_small_integers_wrap_around_where_positions_do_not(d, far):
+  x = g.iota(100, d)
+  for n in far:
+    x = g.alu("add", x, const(n, d))
+  check({"out0": g.alu("lt", x, const(50, d))}, {})
+
+
+@pytest.mark.parametrize(
   "step, found", [(4, [(0, 4), (4, 4)]), (5, [(0, 4), (5, 4)]), (3, [(0, 7)]), (1, [(0, 5)])]
 )
 def test_parts_of_a_memory_are_parameters_where_they_do_not_overlap(step, found):
