@@ -16,7 +16,9 @@ from mini import __main__ as command
 from mini.config import Context
 from mini.engine.device import Device
 from mini.engine.launch import Launchable, interface, interpret
+from mini.engine.parts import Parts
 from mini.engine.place import place
+from mini.ir import graph
 from mini.ir.parse import parse, parse_file
 from mini.ir.text import Copy, Run, text
 from mini.ir.tokens import TextError
@@ -691,6 +693,17 @@ def test_copies_wait_for_what_they_read():
   v = np.maximum(x.numpy() @ x.numpy(), 0) + 1
   np.testing.assert_allclose(z.numpy(), (v.sum(0) + v) * 2 + v, rtol=1e-4)
   device.shim.how = toy.in_order
+
+
+def test_what_is_copied_to_another_device_is_not_written_over():
+  """Neither an old value nor the new one: the device may not have it yet. And a copy to where it is anyway is none."""
+  x = graph.buffer("in0", (4,), dtypes.float32)
+  new = graph.alu("add", x, x)
+  for sent, inplace in ((x, {}), (new, {}), (graph.alu("mul", x, x), {1: 0})):
+    parts = Parts([graph.copy(sent, "CPU:1"), new], ["CPU"], ["CPU:1", "CPU"], {1: 0})
+    assert parts.inplace == inplace
+  again = Parts([graph.copy(graph.copy(x, "CPU"), "CPU:1")], ["CPU"], ["CPU:1"])
+  assert not again.parts and len(again.steps) == 1
 
 
 def test_an_index_out_of_bounds_on_one_device_is_told_once():

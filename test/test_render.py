@@ -351,6 +351,23 @@ def test_indices_that_32_bits_do_not_hold(dev, what):
   np.testing.assert_array_equal(got["y"], interpret(k, data)["y"])
 
 
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("dev", DEVICES)
+def test_indices_below_zero_are_divided_towards_minus_infinity(dev, n):
+  k = parse(f"""kernel floors(%q: out i32[{n}, 9], %r: out i32[{n}, 9]) {{
+  %i = range {n}
+  %j = range 9
+  %0 = cast (%i*-2 + %j + 1) // 3 : i32
+  %1 = cast (%i*-2 + %j + 1) % 3 : i32
+  store %q[%i, %j], %0
+  store %r[%i, %j], %1
+  end over (%i, %j)
+}}""")
+  got, _ = golden.Emulated(render_for(dev, {"floors": k}), dev).run(k, golden.random_inputs(k, 0))
+  i, j = np.ogrid[:n, :9]
+  np.testing.assert_array_equal([got["q"], got["r"]], np.divmod(j + 1 - 2 * i, 3))
+
+
 # ---------------------------------------------------------------- the tables
 
 

@@ -319,6 +319,10 @@ def test_what_is_written_over_an_input():
   # a kernel needs both values
   kernels, done = overwrite(schedule({"out": new, "d": g.alu("add", new, x)})[0], {"out": "x"}, {})
   assert done == {} and len(kernels) == 3
+  # the old value is read, once something comes from another device
+  z = g.buffer("z", (1, 1), F)
+  kernels = schedule({"out": new, "d": g.alu("add", total(x), z)})[0]
+  assert [overwrite(kernels, {"out": "x"}, late)[1] for late in ({}, {"z": 1})] == [{"out": "x"}, {}]
   # the scatter reads other elements of the old value than it writes
   moved = g.scatter(x, i, g.shrink(x, ((1, 2), (0, 4))), "set", 0)
   assert overwrite(schedule({"out": moved})[0], {"out": "x"}, {})[1] == {}
