@@ -185,3 +185,27 @@ def test_names_of_torch_modules():
     )
   m.load_state_dict(state_dict={n: t + 1 for n, t in m.state_dict().items()})
   assert m.scale.tolist() == [2, 2] and m.norm.num_batches_tracked.item() == 1
+
+
+def test_hooks_of_modules():
+  """What PyTorch's hooks get, and what becomes of what they return."""
+  torch = pytest.importorskip("torch")
+  found = []
+  for lib, T in ((nn, Tensor), (torch.nn, torch.tensor)):
+    m, seen = lib.ReLU(), []
+    outer = lib.Sequential(m, lib.Identity())
+    x = T([-1.0, 2.0])
+    double = m.register_forward_pre_hook(lambda module, args: args[0] * 2)
+    m.register_forward_pre_hook(
+      lambda module, args, seen=seen: seen.append(("first", args[0].tolist())), prepend=True
+    )
+    m.register_forward_pre_hook(lambda module, args, kwargs: (args, kwargs), with_kwargs=True)
+    m.register_forward_hook(lambda module, args, out: out + 1)
+    m.register_forward_hook(lambda module, args, kwargs, out, seen=seen: seen.append((args[0].tolist(), out.tolist())),
+                            with_kwargs=True)  # fmt: skip
+    seen.append(outer(x).tolist())
+    double.remove()
+    seen.append(outer(x).tolist())
+    found.append(seen)
+  assert found[0] == found[1] and found[0][2] == [1.0, 5.0] and found[0][-1] == [1.0, 3.0]
+  assert list(m.state_dict()) == [] == list(nn.ReLU().state_dict())

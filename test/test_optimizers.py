@@ -1,5 +1,7 @@
 """Optimizers and schedules beside PyTorch's, or beside their papers' formulas in NumPy: trajectories of 50 steps."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,7 @@ CASES = {
   "RAdam": [{"lr": 0.02}, {"lr": 0.02, "betas": (0.8, 0.9), "weight_decay": 0.1, "maximize": True}],
   "Adamax": [{"lr": 0.02}, {"betas": (0.7, 0.8), "weight_decay": 0.1, "eps": 1e-3}],
   "Adam": [
+    {"lr": 0.02, "weight_decay": 0.1, "decoupled_weight_decay": True},
     {"lr": 0.1, "betas": (0.5, 0.6), "amsgrad": True},
     {"lr": 0.02, "weight_decay": 0.1, "maximize": True, "amsgrad": True},
   ],
@@ -210,7 +213,7 @@ def test_errors():
   w = [Tensor([1.0], requires_grad=True)]
   with pytest.raises(
     TypeError,
-    match=r"Lion\(params, lr=0.0001, betas=.*, maximize=False, master_weights=False\): got an unexpected keyword argument 'beta'",
+    match=r"Lion\(params, lr=0.0001, betas=.*, maximize=False, master_weights=False.*\): got an unexpected keyword argument 'beta'",
   ):
     nn.optim.Lion(w, beta=1)
   with pytest.raises(ShapeError, match="Muon: a parameter is no matrix"):
@@ -219,6 +222,35 @@ def test_errors():
     nn.optim.NAdam(w, betas=(1.0, 0.5))
   with pytest.raises(AttributeError, match="nn.optim' has no attribute 'Adagard'"):
     nn.optim.Adagard  # noqa: B018
+
+
+def test_words_without_effect():
+  """foreach, fused, capturable and differentiable are taken, and change nothing; they are no settings of groups."""
+  for name in CASES:
+    w = [Tensor([1.0], requires_grad=True)]
+    optimizer = getattr(nn.optim, name)(w, foreach=True, fused=False, capturable=True, differentiable=False)
+    assert not {"foreach", "fused", "capturable", "differentiable"} & optimizer.param_groups[0].keys()
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}])
+def test_a_group_that_is_added_later(options):
+  ps, qs = (
+    [Tensor(p, requires_grad=True) for p in BEGIN],
+    [torch.tensor(p, requires_grad=True) for p in BEGIN],
+  )
+  a, b = nn.optim.SGD(ps[:1], lr=0.02, **options), torch.optim.SGD(qs[:1], lr=0.02, **options)
+  for n in range(6):
+    if n == 2:
+      a.add_param_group({"params": ps[1:], "lr": 0.05, "momentum": 0.5})
+      b.add_param_group({"params": qs[1:], "lr": 0.05, "momentum": 0.5})
+    for optimizer, params, like in ((a, ps, Tensor), (b, qs, torch.tensor)):
+      optimizer.zero_grad(), loss_of(params, like).backward(), optimizer.step()
+    if n == 1:  # gradients of what is no parameter yet do not go
+      for p in (*ps[1:], *qs[1:]):
+        p.grad = None
+  for p, q in zip(ps, qs):
+    np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=1e-5, atol=1e-6)
+  assert [g["lr"].item() for g in a.param_groups] == pytest.approx([0.02, 0.05])
 
 
 # ---------------------------------------------------------------- schedules
@@ -249,6 +281,39 @@ def test_schedule(expression):
     found.append(ours.lr.item()), wanted.append(theirs.param_groups[0]["lr"])
     theirs.step(), a.step() if len(found) < 20 else None, b.step() if len(found) < 20 else None
   np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
+
+
+GOING_ON = """
+StepLR(o,4,0.3,last_epoch=5)   LinearLR(o,0.2,0.9,6,2)   ExponentialLR(o,0.9,last_epoch=3)   MultiStepLR(o,[3,7],0.5,4)
+CosineAnnealingLR(o,30,0.1,6)   PolynomialLR(o,8,2.0,3)   ConstantLR(o,0.3,4,last_epoch=1)   LambdaLR(o,lambda t: 1/(t+1),4)
+CosineAnnealingWarmRestarts(o,5,last_epoch=7)   OneCycleLR(o,2.0,20,cycle_momentum=False,last_epoch=9)
+CyclicLR(o,0.1,0.8,3,5,cycle_momentum=False,last_epoch=3)
+"""
+
+
+@pytest.mark.parametrize(
+  "expression", [e.strip() for line in GOING_ON.strip().splitlines() for e in line.split("   ")]
+)
+def test_schedule_goes_on(expression):
+  """As a schedule without last_epoch that has made those steps."""
+  ours, whole = (nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5) for _ in range(2))
+  name, rest = expression.split("(", 1)
+  schedules, theirs = vars(nn.optim.lr_scheduler), inspect.signature(getattr(torch.optim.lr_scheduler, name))
+  bound = theirs.bind(*eval(f"(lambda *a, **k: (a, k))({rest}", {"o": None})[0])
+  for keyword, value in eval(f"(lambda *a, **k: k)({rest}", {"o": None}).items():
+    bound.arguments[keyword] = value
+  done = bound.arguments.pop("last_epoch")
+  bound.arguments["optimizer"] = whole
+  b = schedules[name](*bound.args, **bound.kwargs)
+  for _ in range(done + 1):
+    b.step()
+  with pytest.raises(KeyError, match="a group has no initial_lr"):
+    eval(expression, {**schedules, "o": ours})
+  ours = nn.optim.SGD([{"params": [Tensor([1.0], requires_grad=True)], "initial_lr": 0.5}], lr=0.3)
+  a = eval(expression, {**schedules, "o": ours})
+  for _ in range(5):
+    assert ours.lr.item() == pytest.approx(whole.lr.item(), rel=1e-5)
+    a.step(), b.step()
 
 
 MOVING = """

@@ -20,14 +20,21 @@ if TYPE_CHECKING:
 
 
 class LRScheduler:
-  """The base: a subclass says what the rate is after t steps; of a momentum that it moves, what that is."""
+  """The base: a subclass says what the rate is after t steps; of a momentum that it moves, what that is.
 
-  def __init__(self, optimizer: Optimizer, moves_momentum: bool = False):
-    self._rates = optimizer.rates()
+  last_epoch: how many steps but one were made before, as in PyTorch: the schedule goes on. KeyError unless the groups
+  say what their rates were at the beginning, as "initial_lr", or an earlier schedule has seen it.
+  """
+
+  def __init__(self, optimizer: Optimizer, last_epoch: int = -1, moves_momentum: bool = False):
+    self._rates, groups = optimizer.rates(), optimizer.param_groups
     # what the rates were when the first schedule was made, as PyTorch's initial_lr
-    first = vars(optimizer).setdefault("_first_rates", {})
+    given = {group["lr"]: float(group["initial_lr"]) for group in groups if "initial_lr" in group}
+    first = vars(optimizer).setdefault("_first_rates", given)
+    if last_epoch >= 0 and not first.keys() >= {*self._rates}:
+      raise KeyError(f"{type(self).__name__}: last_epoch is {last_epoch}, and a group has no initial_lr")
     self.bases = [first.setdefault(rate, rate.item()) for rate in self._rates]
-    self.count = Tensor(0, device=self._rates[0].device)
+    self.count = Tensor(last_epoch + 1, device=self._rates[0].device)
     self._momentum = optimizer.moving_momentum() if moves_momentum else None
     self._set()
 
@@ -88,10 +95,13 @@ class LambdaLR(LRScheduler):
   """
 
   def __init__(
-    self, optimizer: Optimizer, lr_lambda: Callable[[Tensor], Any] | Sequence[Callable[[Tensor], Any]]
+    self,
+    optimizer: Optimizer,
+    lr_lambda: Callable[[Tensor], Any] | Sequence[Callable[[Tensor], Any]],
+    last_epoch: int = -1,
   ):
     self._functions = [lr_lambda] * len(optimizer.rates()) if callable(lr_lambda) else list(lr_lambda)
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def _nth(self, n: int, base: float, t: Tensor) -> Any:
     return base * self._functions[n](t)
@@ -100,9 +110,9 @@ class LambdaLR(LRScheduler):
 class StepLR(LRScheduler):
   """Times gamma, every step_size steps."""
 
-  def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
+  def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
     self.step_size, self.gamma = step_size, gamma
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return base * self.gamma ** (t / self.step_size).floor()
@@ -111,9 +121,9 @@ class StepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
   """Times gamma, every step."""
 
-  def __init__(self, optimizer: Optimizer, gamma: float):
+  def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
     self.gamma = gamma
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return base * self.gamma**t
@@ -123,10 +133,15 @@ class LinearLR(LRScheduler):
   """From start_factor to end_factor of the rate in a line, over total_iters steps."""
 
   def __init__(
-    self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5
+    self,
+    optimizer: Optimizer,
+    start_factor: float = 1 / 3,
+    end_factor: float = 1.0,
+    total_iters: int = 5,
+    last_epoch: int = -1,
   ):
     self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     done = t.minimum(self.total_iters) / self.total_iters
@@ -136,9 +151,9 @@ class LinearLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
   """From the rate to eta_min along half a cosine, over T_max steps. https://arxiv.org/abs/1608.03983"""
 
-  def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0):
+  def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
     self.T_max, self.eta_min = T_max, eta_min
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return self.eta_min + (base - self.eta_min) * (1 + (t * (math.pi / self.T_max)).cos()) / 2
@@ -154,9 +169,11 @@ class MultiplicativeLR(LambdaLR):
 class MultiStepLR(LRScheduler):
   """Times gamma at each milestone, a number of steps."""
 
-  def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1):
+  def __init__(
+    self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+  ):
     self.milestones, self.gamma = sorted(milestones), gamma
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     passed = sum(((t >= m).float() for m in self.milestones), t * 0)
@@ -166,9 +183,9 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
   """`factor` of the rate for total_iters steps, then all of it."""
 
-  def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5):
+  def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1):
     self.factor, self.total_iters = factor, total_iters
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return (t < self.total_iters).where(base * self.factor, base)
@@ -177,9 +194,9 @@ class ConstantLR(LRScheduler):
 class PolynomialLR(LRScheduler):
   """Down to 0 in total_iters steps, as a power of what is left of them."""
 
-  def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0):
+  def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
     self.total_iters, self.power = total_iters, power
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return base * (1 - t.minimum(self.total_iters) / self.total_iters) ** self.power
@@ -189,9 +206,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
   """From the rate to eta_min along half a cosine, again and again: over T_0 steps, then each time T_mult as many.
   https://arxiv.org/abs/1608.03983"""
 
-  def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0):
+  def __init__(
+    self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+  ):
     self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     if self.T_mult == 1:
@@ -229,6 +248,7 @@ class CyclicLR(LRScheduler):
     cycle_momentum: bool = True,
     base_momentum: float = 0.8,
     max_momentum: float = 0.9,
+    last_epoch: int = -1,
   ):
     if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
       fail(ValueError, f'CyclicLR: mode is "triangular", "triangular2" or "exp_range", not {mode!r}')
@@ -246,7 +266,7 @@ class CyclicLR(LRScheduler):
       }
       scale_fn = scales[mode]
     self.scale_fn, self.scale_mode = scale_fn, scale_mode
-    super().__init__(optimizer, cycle_momentum)
+    super().__init__(optimizer, last_epoch, cycle_momentum)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return self._between(*self.lrs, t)
@@ -283,6 +303,7 @@ class OneCycleLR(LRScheduler):
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
     three_phase: bool = False,
+    last_epoch: int = -1,
   ):
     if total_steps is None and (epochs is None or steps_per_epoch is None):
       fail(ValueError, "OneCycleLR: give total_steps, or epochs and steps_per_epoch")
@@ -299,7 +320,7 @@ class OneCycleLR(LRScheduler):
       low / final_div_factor,
     ]  # at the beginning, and at these ends
     self.momenta = [max_momentum, base_momentum, max_momentum, *([max_momentum] if three_phase else [])]
-    super().__init__(optimizer, cycle_momentum)
+    super().__init__(optimizer, last_epoch, cycle_momentum)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     return self._along(self.lrs, t)
@@ -321,13 +342,19 @@ class OneCycleLR(LRScheduler):
 class SequentialLR(LRScheduler):
   """One schedule after another: the next begins, with its step 0, at each milestone."""
 
-  def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]):
+  def __init__(
+    self,
+    optimizer: Optimizer,
+    schedulers: Sequence[LRScheduler],
+    milestones: Sequence[int],
+    last_epoch: int = -1,
+  ):
     if len(milestones) != len(schedulers) - 1:
       fail(
         ValueError, f"SequentialLR: {len(schedulers)} schedules have {len(schedulers) - 1} milestones between"
       )
     self._parts = list(zip((0, *milestones), schedulers))
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def _nth(self, n: int, base: float, t: Tensor) -> Any:
     found: Any = None
@@ -430,9 +457,9 @@ class WarmupCosineLR(LRScheduler):
   0.5
   """
 
-  def __init__(self, optimizer: Optimizer, warmup: int, total: int, floor: float = 0.0):
+  def __init__(self, optimizer: Optimizer, warmup: int, total: int, floor: float = 0.0, last_epoch: int = -1):
     self.warmup, self.total, self.floor = warmup, total, floor
-    super().__init__(optimizer)
+    super().__init__(optimizer, last_epoch)
 
   def rate(self, base: float, t: Tensor) -> Tensor:
     up = ((t + 1) / max(1, self.warmup)).minimum(1.0)

@@ -5,7 +5,7 @@ Nothing needs it: nn.state and nn.optim take plain classes with `__call__` and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mini.engine.place import place
@@ -52,6 +52,17 @@ def _item(x: Any, name: str) -> list[Any]:
   return [v for n, v in members(x) if n == name and n in _names(x)]
 
 
+class ModuleHook:
+  """A function that a module calls before or after `forward`."""
+
+  def __init__(self, f: Callable[..., Any], before: bool, with_kwargs: bool, module: Module):
+    self.f, self.before, self.with_kwargs, self.module = f, before, with_kwargs, module
+
+  def remove(self) -> None:
+    """End it."""
+    self.module._hooks = tuple(h for h in self.module._hooks if h is not self)
+
+
 class Module:
   """A part of a model, as PyTorch's: define `forward`; attributes that require a gradient are its parameters.
 
@@ -66,6 +77,7 @@ class Module:
 
   training: bool = True
   _trained: frozenset[str] = frozenset()  # attributes that are parameters, frozen or not
+  _hooks: tuple[ModuleHook, ...] = ()
 
   def __setattr__(self, name: str, value: Any) -> None:
     if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
@@ -82,7 +94,49 @@ class Module:
       near: dict[Tensor, Tensor] = {}  # one copy of what is given twice
       args = tuple(brought(x, home, near) for x in args)
       kwargs = {name: brought(x, home, near) for name, x in kwargs.items()}
-    return self.forward(*args, **kwargs)
+    return self._hooked(args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+
+  def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    for hook in [h for h in self._hooks if h.before]:
+      found = hook.f(self, args, kwargs) if hook.with_kwargs else hook.f(self, args)
+      if found is not None and hook.with_kwargs:
+        args, kwargs = found
+      elif found is not None:
+        args = found if isinstance(found, tuple) else (found,)
+    out = self.forward(*args, **kwargs)
+    for hook in [h for h in self._hooks if not h.before]:
+      found = hook.f(self, args, kwargs, out) if hook.with_kwargs else hook.f(self, args, out)
+      out = out if found is None else found
+    return out
+
+  def register_forward_pre_hook(
+    self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+  ) -> ModuleHook:
+    """Call hook(module, args) before every forward; what it returns, unless None, takes the place of args.
+
+    with_kwargs: hook(module, args, kwargs), which returns both. prepend: before the other hooks. `.remove()` of what
+    this returns ends it.
+    """
+    return self._hook(ModuleHook(hook, True, with_kwargs, self), prepend)
+
+  def register_forward_hook(
+    self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+  ) -> ModuleHook:
+    """Call hook(module, args, output) after every forward; what it returns, unless None, takes the output's place.
+
+    with_kwargs: hook(module, args, kwargs, output). `.remove()` of what this returns ends it.
+
+    >>> layer, seen = nn.ReLU(), []
+    >>> hook = layer.register_forward_hook(lambda module, args, output: seen.append(output.shape))
+    >>> y = layer(Tensor.ones(2, 3)); hook.remove(); y = layer(y)
+    >>> seen
+    [(2, 3)]
+    """
+    return self._hook(ModuleHook(hook, False, with_kwargs, self), prepend)
+
+  def _hook(self, hook: ModuleHook, prepend: bool) -> ModuleHook:
+    self._hooks = (hook, *self._hooks) if prepend else (*self._hooks, hook)
+    return hook
 
   def _home(self) -> str:
     """The device of the tensors that are attributes of this module; "" where there are none, or not all are on one."""

@@ -105,11 +105,13 @@ class GroupNorm(_Affine):
     affine: bool = True,
     device: str | None = None,
     dtype: Any = None,
+    *,
+    bias: bool = True,
   ):
     if num_groups < 1 or num_channels % num_groups:
       fail(ShapeError, f"GroupNorm: {num_channels} channels do not fall into {num_groups} groups")
     self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-    self._affine((num_channels,), affine, affine, device, dtype)
+    self._affine((num_channels,), affine, affine and bias, device, dtype)
 
   def forward(self, x: Tensor) -> Tensor:
     return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
@@ -139,9 +141,11 @@ class BatchNorm(_Affine):
     track_running_stats: bool = True,
     device: str | None = None,
     dtype: Any = None,
+    *,
+    bias: bool = True,
   ):
     self.num_features, self.eps, self.momentum = num_features, eps, momentum
-    self._affine((num_features,), affine, affine, device, dtype)
+    self._affine((num_features,), affine, affine and bias, device, dtype)
     tracked = track_running_stats
     self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device) if tracked else None
     self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
@@ -200,8 +204,10 @@ class InstanceNorm(BatchNorm):
     track_running_stats: bool = False,
     device: str | None = None,
     dtype: Any = None,
+    *,
+    bias: bool = True,
   ):
-    super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+    super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
   def forward(self, x: Tensor) -> Tensor:
     if self.ndim is not None and x.ndim not in (self.ndim - 1, self.ndim):

@@ -54,33 +54,52 @@ class Optimizer:
     self.defaults = dict(defaults)
     self.param_groups: list[Group] = []
     rates: dict[float, Tensor] = {}
-    seen: set[int] = set()
     for d in dicts:
-      entries = {**defaults, **d}
-      held = [entries["params"]] if isinstance(entries["params"], Tensor) else list(entries["params"])
-      held = [part for p in held for part in (p._parts() if isinstance(p, Tensor) else (p,))]
-      for p in held:
-        if not isinstance(p, Tensor) or p.dtype.kind != "f" or not p.is_leaf:
-          fail(
-            MiniError,
-            f"{type(self).__name__}: a parameter is a float tensor that was not computed",
-            parameter=p,
-          )
-      entries["params"] = [p for p in dict.fromkeys(held) if id(p) not in seen]
-      seen.update(map(id, entries["params"]))
-      lr = entries["lr"]
-      if not isinstance(lr, Tensor):
-        if lr < 0:
-          fail(ValueError, f"{type(self).__name__}: the learning rate {lr} is negative")
-        device = held[0].device if held else None
-        entries["lr"] = rates[lr] = (
-          rates[lr] if lr in rates else Tensor(float(lr), dtype=dtypes.float32, device=device)
-        )
-      self.param_groups.append(Group(entries, self.param_groups))
-    if not seen:
+      self._add(d, rates)
+    if not self._all():
       fail(MiniError, f"{type(self).__name__}: there are no parameters")
     self._buckets: list[Bucket] = []
     self._adopt([p for p in self._all() if p.requires_grad])
+
+  def _add(self, d: Mapping[str, Any], rates: dict[float, Tensor]) -> None:
+    """One more group; equal learning rates are one tensor."""
+    entries, seen = {**self.defaults, **d}, {id(p) for p in self._all()}
+    held = [entries["params"]] if isinstance(entries["params"], Tensor) else list(entries["params"])
+    held = [part for p in held for part in (p._parts() if isinstance(p, Tensor) else (p,))]
+    for p in held:
+      if not isinstance(p, Tensor) or p.dtype.kind != "f" or not p.is_leaf:
+        fail(
+          MiniError,
+          f"{type(self).__name__}: a parameter is a float tensor that was not computed",
+          parameter=p,
+        )
+    entries["params"] = [p for p in dict.fromkeys(held) if id(p) not in seen]
+    lr = entries["lr"]
+    if not isinstance(lr, Tensor):
+      if lr < 0:
+        fail(ValueError, f"{type(self).__name__}: the learning rate {lr} is negative")
+      device = held[0].device if held else None
+      entries["lr"] = rates[lr] = (
+        rates[lr] if lr in rates else Tensor(float(lr), dtype=dtypes.float32, device=device)
+      )
+    self.param_groups.append(Group(entries, self.param_groups))
+
+  def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+    """One more group, a dict with "params" and what differs from the defaults for them; without those that it has.
+
+    >>> w, b = Tensor([1.0], requires_grad=True), Tensor([2.0], requires_grad=True)
+    >>> optimizer = nn.optim.SGD([w], lr=0.5)
+    >>> optimizer.add_param_group({"params": [b], "lr": 0.25})
+    >>> (w + b).sum().backward()
+    >>> optimizer.step()
+    >>> w.item(), b.item()
+    (0.5, 1.75)
+    """
+    self._add(param_group, {})
+    self.slots = self.needed(self.param_groups)
+    for b in self._buckets:
+      b.widen(self._slots_of(b.params[0]))
+    self._adopt([p for p in self.param_groups[-1]["params"] if p.requires_grad])
 
   # ---------------------------------------------------------------- for subclasses
 

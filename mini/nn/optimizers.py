@@ -2,7 +2,8 @@
 `nn.optim.NAME` finds them.
 
 All take `weight_decay` and `maximize` for each group, and `master_weights` (see Optimizer); PyTorch's have its
-arguments and follow its trajectories.
+arguments and follow its trajectories. `foreach`, `fused` and `capturable` have no effect: every step is one kernel,
+which `jit` can capture; nor has `differentiable`: `mini.optimize` is a step that gradients pass through.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from mini.tensor.errors import fail
 from mini.types import ShapeError, dtypes
 
 State = dict[str, Tensor]
+HOW = (
+  "foreach",
+  "fused",
+  "capturable",
+  "differentiable",
+)  # PyTorch's words for how a step is made: without effect
 
 
 class Rule(Optimizer):
@@ -42,6 +49,7 @@ class Rule(Optimizer):
       if n not in cls.options
     }
     settings = [Parameter(n, either, default=x) for n, x in {**cls.options, **more}.items()]
+    settings += [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in HOW]
     cls.__signature__ = Signature([Parameter("params", either), *settings])
 
   def __init__(self, *args: Any, **kwargs: Any):
@@ -50,6 +58,8 @@ class Rule(Optimizer):
     except TypeError as e:
       raise TypeError(f"{type(self).__name__}{self.__signature__}: {e}") from None
     bound.apply_defaults()
+    for name in HOW:
+      del bound.arguments[name]
     params, settings = list(bound.arguments.pop("params")), bound.arguments
     masters = settings.pop("master_weights")
     if not all(0 <= b < 1 for b in settings.get("betas", ())):
@@ -150,7 +160,7 @@ class Adam(Rule):
   """Averaged gradients over the root of their averaged squares; amsgrad: of the largest such average so far.
   https://arxiv.org/abs/1412.6980, https://openreview.net/forum?id=ryQu7f-RZ"""
 
-  options: ClassVar = {**ADAM, "amsgrad": False}
+  options: ClassVar = {**ADAM, "amsgrad": False, "decoupled_weight_decay": False}
 
   def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return (
@@ -183,7 +193,7 @@ class AdamW(Adam):
   array([0.899, 1.898], dtype=float32)
   """
 
-  options: ClassVar = {**Adam.options, "weight_decay": 0.01}
+  options: ClassVar = {**ADAM, "weight_decay": 0.01, "amsgrad": False}
   decoupled = True
 
 

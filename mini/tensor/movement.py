@@ -1,4 +1,5 @@
-"""Movement: other shapes and orders of the same elements. All of it but `cat` is views: nothing is copied.
+"""Movement: other shapes and orders of the same elements. All of it but `cat`, and
+`repeat_interleave` by a vector, is views: nothing is copied.
 
 Axes may count from the end; `dim=` may be written `axis=` by position. Sizes are given as a tuple or as several ints.
 """
@@ -9,12 +10,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mini.ir import graph
 from mini.ir.sizes import filled, varies
 from mini.ir.uop import UOp
 from mini.tensor.activations import Activations
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
+from mini.tensor.handle import Handle
 from mini.types import ShapeError
 
 if TYPE_CHECKING:
@@ -266,8 +270,10 @@ class Movement(Activations):
     times = sizes_of(repeats)
     return self.repeat((1,) * (self.ndim - len(times)) + times)
 
-  def repeat_interleave(self, repeats: int, dim: int | None = None) -> Tensor:
+  def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:
     """Every element `repeats` times along dim; without dim, of the flattened tensor.
+
+    repeats: a number, or a vector of one for each element, whose values are computed at once, for the size.
 
     >>> Tensor([1, 2]).repeat_interleave(2)
     Tensor([1, 1, 2, 2])
@@ -276,9 +282,21 @@ class Movement(Activations):
       return self.reshape(-1).repeat_interleave(repeats, 0)
     a = self._axis(dim, "repeat_interleave")
     s = self.shape
+    if not isinstance(repeats, int):
+      return self._new(self.uop).index_select(a, self._repeated(repeats, s[a]))
     u = graph.reshape(self.uop, (*s[: a + 1], 1, *s[a + 1 :]))
     u = graph.expand(u, (*s[: a + 1], repeats, *s[a + 1 :]))
     return self._new(graph.reshape(u, (*s[:a], s[a] * repeats, *s[a + 1 :])))
+
+  def _repeated(self, repeats: Tensor, n: int) -> Tensor:
+    """0 as often as the first number says, 1 as often as the second, and so on."""
+    if repeats.shape not in ((), (1,), (n,)) or repeats.dtype.kind not in "iu":
+      message = f"repeat_interleave: repeats is no integer for each of {n} elements"
+      fail(ShapeError, message, x=self, repeats=repeats)
+    counts = np.broadcast_to(repeats.numpy(), (n,))
+    if (counts < 0).any():
+      fail(ValueError, f"repeat_interleave: an element is repeated {counts.min()} times", x=self)
+    return Handle._final(np.repeat(np.arange(n), counts), device=self.device)
 
 
 # ---------------------------------------------------------------- on nodes

@@ -176,7 +176,7 @@ class Random(Creation):
 
   @staticmethod
   def randint(
-    low: int,
+    low: int = 0,
     high: Sizes = None,
     size: Sizes = None,
     dtype: Any = None,
@@ -187,7 +187,7 @@ class Random(Creation):
     >>> Tensor.randint(3, 5, (100,)).min().item() >= 3
     True
     """
-    if size is None or isinstance(high, (tuple, list)):
+    if size is None or high is None or isinstance(high, (tuple, list)):
       low, high, size = 0, low, high if size is None else size
     s = checked_sizes(
       "randint", (size,) if isinstance(size, (tuple, list)) else (size,) if size is not None else ((),)

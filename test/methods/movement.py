@@ -3,6 +3,7 @@
 ROWS = """
 *: x.reshape(6,4)   x.permute(2,0,1)   y.flip(0)   y.pad((1,2))   x[:1].squeeze()   y.expand(2,-1,-1)   y.roll(1,0)   y.tril()   T.cat([y,p])   T.stack([y,p])   y.repeat(2,1)   y.T   y.t()   v.t()   y.unfold(1,2,1)   y.pad((1,2),value=1)   y.diag()   v.diag()   v.diag_embed()   y.diagonal(1)   y.contiguous()   y.clone()
 f: x.reshape(-1)   x.reshape((2,-1))   x.view(3,8)   x.flatten()   x.flatten(1)   x.flatten(0,1)   s.flatten()   x.permute(-1,0,1)   x.transpose(0,2)   x.mT   x.movedim(0,-1)   x.movedim((0,1),(2,0))   x.swapaxes(0,1)   y.unsqueeze(0)   y.unsqueeze(-1)   x[:1].squeeze(0)   x.squeeze(0)
+f: y.repeat_interleave(T.tensor([2,0,1]),0)   y.repeat_interleave(T.tensor([3]),1)   v.repeat_interleave(T.tensor([1,0,2,1]))   v.repeat_interleave(T.tensor(2))
 f: v.expand(3,4)   x.flip((0,2))   y.roll(-5)   x.roll((1,2),(0,2))   y.repeat(2,1,3)   v.tile(2)   y.tile((2,))   y.repeat_interleave(2,1)   x.repeat_interleave(2,0)   x.repeat_interleave(3,1)   y.repeat_interleave(2)   y.tril(1)   y.triu()   y.triu(-1)   x.triu(1)   y.diagonal(-1)   y.diagonal(9)   x.diagonal(0,1,2)   y.diag_embed(1)   y.diag_embed(-2)   y.diag_embed(1,0,2)   y.diag_embed(0,-1,-2)   v.expand_as(y)
 f: y.narrow(1,1,2)   y.select(0,-1)   x.unfold(2,3,1)   x.unfold(1,2,2)   y.unflatten(1,(2,-1))   z.reshape(3,0)   z.sum(0).expand(2,3)   y.broadcast_to((2,3,4))   T.cat([y,i],1)   T.cat([y,p],-1)   T.stack([y,p],-1)   T.hstack([y,p])   T.vstack([v,v])   T.cat([z,y[:,:3]])   T.stack([v,v],1)
 f: y.pad((1,2,3,0),value=7.0)   y.pad((-1,2))   w.pad((1,2,3,0),mode='reflect')   w.pad((1,2,3,0),mode='replicate')   w.pad((1,2,3,0),mode='circular')   y.split(2)   y.split([1,3],1)   y.chunk(2,1)   y.chunk(3,1)   y.chunk(1)   y.chunk(2)   y.unbind(1)   odd.transpose(0,1)   odd.flip((0,1,2))   odd.reshape(7,15)
@@ -16,8 +17,10 @@ T.meshgrid(v,k.float(),indexing='ij')   T.meshgrid(k,k,indexing='xy')
 """
 
 MISTAKES = """
+y.repeat_interleave(T.tensor([1, 2]), 0)   !   repeats is no integer for each of 3 elements
+y.repeat_interleave(T.tensor([1, 2, -1]), 0)   !   an element is repeated -1 times
 y.unfold(1, 0.5, 1)       !   unfold: size is 0.5, not an integer
-y.repeat_interleave(0.5)  !   repeat_interleave: repeats is 0.5, not an integer
+y.repeat_interleave(0.5)  !   repeat_interleave: repeats is 0.5, not an integer or a tensor
 i.one_hot(0.5)            !   one_hot: num_classes is 0.5, not an integer
 T.stack(5)                !   5 is no tensor
 y.chunk(0)                !   chunk: 0 pieces
