@@ -11,6 +11,7 @@ they are g * conj(f'), by the table of analytic.py.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
@@ -44,11 +45,12 @@ squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind
 MADE_OF_THESE = """
 add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char
 cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype eigh eigvalsh
-element_size empty_like eq equal fill_ float full_like gradient H half inner int inv inverse is_complex
-is_floating_point isclose isreal istft item kron lerp linear logdet logical_and logical_or logical_xor long lstsq made
-matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne newton_schulz numel numpy ones_like outer
-pinv pinverse qr rand_like randn_like real realize rearrange resolve_conj short size slogdet solve stack std_mean stft
-sub svd tensordot tolist triangular_solve type type_as var_mean vdot view_as_real where zero_ zeros_like is_realized
+element_size embedding empty_like eq equal fill_ float full_like gradient H half inner int inv inverse is_complex
+is_floating_point isclose isreal istft item kron l1_loss lerp linear logdet logical_and logical_or logical_xor long
+lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne newton_schulz numel numpy
+ones_like outer pinv pinverse qr rand_like randn_like real realize rearrange resolve_conj short size slogdet solve
+stack std_mean stft sub svd swish tensordot tolist triangular_solve type type_as var_mean vdot view_as_real where
+zero_ zeros_like is_realized
 """
 # fmt: on
 # Linear in x and in the weight.
@@ -76,6 +78,14 @@ class ComplexTensor(Twofold):
 
   def rsqrt(self) -> Tensor:
     return 1 / self.sqrt()
+
+  def silu(self) -> Tensor:
+    return self * self.sigmoid()
+
+  def sinc(self) -> Tensor:
+    zero = self == 0
+    turns = math.pi * zero.where(1, self)
+    return zero.where(1, turns.sin() / turns)
 
   def conj(self) -> Tensor:
     return joined(self._re.clone(), -self._im)
