@@ -14,6 +14,7 @@ import pytest
 
 import mini
 from mini import Tensor, dtypes
+from mini.tensor.aliases import ALIASES
 from mini.tensor.analytic import FUNCTIONS
 from mini.tensor.complex import EACH_PART, MADE_OF_THESE, ComplexTensor
 from mini.types import BY_SHORT, DTypeError, MiniError, as_dtype
@@ -110,7 +111,7 @@ def test_nothing_below_knows_of_them():
 
 
 def test_every_method_is_in_the_table_or_refuses():
-  listed = {name.partition("=")[0] for name in EACH_PART.split()} | {*MADE_OF_THESE.split()}
+  listed = {name.partition("=")[0] for name in EACH_PART.split()} | {*MADE_OF_THESE.split(), *ALIASES}
   assert all(hasattr(Tensor, name) for name in listed)
   z = Tensor([[1j, 2.0]])
   functions = [

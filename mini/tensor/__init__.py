@@ -1,7 +1,7 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
 each other: handle, values, operators, elementwise, mathematics, special, activations, movement, cutting, joining,
 arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image, distance,
-normalize, losses, autograd, linalg, parts, spectral, inplace.
+normalize, losses, autograd, linalg, parts, spectral, aliases, inplace.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from typing import Any
 from mini.given import with_gradient
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
+from mini.tensor.aliases import ALIASES
 from mini.tensor.analytic import FUNCTIONS, divide, multiply, power, whole_power
 from mini.tensor.autocast import listed
 from mini.tensor.autograd import enable_grad, rebuilt
@@ -43,14 +44,14 @@ squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind
 """
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
-add addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char
-cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype eigh eigvalsh
-element_size embedding empty_like eq equal fill_ float full_like gradient H half inner int inv inverse is_complex
-is_floating_point isclose isreal istft item kron l1_loss lerp linear logdet logical_and logical_or logical_xor long
-lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne newton_schulz numel numpy
-ones_like outer pinv pinverse qr rand_like randn_like real realize rearrange resolve_conj short size slogdet solve
-stack std_mean stft sub svd swish tensordot tolist triangular_solve type type_as var_mean vdot view_as_real where
-zero_ zeros_like is_realized
+add addcdiv addcmul addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat
+cdouble cfloat char cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype
+eigh eigvalsh element_size embedding empty_like eq equal fill_ float full_like gradient H half inner int inv inverse
+is_complex is_floating_point isclose isreal is_contiguous istft item kron l1_loss lerp linear logdet logical_and
+logical_or logical_xor long lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne
+new_empty new_full new_ones new_tensor new_zeros newton_schulz numel numpy ones_like outer pinv pinverse qr rand_like
+randn_like ravel real realize rearrange resolve_conj short size slogdet solve stack std_mean stft stride sub svd swish
+tensordot tolist triangular_solve type type_as var_mean vdot view_as view_as_real where zero_ zeros_like is_realized
 """
 # fmt: on
 # Linear in x and in the weight.
@@ -408,7 +409,7 @@ def install() -> None:
     setattr(ComplexTensor, name, method)
   for name in CONVOLUTIONS.split():
     setattr(ComplexTensor, name, convolution(name))
-  known = {*vars(Twofold), *vars(ComplexTensor), *MADE_OF_THESE.split()}
+  known = {*vars(Twofold), *vars(ComplexTensor), *MADE_OF_THESE.split(), *ALIASES}
   for name in dir(Tensor):
     own = inspect.getattr_static(Tensor, name)
     if name.startswith("_") or name in known or name.removesuffix("_") in known:

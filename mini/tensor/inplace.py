@@ -12,9 +12,9 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS
-from mini.tensor.spectral import Spectral
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -23,17 +23,17 @@ OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshif
 
 # Methods with a form that ends in an underscore.
 METHODS = """
-abs acos acosh add addbmm addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or
-bitwise_xor ceil clamp clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 floor
-floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_put le lerp lgamma log log10 log1p log2
-logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow rad2deg
-reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan
-tanh tril triu trunc
+abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
+bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf
+erfc erfinv exp exp2 expm1 floor floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_put le lerp
+lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter mul
+nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce
+sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
 
 
-class InPlace(Spectral):
+class InPlace(Aliases):
   """What is done to the handle."""
 
   def copy_(self, src: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def _operator(name: str) -> Callable[..., Tensor]:
 
 
 def _method(name: str) -> Callable[..., Tensor]:
-  method = getattr(Spectral, name)
+  method = getattr(Aliases, name)
   what, shaped = f"a.{name}_(...)", name not in RESHAPING.split()
 
   def in_place(self: InPlace, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,0 +1,131 @@
+"""PyTorch's other names of methods, and its methods that are a line of others."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mini.tensor.data import Operand, Scalar, Sizes, sizes_of
+from mini.tensor.handle import Handle
+from mini.tensor.spectral import Spectral
+from mini.types import prod
+
+if TYPE_CHECKING:
+  from mini.tensor import Tensor
+
+ALIASES = {
+  "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+  "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
+  "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
+  "ndimension": "dim", "negative": "neg", "nelement": "numel", "not_equal": "ne", "reshape_as": "view_as",
+  "subtract": "sub", "swapdims": "transpose", "true_divide": "div",
+}  # fmt: skip
+
+
+class Aliases(Spectral):
+  """ALIASES, clamp_min, addcmul, xlogy, new_zeros and the like."""
+
+  def view_as(self, other: Tensor) -> Tensor:
+    """In the shape of another tensor."""
+    return self.reshape(other.shape)
+
+  def ravel(self) -> Tensor:
+    """As one axis."""
+    return self.reshape(-1)
+
+  def stride(self, dim: int | None = None) -> Any:
+    """How many elements apart the neighbours along each axis are, or along one: in the order of its axes, as a view
+    never aliases.
+
+    >>> Tensor.zeros(2, 3, 4).stride()
+    (12, 4, 1)
+    """
+    found = tuple(prod(max(n, 1) for n in self.shape[a + 1 :]) for a in range(self.ndim))
+    return found if dim is None else found[self._axis(dim, "stride")]
+
+  def is_contiguous(self) -> bool:
+    """True: see `stride`."""
+    return True
+
+  def clamp_min(self, min: Operand) -> Tensor:
+    """`clamp` from below."""
+    return self.clamp(min=min)
+
+  def clamp_max(self, max: Operand) -> Tensor:
+    """`clamp` from above."""
+    return self.clamp(max=max)
+
+  def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """a + value * tensor1 * tensor2.
+
+    >>> Tensor([1, 2]).addcmul(Tensor([3, 4]), Tensor([5, 6]), value=10)
+    Tensor([151, 242])
+    """
+    return self + tensor1 * tensor2 * value
+
+  def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """a + value * tensor1 / tensor2."""
+    return self + tensor1 / tensor2 * value
+
+  def xlogy(self, other: Operand) -> Tensor:
+    """a * log(other); 0 where a is 0, unless the other is NaN.
+
+    >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0]))
+    Tensor([0., 0.])
+    """
+    kind = self._float().dtype
+    y: Any = other if isinstance(other, Handle) else Handle._final(other, dtype=kind, device=self.device)
+    nothing = (self == 0) & ((y <= 0) | (y == math.inf))
+    return nothing.where(0, self * nothing.where(1, y).log())
+
+  def new_full(
+    self,
+    size: Sizes,
+    fill_value: Scalar,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+  ) -> Tensor:
+    """One value everywhere, in a shape, of this type and on this device unless others are given.
+
+    >>> Tensor([1.5]).new_full((2,), 3)
+    Tensor([3., 3.])
+    """
+    shape = sizes_of((size,))
+    return Handle._final.full(shape, fill_value, dtype or self.dtype, device or self.device, requires_grad)
+
+  def new_zeros(self, *size: Sizes, **options: Any) -> Tensor:
+    """Zeros; see `new_full`."""
+    return self.new_full(sizes_of(size), 0, **options)
+
+  def new_ones(self, *size: Sizes, **options: Any) -> Tensor:
+    """Ones; see `new_full`."""
+    return self.new_full(sizes_of(size), 1, **options)
+
+  def new_empty(self, *size: Sizes, **options: Any) -> Tensor:
+    """Values that nothing is promised of; see `new_full`."""
+    return self.new_full(sizes_of(size), 0, **options)
+
+  def new_tensor(
+    self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
+    """A tensor of data, of this type and on this device unless others are given.
+
+    >>> Tensor([1.5]).new_tensor([2, 3])
+    Tensor([2., 3.])
+    """
+    return Handle._final(data, dtype or self.dtype, device or self.device, requires_grad)
+
+
+def _alias(target: str) -> Callable[..., Any]:
+  def called(self: Aliases, *args: Any, **options: Any) -> Any:
+    return getattr(self, target)(*args, **options)
+
+  called.__doc__ = f"Another name of `{target}`."
+  return functools.update_wrapper(called, getattr(Aliases, target), assigned=(), updated=())
+
+
+for _name, _target in ALIASES.items():
+  setattr(Aliases, _name, _alias(_target))
