@@ -379,15 +379,18 @@ def test_a_recipe_for_other_vectors_runs_too(n, mini, tmp_path):
 def test_a_matrix_product_takes_no_memory_for_its_products():
   """What SHOW prints of a training step is within the limits on what a file may ask for."""
   n = 1700
-  (p,) = parse_file(f"""graph mm(%a: f32[{n}, {n}], %b: f32[{n}, {n}]) {{
-  %0 = reshape %a {{shape=[{n}, 1, {n}]}}      : f32[{n}, 1, {n}]
-  %1 = expand %0 {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
-  %2 = reshape %b {{shape=[1, {n}, {n}]}}      : f32[1, {n}, {n}]
-  %3 = expand %2 {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
-  %4 = mul %1, %3                              : f32[{n}, {n}, {n}]
-  %5 = reduce.add %4 {{axes=[2]}}              : f32[{n}, {n}, 1]
-  return %5
-}}""")
-  assert nbytes(p) == 3 * 4 * n * n
-  with pytest.raises(TextError, match="takes 19.* bytes"):
-    parse_file(text(p).replace("return %5", "return %5, %4"))
+
+  def product(a, b, out="%3"):
+    return parse_file(f"""graph mm(%a: f32{a}, %b: f32{b}) {{
+  %0 = expand %a {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
+  %1 = expand %b {{shape=[{n}, {n}, {n}]}}     : f32[{n}, {n}, {n}]
+  %2 = mul %0, %1                              : f32[{n}, {n}, {n}]
+  %3 = reduce.add %2 {{axes=[2]}}              : f32[{n}, {n}, 1]
+  return {out}
+}}""")[0]
+
+  rows, columns = [n, 1, n], [1, n, n]
+  assert nbytes(product(rows, columns)) == 3 * 4 * n * n
+  for what in ((rows, columns, "%3, %2"), (rows, rows), ([n, 1, 1], rows), (rows, [n, 1, 1])):  # here it does
+    with pytest.raises(TextError, match="takes 19.* bytes"):
+      product(*what)
