@@ -139,10 +139,25 @@ class _ConvTranspose(_Windows):
     self.bias = weight(out_channels, dtype=dtype, device=device) if bias else None
     self.reset_parameters()
 
-  def forward(self, x: Tensor) -> Tensor:
+  def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+    """output_size: of the windows' axes of the result, in place of what output_padding makes of them."""
     function = getattr(x, f"conv_transpose{self.axes}d")
-    options = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+    more = self.output_padding if output_size is None else self._more(x, output_size)
+    options = self.stride, self.padding, more, self.groups, self.dilation
     return function(self.weight, self.bias, *options, channels_last=self.channels_last)
+
+  def _more(self, x: Tensor, output_size: Any) -> tuple[int, ...]:
+    """The output_padding that makes the result so large."""
+    n = self.axes
+    size = x.shape[-n - 1 : -1] if self.channels_last else x.shape[-n:]
+    rule = zip(size, self.kernel_size, self.stride, self.padding, self.dilation)
+    least = [(m - 1) * s - 2 * p + d * (k - 1) + 1 for m, k, s, p, d in rule]
+    wanted = tuple(output_size)[-n:]
+    more = tuple(a - b for a, b in zip(wanted, least))
+    if len(wanted) != n or not all(0 <= e < s for e, s in zip(more, self.stride)):
+      most = [m + s - 1 for m, s in zip(least, self.stride)]
+      fail(ValueError, f"{type(self).__name__}: output_size {wanted} is not within {least} to {most}", x=x)
+    return more
 
 
 class ConvTranspose1d(_ConvTranspose):

@@ -48,7 +48,7 @@ nn.BatchNorm1d(4)(row)   nn.BatchNorm1d(4,affine=False)(a1)   nn.BatchNorm2d(2,m
 nn.LayerNorm(4)(x)   nn.LayerNorm((3,4),bias=False)(x)   nn.LayerNorm(4,1e-2,False)(y)   nn.LayerNorm2d(2)(w) => nn.LayerNorm(2)(w.permute(0,2,3,1)).permute(0,3,1,2)   nn.RMSNorm(4)(x)   nn.RMSNorm(4,eps=0.1)(y)   nn.GroupNorm(2,4,bias=False)(a2)   nn.BatchNorm1d(4,bias=False)(row)   nn.InstanceNorm2d(2,affine=True,bias=False)(w)   nn.GroupNorm(2,4)(a2)   nn.GroupNorm(2,4,0.1,False)(row)   nn.LocalResponseNorm(3,0.1)(a2)
 nn.BatchNorm(2)(w) => nn.BatchNorm2d(2)(w)   nn.BatchNorm(4)(row) => nn.BatchNorm1d(4)(row)   nn.InstanceNorm(2)(w) => nn.InstanceNorm2d(2)(w)   nn.InstanceNorm1d(4,affine=True)(a1)   nn.InstanceNorm1d(3,track_running_stats=True)(y)   nn.InstanceNorm2d(2,affine=True,track_running_stats=True,momentum=0.3)(w)   nn.InstanceNorm2d(2,track_running_stats=True).eval()(w)   nn.InstanceNorm3d(2)(a3)
 nn.Conv1d(4,6,3,padding='same',padding_mode='circular')(a1)   nn.Conv2d(4,6,(3,2),stride=2,padding=(1,0),groups=2)(a2)   nn.Conv2d(2,3,3,padding=2,padding_mode='reflect',bias=False)(w)   nn.Conv2d(2,3,3,padding=1,padding_mode='replicate',dilation=2)(w)   nn.Conv3d(2,3,2)(a3)
-nn.ConvTranspose1d(4,2,3,stride=2,output_padding=1)(a1)   nn.ConvTranspose2d(4,6,3,stride=2,padding=1,groups=2)(a2)   nn.ConvTranspose3d(2,3,2,dilation=2,bias=False)(a3)
+nn.ConvTranspose1d(4,2,3,stride=2,output_padding=1)(a1)   nn.ConvTranspose2d(2,3,3,stride=2,padding=1)(w,output_size=[12,11])   nn.ConvTranspose1d(4,2,3,stride=3,dilation=2)(a1,(2,2,31))   nn.ConvTranspose2d(4,6,3,stride=2,padding=1,groups=2)(a2)   nn.ConvTranspose3d(2,3,2,dilation=2,bias=False)(a3)
 nn.AvgPool1d(2)(a1)   nn.AvgPool2d(3,2,1)(w)   nn.AvgPool3d(2,1)(a3)   nn.MaxPool1d(3,2)(a1)   nn.MaxPool2d(3,2,1,1,False,True)(a2)   nn.MaxPool2d(2,return_indices=True)(w)   nn.MaxPool3d(2,stride=1)(a3)   nn.LPPool1d(2,3)(a1)   nn.LPPool2d(2,2)(w.abs())   nn.LPPool3d(3,2)(a3.abs())
 nn.AdaptiveAvgPool1d(4)(a1)   nn.AdaptiveAvgPool2d((2,3))(a2)   nn.AdaptiveAvgPool3d(2)(a3)   nn.AdaptiveMaxPool1d(3)(a1)   nn.AdaptiveMaxPool2d((3,2))(a2)   nn.AdaptiveMaxPool3d(2)(a3)   nn.MaxUnpool1d(2)(u1,at1)   nn.MaxUnpool2d(2)(u2,at2,output_size=(5,4))   nn.MaxUnpool3d((1,1,2))(u3,at3d)
 nn.ReflectionPad2d((1,2,0,3))(a2)   nn.ConstantPad1d(2,3.5)(a1)   nn.ConstantPad2d((1,-1,0,2),3.5)(a2)   nn.ConstantPad3d(1,3.5)(a3)   nn.ChannelShuffle(2)(a2)   nn.PixelShuffle(2)(c8)   nn.PixelUnshuffle(2)(w)   nn.Fold((4,5),2)(c12)   nn.Unfold(2,1,1,2)(a2)
@@ -71,6 +71,7 @@ ROWS += "".join(
 )
 
 MISTAKES = """
+nn.ConvTranspose2d(2, 3, 3, stride=2)(w, output_size=[12, 13])   !   output_size (12, 13) is not within [13, 13] to [14, 14]
 nn.GroupNorm(4, 6)        !   6 channels do not fall into 4 groups
 nn.GRU(3, 4)(T.ones(5, 2, 3), lengths=[1])   !   lengths: there must be one for each of 2 sequences
 nn.RNN(3, 4, nonlinearity='selu')   !   "tanh" or "relu"
