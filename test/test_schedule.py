@@ -133,6 +133,14 @@ def test_a_vector_by_a_matrix_reads_whole_rows():
   assert np.allclose((x @ narrow.cast("float32")).numpy(), want, atol=1e-4)
 
 
+def test_a_piece_of_one_row_goes_with_the_same_piece_of_another():
+  data = {}
+  a, b = leaf(data, "a", 64), leaf(data, "b", 64)
+  row = lambda c, *parts: g.cat(tuple(g.alu("mul", p, const(c, F)) for p in parts), 0)
+  assert check({"out0": row(2.0, a, b), "out1": row(3.0, a, b)}, data) == 2
+  assert check({"out0": row(2.0, a, b), "out1": row(3.0, b, a)}, data) == 4
+
+
 def test_a_padded_kernel_stores_nothing_on_its_way():
   """Its indices go beyond what the value has."""
   data = {}
