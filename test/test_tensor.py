@@ -4,8 +4,6 @@ import copy
 import gc
 import math
 import pickle
-import subprocess
-import sys
 import threading
 import weakref
 
@@ -514,15 +512,6 @@ def test_pickle_and_copy():
       assert (
         u.tolist() == t.tolist() and u.dtype is t.dtype and u.requires_grad == t.requires_grad and u is not t
       )
-
-
-def test_import_is_quick():
-  code = "import numpy, time; t = time.perf_counter(); import mini; print(time.perf_counter() - t)"
-  seconds = min(
-    float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-    for _ in range(3)
-  )
-  assert seconds < 0.5  # the aim is 0.04; a loaded machine must not fail here
 
 
 def test_every_public_method_says_what_it_does():

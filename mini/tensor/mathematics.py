@@ -133,13 +133,14 @@ class Mathematics(Elementwise):
 
   def asinh(self) -> Tensor:
     """The inverse hyperbolic sine."""
-    x = (self < 0).where(-self, self)  # |a|, which has no slope at 0
+    a = self._new(self._float())
+    x = (a < 0).where(-a, a)  # |a|, which has no slope at 0
     near = x < 1e6
     small = near.where(x, 1)
     out = near.where(
       (small + small.square() / (1 + (small.square() + 1).sqrt())).log1p(), x.maximum(1).log() + math.log(2)
     )
-    return (self < 0).where(-out, out)
+    return (a < 0).where(-out, out)
 
   def acosh(self) -> Tensor:
     """The inverse hyperbolic cosine."""
