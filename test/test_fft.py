@@ -220,6 +220,7 @@ def test_wrong_arguments():
     (lambda: mini.fft.fftfreq(0), ValueError, "fftfreq: n is a positive integer"),
     (lambda: x.stft(4), ValueError, "return_complex is to be told"),
     (lambda: x.stft(4, 0, return_complex=True), ValueError, "pieces of 4 samples, 0 apart"),
+    (lambda: x.stft(0, 1, return_complex=True), ValueError, "pieces of 0 samples"),
     (lambda: x.cfloat().stft(4, onesided=True), ValueError, "all frequencies are needed"),
     (lambda: x[None].stft(4, return_complex=True), ShapeError, "3 axes"),
     (lambda: x.stft(4, center=False, return_complex=True), ShapeError, "fewer samples than a piece"),

@@ -201,7 +201,7 @@ class Spectral(Parts):
     """The distance of pieces, and a window of the size of one."""
     hop = n_fft // 4 if hop is None else hop
     length = n_fft if length is None else length
-    if n_fft < 1 or hop < 1 or not 0 < length <= n_fft:
+    if hop < 1 or not 0 < length <= n_fft:
       fail(ValueError, f"{what}: pieces of {n_fft} samples, {hop} apart, with a window of {length}", x=self)
     if window is None:
       kind = dtypes.float64 if self.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
