@@ -243,6 +243,7 @@ def test_a_group_that_is_added_later(options):
     if n == 2:
       a.add_param_group({"params": ps[1:], "lr": 0.05, "momentum": 0.5})
       b.add_param_group({"params": qs[1:], "lr": 0.05, "momentum": 0.5})
+      assert sorted(a.state_dict()["state"]) == [0, 1, 2]
     for optimizer, params, like in ((a, ps, Tensor), (b, qs, torch.tensor)):
       optimizer.zero_grad(), loss_of(params, like).backward(), optimizer.step()
     if n == 1:  # gradients of what is no parameter yet do not go
