@@ -45,7 +45,7 @@ def with_wrong(name, p):
   static = isinstance(call.func.value, ast.Name) and call.func.value.id == "T"
   order = [q for q in inspect.signature(getattr(Tensor, name)).parameters if q != "self" or static]
   at = order.index(p.name)
-  args, rest = list(call.args), [k for k in call.keywords if k.arg not in (p.name, "dim")]
+  args, rest = list(call.args), [k for k in call.keywords if k.arg not in (p.name, "dim", "unbiased")]
   value = ast.parse(repr(wrong), mode="eval").body
   if p.kind is p.VAR_POSITIONAL:
     args = [*args[:at], value]

@@ -532,7 +532,10 @@ def check_program(seed, tmp_path):
   text = Writer(seed).text()
   kernel = mini.kernel(written(text, tmp_path, f"program{seed}"))
   args = [rng.standard_normal(s) for s in ((4, 6), (5,), (4, 6))]
-  want = plain(kernel, (4, 6), *args)
+  try:
+    want = plain(kernel, (4, 6), *args)
+  except (ValueError, OverflowError):  # Python's math has no sine of inf; numbers of a tensor go on, with NaN
+    return 0
   try:
     got = kernel[4, 6](*map(Tensor, args)).numpy()
   except KernelError as e:  # too long written out: it says so
