@@ -26,9 +26,7 @@ APART = 8  # and to load or to store a vector's elements that are not beside eac
 LINE = 64  # bytes of a cache that come together
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
-ROUND = (
-  6  # instructions of a step beside products, loads and guards, of which a load has two; a cycle begins four
-)
+ROUND = 6  # instructions of a step beside products, loads and guards (two for a load); a cycle begins four
 
 
 class Windows(NamedTuple):
