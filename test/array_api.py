@@ -120,8 +120,8 @@ negative not_equal positive sin sinh sqrt square subtract tan tanh"""
 OPEN_SIGNS = [
   ("acos", "imag", lambda a, b: isinf(a) and isnan(b)),
   ("atan", "imag", lambda a, b: isnan(b) or isinf(b)),
-  ("cos", "imag", lambda a, b: (isinf(a) or isnan(a)) and b == 0),
-  ("cosh", "imag", lambda a, b: a == 0 and (isinf(b) or isnan(b))),
+  ("cos", "imag", lambda a, b: (isinf(a) or isnan(a)) and b == 0 or a == 0 and isnan(b)),
+  ("cosh", "imag", lambda a, b: a == 0 and (isinf(b) or isnan(b)) or isnan(a) and b == 0),
   ("exp", "both", lambda a, b: a == -inf and (isinf(b) or isnan(b))),
   ("sin", "imag", lambda a, b: isinf(b) and (isnan(a) or isinf(a))),
   ("sinh", "real", lambda a, b: isinf(a) and (isnan(b) or isinf(b))),

@@ -341,7 +341,7 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
   if kind == 13 and len(rs) > 1:
     at = rng.randrange(len(rs) - 1)
     return f"collapse {names[at]} {names[at + 1]} -> {rng.choice(['both', names[at]])}"
-  if kind == 14:
+  if kind == 14 or not t.named:
     return rng.choice([f"par {names[0]}", f"unroll {r} {rng.choice(names)}", "split", f"vec nothing{n}", f"split {r} 0 -> a, b",
                        f"split {r} 2 -> {r}, {r}", f"stage 0 over ({r}) shared",
                        "matrix 8x8 f32 " + " ".join(rng.choices(names, k=3))])  # fmt: skip

@@ -122,6 +122,25 @@ def test_sums_of_sums_are_peeled_each_by_itself():
   check(kernel, with_recipe)
 
 
+def test_an_operand_that_is_the_same_in_every_tile():
+  """The threads beside each other read the same four rows, whichever tile is theirs."""
+  kernel = parse("""
+    kernel k(%a0: out f32[16, 16], %a1: in f32[4, 6]) {
+      %i = range 16
+      %j = range 16
+      %k = range 6
+      %0 = load %a1[%i % 4, %k]    : f32
+      %1 = load %a1[%j % 4, %k]    : f32
+      %2 = mul %0, %1              : f32
+      %3 = reduce.add %2 over (%k) : f32
+      store %a0[%i, %j], %3
+      end over (%i, %j)
+    }""")
+  with_recipe, _ = write_recipe(kernel, MACHINE)
+  verify(with_recipe)
+  check(kernel, with_recipe)
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_random_kernels(seed, request):
   outputs, _, _ = random_program(seed + request.config.option.seed)

@@ -7,7 +7,23 @@ from itertools import product
 from mini import Tensor, nn
 from mini.ir.guards import guarded, guarded_bounds
 from mini.ir.text import kernel_text
-from mini.ir.uop import FALSE, TRUE, add, both, const, div, least, mod, mul, range_, rsize, substitute, within
+from mini.ir.uop import (
+  FALSE,
+  TRUE,
+  add,
+  both,
+  const,
+  div,
+  least,
+  less,
+  mod,
+  mul,
+  range_,
+  rsize,
+  substitute,
+  within,
+)
+from mini.ir.verify import provable
 from mini.schedule import schedule
 
 RANGES = [range_(name, size) for name, size in (("k", 6), ("y", 4), ("x", 5), ("u", 2))]
@@ -61,6 +77,15 @@ def test_rows_of_a_padded_image_are_not_divided():
   assert guarded((div(flat, 9), mod(div(flat, 3), 3), mod(flat, 3)), gate) == (k, add(y, -1), add(x, -1))
   assert guarded((div(flat, 27),), gate) == (div(k, 3),)
   assert guarded((add(flat, u),), gate) == (add(flat, u),)
+
+
+def test_what_a_guard_proves():
+  _, y, x, _ = RANGES
+  row = add(mul(y, 5), x)
+  assert provable(div(row, 7), 2, less(row, 14)) and not provable(div(row, 7), 2, less(row, 15))
+  assert provable(add(mul(y, 2), add(x, -2)), 8, within(add(x, -2), 2))
+  assert not provable(add(mul(y, 2), add(x, -2)), 8, within(add(x, -1), 2))
+  assert provable(mod(row, 4), 2, less(mod(row, 4), 2)) and not provable(mod(row, 4), 1, less(mod(row, 4), 2))
 
 
 def test_a_padded_group_norm_is_read_where_it_lies():

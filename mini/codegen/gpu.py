@@ -205,6 +205,7 @@ def share(w: Writer, inner: list[str], tile: list[str], threads: int, machine: M
   sizes = {rname(r): rsize(r) for r in (value.free if value is not None else ())}
   if value is None or not name or any(r not in sizes for r in inner):
     return
+  tile = [r for r in tile if r in sizes]  # an index j % 4 of tiles of 4 is the same in each of them
   elements = prod(sizes[r] for r in (*inner, *tile))
   if elements.bit_count() != 1 or elements * value.dtype.itemsize > machine.shared_bytes // 2:
     return

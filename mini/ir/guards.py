@@ -57,8 +57,10 @@ def limits(gate: UOp) -> Places:
     lo, hi = found.get(known, bounds(total(dict(known))))
     most = c.src[1].arg - first - 1
     found[known] = (lo, min(hi, most)) if sign > 0 else (max(lo, -most), hi)
-  kept = [(dict(terms), lo, hi) for terms, (lo, hi) in found.items() if lo <= hi]
-  return {range_(f"inside{n}", hi - lo + 1): (terms, lo) for n, (terms, lo, hi) in enumerate(kept)}
+  longest = sorted(found.items(), key=lambda sum_: -len(sum_[0]))  # it says more than its parts
+  kept = [(dict(terms), lo, hi) for terms, (lo, hi) in longest if lo <= hi]
+  # names that no kernel gives
+  return {range_(f"<{n}>", hi - lo + 1): (terms, lo) for n, (terms, lo, hi) in enumerate(kept)}
 
 
 def total(terms: Terms) -> UOp:
@@ -70,8 +72,6 @@ def total(terms: Terms) -> UOp:
 
 def placed(u: UOp, places: Places) -> UOp:
   """u, with ranges for the sums that they stand for."""
-  if u.op in ("div", "mod", "min"):
-    return rebuild(u, (placed(u.src[0], places), u.src[1]))
   terms, first = linear(u)
   for r, (known, lo) in places.items():
     t, c = next(iter(known.items()))
@@ -81,5 +81,6 @@ def placed(u: UOp, places: Places) -> UOp:
       first += times * lo
   acc = const(first)
   for t, c in terms.items():
-    acc = add(acc, mul(t if t is u else placed(t, places), c))
+    parted = t.op in ("div", "mod", "min")
+    acc = add(acc, mul(rebuild(t, (placed(t.src[0], places), t.src[1])) if parted else t, c))
   return acc

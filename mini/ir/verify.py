@@ -41,7 +41,6 @@ from mini.ir.uop import (
   add,
   bounds,
   closed,
-  conjuncts,
   const,
   free_in,
   index_nodes,
@@ -175,29 +174,10 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
   """Is 0 <= index < size wherever the gate is true?"""
   if gate is FALSE:
     return True
-  lo, hi = within_guard(index, gate)
-  terms, k = linear(index)
-  if any(carries_value(t) for t in terms):  # a sum with data-dependent terms, each of which has its guard
-    each = [(c, *within_guard(t, gate)) for t, c in terms.items()]
-    lo = max(lo, k + sum(min(c * a, c * b) for c, a, b in each))
-    hi = min(hi, k + sum(max(c * a, c * b) for c, a, b in each))
+  lo, hi = bounds(index)
   if lo < 0 or hi >= size:
     lo, hi = guarded_bounds(index, gate)
   return 0 <= lo and hi < size
-
-
-def within_guard(index: UOp, gate: UOp) -> tuple[int, int]:
-  """The bounds of an index expression where the gate is true: its own, or those of a condition on the same sum."""
-  lo, hi = bounds(index)
-  terms, k = linear(index)
-  for c in conjuncts(gate):  # each is  e < n
-    condition, kc = linear(c.src[0])
-    most = c.src[1].arg - 1 - kc
-    if condition == terms:
-      hi = min(hi, most + k)
-    if condition == {a: -v for a, v in terms.items()}:
-      lo = max(lo, k - most)
-  return lo, hi
 
 
 def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:

@@ -101,9 +101,8 @@ def merge_kernels(
 ) -> list[UOp]:
   """The same program in fewer kernels, in an order in which it runs; those of different levels stay apart.
   waits: memories that are to be written before a kernel runs, though it does not read them."""
-  alone = in_order(
-    [Group(k, frozenset(waits.get(k, ()))) for k in kernels]
-  )  # one may read what a later one stores
+  # one may read what a later one stores
+  alone = in_order([Group(k, frozenset(waits.get(k, ()))) for k in kernels])
   levels = levels_of([g.kernel for g in alone], late)
   level: list[int] = []  # of each group
   groups: list[Group | None] = []
