@@ -324,6 +324,7 @@ np.squeeze(f[None], axis=0)   np.squeeze(f[:, :1])   np.stack([f, g])   np.stack
 np.hstack([f, f])   np.hstack([v, w])   np.vstack([v, v])   np.vstack([f, v])   np.dstack([v, v])   np.column_stack([w, w])   np.column_stack([f, w])   np.block([[f, f], [g, i]])   np.split(f, 3)   np.split(f, 2, axis=1)   np.split(v, [1, 3])   np.array_split(v, 3)   np.hsplit(f, 2)   np.vsplit(f, 3)   np.dsplit(c, 2)
 np.lib.stride_tricks.sliding_window_view(v, 2)   np.lib.stride_tricks.sliding_window_view(f, (2, 2))   np.lib.stride_tricks.sliding_window_view(c, 2, axis=1)   np.ravel(f)   f.ravel()   f.flatten()   np.ravel(f, order="F")   f.T.ravel()   np.atleast_1d(3)   np.atleast_2d(v)   np.atleast_3d(v)   np.atleast_3d(f).shape   np.fliplr(f)   np.flipud(f)   np.rot90(f)   np.rot90(f, 2)   np.rot90(f, 3)   np.rot90(f, -1)   np.diagonal(f)   np.diagonal(c, 1, 1, 2)   f.diagonal(1)
 np.pad(v, 1)   np.pad(f, ((1, 0), (2, 1)))   np.pad(f, 1, constant_values=9)   np.pad(f, 2, mode="edge")   np.pad(f, 1, mode="reflect")   np.pad(v, 3, mode="wrap")   np.pad(v, 2, mode="symmetric")   np.pad(v, 2, mode="linear_ramp")   np.append(v, 1)   np.append(f, f, axis=0)   np.delete(v, 1)   np.delete(f, [0, 2], axis=1)   np.delete(v, slice(1, 3))   np.insert(v, 1, 5)   np.insert(f, 0, 9, axis=1)   np.resize(v, (2, 3))   np.ediff1d(v)   np.trim_zeros(np.array([0, 1, 2, 0]))   np.unravel_index(k, (2, 2))
+np.pad(z, 2)   np.repeat(z, 3, axis=0)   np.take(z, [0, 0], axis=0)   np.resize(e, (2, 3))   np.cross(f[:, :2], f[0, :2])   np.cross(f[:, :2], f[:, 1:])   np.ldexp(np.float32([0, -np.inf, np.nan, 1e-45, 3e38, 1]), [-(2**31), -(2**30), 3, 270, -400, 200])   np.arange(2, dtype=bool)   np.zeros(0, int) ** -1
 """
 
 STATISTICS = """
@@ -336,6 +337,7 @@ np.average(f)   np.average(f, axis=0)   np.average(v, weights=k)   np.average(f,
 np.cov(f)   np.cov(v, v[::-1])   np.cov(f, rowvar=False)   np.cov(f, ddof=0)   np.cov(f, fweights=k)   np.corrcoef(f)   np.corrcoef(v, v[::-1])   np.gradient(v)   np.gradient(v, 0.5)   np.gradient(f)   np.gradient(f, axis=1)   np.gradient(v, edge_order=2)   np.gradient(v, np.array([0.0, 1.0, 3.0, 4.0]))   np.trapezoid(v)   np.trapezoid(f, dx=0.5)   np.trapezoid(v, np.array([0.0, 1.0, 3.0, 4.0]))
 np.nansum(x[:1])   np.nansum(np.where(b, np.nan, f), axis=0)   np.nanmean(np.where(b, np.nan, f))   np.nanmax(np.where(b, np.nan, f), axis=0)   np.nanmin(np.where(b, np.nan, f))   np.nanstd(np.where(b, np.nan, f))   np.nanvar(f, axis=0, ddof=1)   np.nanprod(np.where(b, np.nan, f))   np.nancumsum(np.where(b, np.nan, f))   np.nanmedian(np.where(b, np.nan, f))   np.nanargmax(np.where(b, np.nan, f))
 np.histogram(f, bins=4)   np.bincount(k)   np.bincount(k, weights=v)   np.bincount(k, minlength=6)   np.convolve(v, w)   np.convolve(v, w, "same")   np.convolve(v, w, mode="valid")   np.convolve(w, v, "same")   np.correlate(v, w)   np.interp(f, [-1, 0, 1], [2, 0, 5])   np.interp(0.3, [0, 1], [1, 2])   np.interp(v, np.array([0.0, 1.0]), np.array([1.0, 3.0]), left=-1)   np.unwrap(v * 5)   np.polyfit(np.arange(4), v, 1)   np.polyval([1, 2, 3], v)   np.roots([1, -3, 2])   np.apply_along_axis(lambda t: t.sum(), 0, f)
+np.median(e)   np.median(b)   np.median(x[5:])   np.median(np.array([-np.inf, 1.0]))   np.percentile(np.array([-np.inf, 1, 2]), [0, 50, 100])   np.percentile(f, 30, method="higher")   np.cumsum(z, axis=0)   np.cumprod(u[0, 0], axis=-1)   np.diff(z, 0)   np.trapezoid(g)   np.trapezoid(g, axis=0)   np.trapezoid(f, x=np.cumsum(p, 1), axis=1)   np.cov(np.ones((2, 0)))
 """
 
 SORTING = """
@@ -356,6 +358,12 @@ np.real(m)   np.imag(m)   m.real   n.imag   np.angle(m)   np.angle(m, deg=True) 
 m.sum()   m.sum(axis=0)   np.prod(m, axis=1)   np.mean(m)   m.mean(axis=1, keepdims=True)   np.var(m)   np.std(m, axis=0)   np.cumsum(m, axis=1)   np.cumprod(n)   np.all(m)   np.any(m, axis=0)   np.count_nonzero(m)   np.diff(m)   np.average(m, axis=0)   np.cumulative_sum(n)
 m @ m.T   m @ n   np.vdot(n, n)   np.dot(m, n)   np.vecdot(m, m)   np.outer(n, n)   np.inner(m, m)   np.tensordot(m, m)   np.einsum("ij,kj->ik", m, m)   np.matmul(f, m.T)   np.trace(m)   np.kron(n, n)   np.linalg.norm(m)   np.linalg.norm(m, axis=0)   np.linalg.vector_norm(n)   np.linalg.matrix_norm(m)   np.linalg.inv(h)   np.linalg.eigvalsh(h)   np.linalg.solve(h, w)   np.linalg.svdvals(m)   np.linalg.cholesky(h)   np.linalg.det(h)   np.linalg.slogdet(h)   np.linalg.eigh(h).eigenvalues   np.linalg.norm(m, 'nuc')
 m[0]   m[:, 1]   m[b]   m[[0, 2]]   m[1, 2]   m.T   m.reshape(4, 3)   np.concatenate([m, f])   np.stack([m, m])   np.flip(m)   np.roll(m, 1)   np.repeat(n, 2)   np.tile(n, 2)   np.transpose(m)   np.expand_dims(m, 0)   np.broadcast_to(n, (3, 4))   np.pad(n, 1)   np.tril(m)   np.diag(n)   np.take(n, k)   np.squeeze(m[None])   np.split(n, 2)   np.isclose(m, m)   np.allclose(m, m)   np.array_equal(m, m)   m.astype(np.complex64)   np.result_type(n, 1.0)   np.result_type(n, f)   np.result_type(f, 1j)   np.can_cast(f, complex)
+np.sort(np.array([2 + 1j, 1 + 3j, 1 - 1j, 2.0]))   m < n   m <= n   m > n   m >= n   np.maximum(m, n)   np.minimum(m, n)   np.fmax(m, n)   np.fmin(m, n)   np.max(m, 0)   np.maximum.reduce(m)   np.maximum.accumulate(n)
+a = np.array([complex(np.nan, 1), 1 + 2j, complex(1, np.nan), 1 + 1j, 3.0]); [np.maximum(a, 1 + 1j), np.minimum(a, 1 + 1j), np.fmax(a, 1 + 1j), np.fmin(a, 1 + 1j), a < 1 + 1j, a <= 1 + 1j, a > 1 + 1j, a >= 1 + 1j]
+m.astype(float)   m.astype(np.int8)   m.astype(bool)   np.asarray(n, dtype=np.float32)   np.array(m, dtype=float)   np.rint(m)   m.view(complex)   np.median(m)   np.nanmax(n)   np.nanmean(m, axis=0)
+a = np.zeros((3, 4)); a[...] = m; a
+np.array([0j, 0j, 0j, 2j]) ** np.array([1 + 1j, 0, -1 + 2j, 1])   np.array([complex(-np.inf, 0), 2j]) ** 1
+f.conj() is f   b.conj()   np.angle(u)   np.angle(g)   np.angle(u, deg=True)
 repr(m)   str(n)   repr(m[0, 0])   str(m[1, 1])   m.tolist()   complex(m[0, 0])   m[0, 0].real   m[0, 0].imag   m.dtype.name   m.nbytes   m.item(2)   np.nonzero(m)   list(n)   m.ravel()   np.unique(n)
 a = m.copy(); a[0] = 1; a
 a = m.copy(); a[1, 2] = 3j; a
@@ -395,6 +403,7 @@ a = np.broadcast_to(v, (3, 4)); a[0] = 1
 a = f.copy(); a.shape = (5, 5)
 a = f.copy(); a += np.ones((2, 3, 4))
 np.add(f, f, out=np.zeros(3))   np.add(f, f, dtype=np.int64)   np.sum(f, axis=0.5)   f.astype(np.int64, casting="safe")   np.take(v, 9)   np.take(f, [0], axis=3)   np.cumulative_sum(f)   np.unstack(z)   f.mT.mT.mT.x   np.linalg.inv(f)   np.linalg.inv(np.zeros((3, 3)))   np.linalg.solve(q, v)   np.linalg.cholesky(-q)   np.linalg.det(f)   np.linalg.inv(v)   np.linalg.qr(f, mode="x")   np.cross(v, v)   np.linalg.eigh(f)   np.linalg.matrix_power(f, 2)   np.linalg.outer(f, f)   np.where(b, f)   np.where(b, f, np.ones(5))   np.take_along_axis(f, k, 1)   np.quantile(f, 2)   np.diff(z)   np.meshgrid(v, w, indexing="a")   np.full((2,), [1, 2, 3])   hash(f)   np.clip(f, np.ones(7), 2)   np.searchsorted(f, 1)   np.trapezoid(v, w)   np.interp(1, [1, 2], [1])   np.pad(f, -1)   np.from_dlpack(3)   np.histogram(f, bins=-1)   np.result_type()   np.isdtype(np.int8, "x")
+np.flipud(z)   np.isposinf(m)   np.isneginf(n)   np.convolve(f, v)   np.around(b, 1)   np.percentile(b, 50)   np.gradient(b)   np.arange(3, dtype=bool)   np.add.reduceat(z, [0])   np.add.reduceat(v, [9])
 """
 
 

@@ -75,7 +75,8 @@ def _methods(cls: type, **methods: Any) -> None:
 
 _methods(_Lazy, **{name: _here[name] for name in _METHODS.split()})
 _methods(_Lazy, astype=taking.cast, flatten=manipulation.flatten)
-_methods(_Lazy, conj=lambda self: _ALIASES["conj"](self), conjugate=lambda self: _ALIASES["conj"](self))
+_conj = lambda self: _ALIASES["conj"](self) if self.dtype.kind == "c" else self
+_methods(_Lazy, conj=_conj, conjugate=_conj)
 _methods(_Lazy, real=utility.REAL, imag=utility.IMAG)
 _methods(
   _Lazy, compress=lambda self, condition, axis=None, out=None: _here["compress"](condition, self, axis)

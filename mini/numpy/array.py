@@ -273,7 +273,7 @@ class ndarray(Lazy):
     self[...] = value
 
   def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-    if dtype is None or dtype is ndarray:
+    if dtype is None or dtype is ndarray or np.dtype(dtype) == self.dtype:
       return ndarray._of(self._memory, self._steps)
     if np.dtype(dtype).itemsize != self.itemsize:
       raise TypeError(f"view: {np.dtype(dtype)} is not as large as {self.dtype}")
@@ -418,7 +418,7 @@ def asarray(x: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     values = np.asarray(x, None if dtype is None else numpy_type(dtype))
     numpy_type(values.dtype)
     t = Tensor(values)
-  t = t if dtype is None else t.cast(mini_type(dtype))
+  t = t if dtype is None else converted(t, dtype)
   return array_of(t if device is None else t.to(device))
 
 
@@ -442,4 +442,10 @@ def operand(x: Any, dtype: Any = None) -> Tensor:
     return Tensor.full((), value.item(), dtype=mini_type(d))
   else:
     t = asarray(x)._tensor
-  return t if dtype is None or type_of(t.dtype) == dtype else t.cast(mini_type(dtype))
+  return t if dtype is None or type_of(t.dtype) == dtype else converted(t, dtype)
+
+
+def converted(t: Any, dtype: Any) -> Tensor:
+  """A tensor in another type: of complex numbers in a real one their real parts."""
+  kind = mini_type(dtype)
+  return (t.real if t.dtype.kind == "c" and kind.kind not in "cb" else t).cast(kind)

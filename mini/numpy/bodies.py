@@ -26,8 +26,11 @@ def _odd(name: str) -> Callable[[Tensor], Tensor]:
   return lambda x: getattr(x, name)().copysign(x) if x.dtype.kind == "f" else getattr(x, name)()
 
 
-def _power(a: Tensor, b: Tensor) -> Tensor:
-  return (b == 0).where(1, a**b) if a.dtype.kind == "c" else a**b
+def _power(a: Any, b: Any) -> Tensor:
+  if a.dtype.kind != "c":
+    return a**b
+  found = ((a == 0) & (b.real <= 0)).where(complex(math.nan, math.nan), a**b)
+  return (b == 0).where(1, (b == 1).where(a, found))
 
 
 def _cbrt(x: Tensor) -> Tensor:
@@ -69,6 +72,10 @@ def _arctan2(a: Tensor, b: Tensor) -> Tensor:
   return (a.isnan() | b.isnan()).where(math.nan, a.atan2(b))
 
 
+def _rint(x: Any) -> Tensor:
+  return Tensor.complex(x.real.round(), x.imag.round()) if x.dtype.kind == "c" else x.round()
+
+
 def _sign(x: Tensor) -> Tensor:
   if x.dtype.kind == "c":
     return x.sgn()
@@ -104,16 +111,39 @@ def _modf(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ldexp(x: Tensor, n: Tensor) -> Tensor:
-  """In two steps, for 2.0**n alone may be too large or too small."""
-  half = n >> 1
+  """In three steps, for 2.0**n alone may be too large or too small."""
+  most = (
+    3 * 1000 if x.dtype is dtypes.float64 else 3 * 120
+  )  # from the least number to the largest, and further
+  n = n.clamp(-most, most)
+  third = n // 3
   power = lambda k: k.cast(x.dtype).exp2()
-  return x * power(half) * power(n - half)
+  return (x.isfinite() & (x != 0)).where(x * power(third) * power(third) * power(n - 2 * third), x)
+
+
+def _in_order(op: Callable[..., Tensor], a: Any, b: Any) -> Tensor:
+  """Of complex numbers: by their real parts, of equal ones by the imaginary parts."""
+  without_nan = ~(a.imag.isnan() | b.imag.isnan())
+  return (op(a.real, b.real) & (a.real != b.real) & without_nan) | ((a.real == b.real) & op(a.imag, b.imag))
+
+
+def _extreme(name: str, op: Callable[..., Tensor], skips: bool) -> Callable[..., Tensor]:
+  """The Tensor's method of that name; of complex numbers the first one in their order. A NaN wins, or is skipped."""
+
+  def body(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype.kind != "c":
+      return getattr(a, name)(b)
+    return (_in_order(op, a, b) | (b if skips else a).isnan()).where(a, b)
+
+  return body
 
 
 def _comparison(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-  """Of int64 and uint64, too, of which a negative number is below all."""
+  """Of int64 and uint64, too, of which a negative number is below all; and of complex numbers."""
 
   def body(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype.kind == "c" and op not in (operator.eq, operator.ne):
+      return _in_order(op, a, b)
     if {a.dtype.kind, b.dtype.kind} != {"i", "u"}:
       return op(a, b)
     below = a < 0 if a.dtype.kind == "i" else b < 0
@@ -143,7 +173,7 @@ TABLE: dict[str, Any] = {
   "positive":     lambda x: x,
   "absolute":     "abs",
   "fabs":         "abs",
-  "rint":         "round",
+  "rint":         _rint,
   "sign":         _sign,
   "heaviside":    lambda x, v: x.isnan().where(x, x.heaviside(v)),
   "conjugate":    lambda x: x.conj() if x.dtype.kind == "c" else x,
@@ -193,10 +223,10 @@ TABLE: dict[str, Any] = {
   "logical_or":   _on_truth(operator.or_),
   "logical_xor":  _on_truth(operator.xor),
   "logical_not":  _on_truth(operator.invert),
-  "maximum":      "maximum",
-  "minimum":      "minimum",
-  "fmax":         "fmax",
-  "fmin":         "fmin",
+  "maximum":      _extreme("maximum", operator.ge, skips=False),
+  "minimum":      _extreme("minimum", operator.le, skips=False),
+  "fmax":         _extreme("fmax", operator.ge, skips=True),
+  "fmin":         _extreme("fmin", operator.le, skips=True),
   "isfinite":     "isfinite",
   "isinf":        "isinf",
   "isnan":        "isnan",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mini.numpy.array import Lazy, array_of, asarray, ndarray, operand, stand_in_shape
-from mini.numpy.function import FUNCTIONS, publish, tensor
+from mini.numpy.function import FUNCTIONS, AtOnce, publish, tensor
 from mini.numpy.types import common_type, mini_type, numpy_type
 from mini.tensor import Tensor
 from mini.tensor.dlpack import taken_over
@@ -93,6 +93,8 @@ def arange(
   step = 1 if step is None else step
   kind = common_type(*map(np.asarray, (start, stop, step))) if dtype is None else np.dtype(dtype)
   n = max(0, math.ceil((stop - start) / step))
+  if kind.kind == "b" and n > 2:
+    raise AtOnce
   held = kind if kind.kind in "iufc" else np.dtype(np.int64)
   line = operand(array_of(Tensor.arange(n)), held)
   first, second = (np.asarray(x, held).item() for x in (start, start + step))

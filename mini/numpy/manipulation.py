@@ -137,7 +137,9 @@ def fliplr(m: Any) -> ndarray:
 
 
 def flipud(m: Any) -> ndarray:
-  return flip(atleast_1d(m), 0)
+  if not np.ndim(stand_in(m)):
+    raise ValueError("Input must be >= 1-d.")
+  return flip(m, 0)
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
@@ -268,7 +270,7 @@ def tile(A: Any, reps: Any) -> ndarray:
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
-  a = ravel(a) if axis is None else asarray(a)
+  a = ravel(a) if axis is None or not np.ndim(stand_in(a)) else asarray(a)
   axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
   if np.ndim(stand_in(repeats)) == 0 and not isinstance(repeats, Lazy):
     return array_of(a._tensor.repeat_interleave(operator.index(repeats), axis))
@@ -288,6 +290,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ndarray:
   a = asarray(array)
+  if not a.ndim:
+    raise AtOnce
   if isinstance(pad_width, dict):
     pad_width = [pad_width.get(n, pad_width.get(n - a.ndim, (0, 0))) for n in range(a.ndim)]
     pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]

@@ -98,6 +98,11 @@ def einsum(*operands: Any, **how: Any) -> Any:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+  if 2 in (
+    asarray(a).shape[axisa if axis is None else axis],
+    asarray(b).shape[axisb if axis is None else axis],
+  ):
+    raise AtOnce
   x, y = pair(a, b)
   axisa, axisb, axisc = (axis, axis, axis) if axis is not None else (axisa, axisb, axisc)
   x, y = x.movedim(axisa, -1), y.movedim(axisb, -1)

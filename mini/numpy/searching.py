@@ -113,7 +113,11 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 
 def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-  return quantile(a, 0.5, axis, keepdims=keepdims)
+  a = asarray(a)
+  if a.dtype.kind == "c" or not a.size:
+    raise AtOnce
+  a = a.astype(np.uint8) if a.dtype.kind == "b" else a
+  return _of_order(a, np.asarray(0.5), axis, "median", keepdims)
 
 
 def percentile(
@@ -135,22 +139,31 @@ def quantile(
   a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False, weights: Any = None
 ) -> Any:
   a, q = asarray(a), np.asarray(q, np.float64)
-  if weights is not None or method not in METHODS or not a.size:
+  if weights is not None or method not in METHODS or not a.size or a.dtype.kind in "bc":
     raise AtOnce
   if not ((q >= 0) & (q <= 1)).all():
     raise ValueError("Quantiles must be in the range [0, 1]")
+  return _of_order(a, q, axis, method, keepdims)
+
+
+def _of_order(a: Any, q: np.ndarray, axis: Any, method: str, keepdims: bool) -> Any:
+  """Quantiles, or the median, of what is not empty."""
   axes = axes_of(axis, a.ndim)
   kind = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
   rest = [n for n in range(a.ndim) if n not in axes]
   rows = a._tensor.permute(*rest, *axes).reshape(*(a.shape[n] for n in rest), -1)
   at = q.reshape(-1) * (rows.shape[-1] - 1)
-  low, high = np.floor(at).astype(np.int64), np.ceil(at).astype(np.int64)
-  part = METHODS[method](at - low).astype(kind)
+  low = np.floor(at).astype(np.int64)
+  high = np.minimum(low + 1, rows.shape[-1] - 1)
   ordered = rows.sort(-1)[0]
   x, y = (ordered[..., i].cast(mini_type(kind)) for i in (low, high))
-  t = Tensor(part)
-  mixed = (t < 0.5).where(x + (y - x) * t, y - (y - x) * (1 - t))
-  mixed = (t == 0).where(x, (t == 1).where(y, mixed))
+  if method == "median":
+    mixed = Tensor(at == low).where(x, (x + y) / 2)
+  else:
+    t = Tensor(METHODS[method](at - low).astype(kind))
+    mixed = (t < 0.5).where(x + (y - x) * t, y - (y - x) * (1 - t))
+  if method in ("lower", "higher"):
+    mixed = (t == 0).where(x, y)
   if a.dtype.kind == "f":
     mixed = rows.isnan().any(-1, True).where(math.nan, mixed)
   elif method in ("lower", "higher"):
@@ -215,7 +228,7 @@ def round_(a: Any, decimals: int = 0) -> Any:
     scale = 10.0 ** abs(decimals)
     t = a._tensor
     return made((t * scale).round() / scale if decimals > 0 else (t / scale).round() * scale)
-  if a.dtype.kind in "iu" and decimals < 0:
+  if (a.dtype.kind in "iu" and decimals < 0) or (a.dtype.kind == "b" and decimals):
     raise AtOnce
   return made(a._tensor.cast(mini_type(np.float16)) if a.dtype.kind == "b" else a._tensor.round())
 
@@ -235,12 +248,17 @@ def fix(x: Any) -> Any:
   return UFUNCS["trunc"](x)
 
 
-def isposinf(x: Any) -> Any:
-  return made(tensor(x) == math.inf)
+def _infinite(value: float) -> Callable[..., Any]:
+  def f(x: Any) -> Any:
+    t = tensor(x)
+    if t.dtype.kind == "c":
+      raise AtOnce
+    return made(t == value)
+
+  return f
 
 
-def isneginf(x: Any) -> Any:
-  return made(tensor(x) == -math.inf)
+isposinf, isneginf = _infinite(math.inf), _infinite(-math.inf)
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
@@ -264,7 +282,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
   """As sums of shifted products: of short arrays of weights."""
-  x, w = _operands(asarray(a).reshape(-1), asarray(v).reshape(-1))
+  a, v = asarray(a), asarray(v)
+  if a.ndim > 1 or v.ndim > 1:
+    raise ValueError("object too deep for desired array")
+  x, w = _operands(a.reshape(-1), v.reshape(-1))
   if not x.numel() or not w.numel():
     raise ValueError("a cannot be empty" if not x.numel() else "v cannot be empty")
   x, w = (x, w) if x.numel() >= w.numel() else (w, x)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import array_of, asarray, made, operand
-from mini.numpy.function import FUNCTIONS, publish, tensor
+from mini.numpy.function import FUNCTIONS, AtOnce, publish, tensor
 from mini.numpy.types import floating, mini_type, stand_in
 from mini.numpy.ufunc import UFUNCS, axes_of
 from mini.tensor import Tensor
@@ -134,7 +134,7 @@ argmax, argmin = _position("argmax"), _position("argmin")
 def _running(name: str) -> Callable[..., Any]:
   def f(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
     a = asarray(a)
-    return UFUNCS[name].accumulate(a.reshape(-1) if axis is None else a, axis or 0, dtype)
+    return UFUNCS[name].accumulate(a.reshape(-1) if axis is None or not a.ndim else a, axis or 0, dtype)
 
   return f
 
@@ -162,6 +162,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
   a = asarray(a)
   if n < 0:
     raise ValueError(f"order must be non-negative but got {n}")
+  if n == 0:
+    return a
   if not a.ndim:
     raise ValueError("diff requires input that is at least one dimensional")
   axis = normalize_axis_index(axis, a.ndim)
@@ -175,6 +177,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
   """`numpy.gradient`: second order inside, first or second at the ends."""
   f = asarray(f)
+  if f.dtype.kind == "b":
+    raise AtOnce
   axes = axes_of(axis, f.ndim)
   spaces = list(varargs) or [1.0]
   spaces = spaces * len(axes) if len(spaces) == 1 else spaces
@@ -212,12 +216,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
   y = asarray(y)
   t = y._tensor.movedim(axis, -1)
   if x is None:
-    d = tensor(dx)
+    d = dx
   else:
     at = tensor(x)
-    d = (at if at.ndim == 1 else at.movedim(axis, -1)).diff()
+    d = array_of((at if at.ndim == 1 else at.movedim(axis, -1)).diff())
   pairs: Any = array_of(t[..., 1:] + t[..., :-1])
-  return sum_(pairs * array_of(d) / 2.0, -1)
+  return sum_(d * pairs / 2.0, -1)
 
 
 # ---------------------------------------------------------------- without NaNs
@@ -228,6 +232,8 @@ def _without(name: str, fill: float) -> Callable[..., Any]:
 
   def f(a: Any, axis: Axes = None, keepdims: Any = False, **how: Any) -> Any:
     a = asarray(a)
+    if a.dtype.kind == "c" and name in ("max", "min"):
+      raise AtOnce
     keep = a if a.dtype.kind not in "fc" else made(a._tensor.isnan().where(fill, a._tensor))
     out = FUNCTIONS[name](keep, axis, keepdims=keepdims, **how)
     if name not in ("max", "min") or a.dtype.kind != "f":
@@ -243,7 +249,7 @@ nanmax, nanmin = _without("max", -math.inf), _without("min", math.inf)
 
 def nanmean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: Any = False) -> Any:
   a = asarray(a)
-  return mean(a, axis, dtype, keepdims=keepdims, where=~UFUNCS["isnan"](a) if a.dtype.kind == "f" else True)
+  return mean(a, axis, dtype, keepdims=keepdims, where=~UFUNCS["isnan"](a) if a.dtype.kind in "fc" else True)
 
 
 # ---------------------------------------------------------------- of several variables
@@ -276,7 +282,7 @@ def cov(
   center, total = average(x, 1, w, returned=True)
   total = total[0] if w is not None else x.shape[1]
   if ddof == 0 or aweights is None:
-    left = total - ddof
+    left = max(total - ddof, 0) if w is None else UFUNCS["maximum"](total - ddof, 0)
   else:
     left = total - ddof * sum_(w * asarray(aweights, kind)) / total
   d = x - center.reshape(-1, 1)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from mini.numpy.array import Lazy, array_of, asarray, made, ndarray, operand
+from mini.numpy.array import Lazy, array_of, asarray, converted, made, ndarray, operand
 from mini.numpy.function import FUNCTIONS, publish
 from mini.numpy.host import at_once
 from mini.numpy.manipulation import along, concatenate, ravel, reshape
-from mini.numpy.types import mini_type, numpy_type, stand_in, theirs
+from mini.numpy.types import stand_in, theirs
 
 
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
-  a = ravel(a) if axis is None else asarray(a)
+  a = ravel(a) if axis is None or not np.ndim(stand_in(a)) else asarray(a)
   axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
   i: Any = indices if isinstance(indices, Lazy) else np.asarray(indices)
   i = i.astype(np.intp) if i.size == 0 else i
@@ -92,7 +92,11 @@ def _by_places(name: str) -> Callable[..., ndarray]:
   def f(arr: Any, *args: Any, **kwargs: Any) -> ndarray:
     a = asarray(arr)
     at = at_once(getattr(np, name))(np.arange(a.size).reshape(a.shape), *args, **kwargs)
-    return array_of(a._tensor.reshape(-1)[at._host()]) if at.size else FUNCTIONS["zeros"](at.shape, a.dtype)
+    return (
+      array_of(a._tensor.reshape(-1)[at._host()])
+      if at.size and a.size
+      else FUNCTIONS["zeros"](at.shape, a.dtype)
+    )
 
   return f
 
@@ -114,7 +118,7 @@ def cast(
     )
   if not copy and x.dtype == np.dtype(dtype):
     return x
-  t = x._tensor.cast(mini_type(numpy_type(dtype)))
+  t = converted(x._tensor, dtype)
   return array_of(t) if isinstance(x, ndarray) else made(t)
 
 

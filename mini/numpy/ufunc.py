@@ -15,8 +15,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
+from mini.numpy.host import at_once
 from mini.numpy.memory import has_values
-from mini.numpy.types import asked_again, loop, mini_type, summed
+from mini.numpy.types import asked_again, loop, mini_type, stand_in, summed
 from mini.tensor import Tensor
 from mini.tensor.promotion import broadcast_shape
 
@@ -79,7 +80,8 @@ class ufunc:
     if dtype is not None:
       signature = (*(None,) * self.nin, *(np.dtype(dtype),) * self.nout)
     types = loop(self.__name__, kinds, signature, casting)
-    if self.__name__ == "power" and types[1].kind == "i" and negative(inputs[1]):
+    some = all(np.size(stand_in(x)) for x in inputs)
+    if self.__name__ == "power" and types[1].kind == "i" and some and negative(inputs[1]):
       raise ValueError("Integers to negative integer powers are not allowed.")
     try:
       tensors = [operand(x, d) for x, d in zip(inputs, types)]
@@ -102,6 +104,9 @@ class ufunc:
              initial: Any = None, where: Any = True) -> Any:  # fmt: skip
     a = asarray(array)
     given = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+    if self._by_order(a):
+      more = {} if initial is None else {"initial": initial}
+      return at_once(self.numpy.reduce)(a, axis, dtype, out, keepdims, where=where, **more)
     try:
       t, axes = self._typed(a, dtype), axes_of(None if not a.ndim and axis in (0, -1) else axis, a.ndim)
       if where is not True:
@@ -116,6 +121,10 @@ class ufunc:
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(self.numpy.reduce, (a,), given, e)
     return made(result) if out is None else out._store(result)
+
+  def _by_order(self, a: ndarray) -> bool:
+    """Is it one of several complex numbers, which NumPy finds?"""
+    return a.dtype.kind == "c" and self.__name__ in ("maximum", "minimum", "fmax", "fmin")
 
   def _typed(self, a: Any, dtype: Any) -> Tensor:
     """The array in the type in which it is reduced."""
@@ -144,6 +153,8 @@ class ufunc:
 
   def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     a = asarray(array)
+    if self._by_order(a):
+      return at_once(self.numpy.accumulate)(a, axis, dtype, out)
     try:
       t, axis = self._typed(a, dtype), normalize_axis_index(axis, a.ndim)
       if self.__name__ in RUNNING:
@@ -186,9 +197,12 @@ class ufunc:
   def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     a = asarray(array)
     starts = [int(i) for i in indices]
-    t, axis = self._typed(a, dtype), normalize_axis_index(axis, a.ndim)
-    ends = [*starts[1:], a.shape[axis]]
-    parts = [self._folded(t.narrow(axis, i, max(j - i, 1)), (axis,), True) for i, j in zip(starts, ends)]
+    try:
+      t, axis = self._typed(a, dtype), normalize_axis_index(axis, a.ndim)
+      ends = [*starts[1:], a.shape[axis]]
+      parts = [self._folded(t.narrow(axis, i, max(j - i, 1)), (axis,), True) for i, j in zip(starts, ends)]
+    except Exception as e:  # noqa: BLE001  which one it is NumPy says
+      asked_again(self.numpy.reduceat, (a, starts, axis, dtype), {}, e)
     return array_of(parts[0].cat(*parts[1:], dim=axis))
 
 

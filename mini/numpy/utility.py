@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray, generic, made
-from mini.numpy.function import FUNCTIONS, publish, tensor
+from mini.numpy.function import FUNCTIONS, publish
 from mini.numpy.memory import STEPS, compute
 from mini.numpy.types import stand_in
+from mini.numpy.ufunc import UFUNCS
 
 
 def evaluate(*arrays: Any) -> Any:
@@ -80,10 +81,9 @@ def _part(name: str) -> property:
 
 
 def angle(z: Any, deg: bool = False) -> Any:
-  t = tensor(z)
-  t = t if t.dtype.kind in "fc" else t.double()
-  turn = t.angle() if t.dtype.kind == "c" else t.zeros_like().atan2(t)
-  return made(turn.rad2deg() if deg else turn)
+  z = asarray(z)
+  turn = made(z._tensor.angle()) if z.dtype.kind == "c" else UFUNCS["arctan2"](0, z)
+  return turn * 180 / np.pi if deg else turn
 
 
 REAL, IMAG = _part("real"), _part("imag")
