@@ -85,6 +85,7 @@ def test_what_a_guard_proves():
   assert provable(div(row, 7), 2, less(row, 14)) and not provable(div(row, 7), 2, less(row, 15))
   assert provable(add(mul(y, 2), add(x, -2)), 8, within(add(x, -2), 2))
   assert not provable(add(mul(y, 2), add(x, -2)), 8, within(add(x, -1), 2))
+  assert provable(x, 1, both(less(x, 1), less(mul(x, -1), -1)))  # 1 < x < 1
   assert provable(mod(row, 4), 2, less(mod(row, 4), 2)) and not provable(mod(row, 4), 1, less(mod(row, 4), 2))
 
 

@@ -28,14 +28,17 @@ def guarded(index: tuple[UOp, ...], gate: UOp) -> tuple[UOp, ...]:
   if gate is TRUE or not any(map(divides, index)):
     return index
   places = limits(gate)
+  if places is None:
+    return index
   back = {r: add(total(terms), -lo) for r, (terms, lo) in places.items()}
   found = [placed(i, places) for i in index]
   return tuple(i if still_divides(e, places) else substitute(e, back) for i, e in zip(index, found))
 
 
 def guarded_bounds(index: UOp, gate: UOp) -> tuple[int, int]:
-  """[lo, hi] of an index where the gate is open."""
-  return bounds(placed(index, limits(gate)))
+  """[lo, hi] of an index where the gate is open; [0, -1] if it never is."""
+  places = limits(gate)
+  return (0, -1) if places is None else bounds(placed(index, places))
 
 
 def still_divides(e: UOp, places: Places) -> bool:
@@ -46,8 +49,8 @@ def divides(index: UOp) -> bool:
   return any(n.op in ("div", "mod") for n in index_nodes(index))
 
 
-def limits(gate: UOp) -> Places:
-  """The sums of which a gate says more than their ranges do."""
+def limits(gate: UOp) -> Places | None:
+  """The sums of which a gate says more than their ranges do. None: it is never open."""
   found: dict[tuple, tuple[int, int]] = {}
   for c in conjuncts(gate):  # each is  e < n
     terms, first = linear(c.src[0])
@@ -57,10 +60,11 @@ def limits(gate: UOp) -> Places:
     lo, hi = found.get(known, bounds(total(dict(known))))
     most = c.src[1].arg - first - 1
     found[known] = (lo, min(hi, most)) if sign > 0 else (max(lo, -most), hi)
+  if any(lo > hi for lo, hi in found.values()):
+    return None
   longest = sorted(found.items(), key=lambda sum_: -len(sum_[0]))  # it says more than its parts
-  kept = [(dict(terms), lo, hi) for terms, (lo, hi) in longest if lo <= hi]
   # names that no kernel gives
-  return {range_(f"<{n}>", hi - lo + 1): (terms, lo) for n, (terms, lo, hi) in enumerate(kept)}
+  return {range_(f"<{n}>", hi - lo + 1): (dict(terms), lo) for n, (terms, (lo, hi)) in enumerate(longest)}
 
 
 def total(terms: Terms) -> UOp:
