@@ -231,7 +231,7 @@ class Optimizer:
         if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
           pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
       if made:
-        Tensor.realize(*pending)
+        Tensor._compute([*pending], gradients=False)
       for b, new, g, state in made:  # only now: where something goes wrong before, no step was made
         b.give(new)
         for old, x in zip((b.t, *b.slots.values()), state):

@@ -20,6 +20,7 @@ from mini.grad import gradients, plus
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
+from mini.tensor.company import know
 from mini.tensor.errors import checked, fail
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
@@ -147,10 +148,12 @@ class Autograd(Losses):
       several = [inputs] if isinstance(inputs, Handle) else inputs
       wanted = {part for t in several for part in t._parts()}
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
+    reached = []
     for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
       if g is not None:
         g = unrounded(g, leaf.grad_dtype)
-        self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g))
+        reached.append(self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g)))
+    know([*reached, self])
     self._spent = not (retain_graph or create_graph)
 
   def _seed(self, gradient: Tensor | None) -> UOp:
@@ -161,7 +164,7 @@ class Autograd(Losses):
     checked(graph.alu("add", self.uop, seed))  # as of any operation of the two
     return seed
 
-  def _accumulate(self, leaf: Handle, g: UOp) -> None:
+  def _accumulate(self, leaf: Handle, g: UOp) -> Tensor:
     """leaf.grad += g, remembering where it came from: computing the leaf anew computes this loss with it."""
     before = leaf.grad
     node = g if before is None else plus(before.uop, g)
@@ -169,6 +172,7 @@ class Autograd(Losses):
     fresh.uop = node
     fresh._losses = (*(() if before is None else before._losses[-7:]), weakref.ref(self))
     leaf.grad = fresh
+    return fresh
 
   def gradient(self, *wrt: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
     """The gradients of this tensor with respect to others, which require one; `.grad` stays as it is.
@@ -318,7 +322,8 @@ def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Hand
     if not needs(t._uop):
       fail(MiniError, f"{what}: w does not require a gradient", w=t)
   found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
-  of_parts = (Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(parts, found))
+  of_parts = [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(parts, found)]
+  know(of_parts)
   return rebuilt(list(wrt), of_parts)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
+from mini.engine.masked import is_sized
 from mini.engine.place import device_of, place
 from mini.engine.shards import memory
 from mini.given import gradient_inputs
@@ -25,6 +26,7 @@ from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, unknown
+from mini.tensor.company import company, updated
 from mini.tensor.data import (
   Number,
   array_of,
@@ -135,6 +137,8 @@ class Handle:
     self._uop, self._where = node, where
     if local.current is not None:
       self._trace = local.current
+    else:
+      node.memo["handle"] = (weakref.ref(self),)
 
   @staticmethod
   def _new(node: UOp) -> Tensor:
@@ -312,15 +316,19 @@ class Handle:
     tensors: list[Handle] = [self]
     if others or self._complex:
       tensors = [p for t in (self, *others) for p in t._parts()]
+    Handle._compute(tensors)
+    return self  # type: ignore[return-value]
+
+  @staticmethod
+  def _compute(tensors: list[Handle], gradients: bool = True) -> None:
+    """What `realize` does. gradients: those that are needed come into memory, with those of the same `backward()`."""
     if local.current is not None:
       local.current.realize(tensors)
-      return self  # type: ignore[return-value]
+      return
     for t in tensors:
       if t._trace is not None:
         t._trace.escaped(t)
-    tensors += [
-      loss for t in tensors if t._grad is not None for ref in t._grad._losses if (loss := ref()) is not None
-    ]
+    tensors += company(tensors, gradients)
     tensors = [
       t for t in dict.fromkeys(tensors) if t._uop.op != "buffer"
     ]  # what else has a graph, or none is needed
@@ -341,7 +349,6 @@ class Handle:
         raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
     for t in tensors:
       t._keep_leaf(found)
-    return self  # type: ignore[return-value]
 
   def _leaf(self) -> UOp | None:
     node = untagged(self._uop)
@@ -351,6 +358,10 @@ class Handle:
   def is_realized(self) -> bool:
     """Are the values in memory?"""
     return self._is_part() or self._leaf() is not None
+
+  def _is_state(self) -> bool:
+    """Is it to be computed, and no step on the way of a gradient?"""
+    return not self.is_realized and not is_sized(self._uop) and (self._is_own_tag() or not needs(self._uop))
 
   def _is_part(self) -> bool:
     """Is this a parameter that lies, with others, in one flat buffer (mini/nn/optimizer.py)? There it stays."""
@@ -391,10 +402,12 @@ class Handle:
 
   def _bind(self, node: UOp) -> Tensor:
     """Give this handle a node; a leaf that requires a gradient stays one."""
+    before = self._uop
     if self._is_own_tag():
       self._tag(graph.detach(node) if needs(node) else node)
     else:
       self.uop = node
+    updated(self, before)
     return self  # type: ignore[return-value]
 
   def replace(self, x: Tensor) -> Tensor:

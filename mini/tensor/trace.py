@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
   from mini.batch import Samples
@@ -50,6 +51,10 @@ class _Local(threading.local):
   gradients: bool = True  # False inside no_grad()
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
+
+  def __init__(self) -> None:
+    # what was updated in place and is not computed yet, by id (company.py)
+    self.states: WeakValueDictionary[int, Handle] = WeakValueDictionary()
 
 
 local = _Local()

@@ -1,0 +1,80 @@
+"""What is computed together with what was asked for, because later it would take the same work again.
+
+  - of a gradient: the loss that it came from, and the other gradients of that `backward()`
+  - what was updated in place from its own value: `w -= lr * g`, running statistics, averages, counts. It is state of a
+    loop, whose graph would grow with every turn
+  - where the graph is a large one: what the program still holds of it, such as the state of a recurrent network
+
+Nothing of this holds while a function is traced: there the trace decides.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mini.ir.uop import UOp
+from mini.tensor.trace import local
+
+if TYPE_CHECKING:
+  from mini.tensor.handle import Handle
+
+NEAR = 32  # so many nodes are looked through for the value that an update began with
+LARGE = 256  # nodes of a graph in which what is held counts as state
+
+
+def know(gradients: Iterable[Handle]) -> None:
+  """Handles of gradients that came from one pass."""
+  handles = tuple(gradients)
+  kin = tuple(map(weakref.ref, handles))
+  for h in handles:
+    h._uop.memo["kin"] = kin
+
+
+def updated(handle: Handle, before: UOp) -> None:
+  """The handle was bound to another node in place, having had the node `before`."""
+  if local.current is None and local.samples is None and _is_near(handle._uop, before):
+    local.states[id(handle)] = handle
+
+
+def _is_near(u: UOp, before: UOp) -> bool:
+  """Is u computed from `before`, in a few operations?"""
+  level, seen = [u], {u}
+  while level and len(seen) <= NEAR:
+    level = [s for n in level for s in n.src if s not in seen]
+    if before in level:
+      return True
+    seen.update(level)
+  return False
+
+
+def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
+  """What else is computed with these. gradients: those that the graph contains, too, with those of the same pass."""
+  found = [h for t in handles if t._grad is not None for ref in t._grad._losses if (h := ref()) is not None]
+  found += (h for h in local.states.values() if h._is_state())
+  local.states.clear()
+  nodes = _nodes([*handles, *found])
+  if gradients:
+    found += _known([h._uop for h in handles], "kin")
+    found += (h for h in _known(nodes, "kin") if h._is_state())
+  if len(nodes) > LARGE:
+    found += (h for h in _known(nodes, "handle") if h._is_state())
+  return found
+
+
+def _known(nodes: Iterable[UOp], key: str) -> list[Handle]:
+  return [h for u in nodes for ref in u.memo.get(key, ()) if (h := ref()) is not None]
+
+
+def _nodes(handles: Iterable[Handle]) -> list[UOp]:
+  """What is to be computed: nodes that are not in memory."""
+  stack, seen = [h._uop for h in handles], set()
+  order: list[UOp] = []
+  while stack:
+    u = stack.pop()
+    if u not in seen and u.op != "buffer" and "leaf" not in u.memo:
+      seen.add(u)
+      order.append(u)
+      stack += u.src
+  return order

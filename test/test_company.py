@@ -1,0 +1,139 @@
+"""What is computed together (mini/tensor/company.py): loops without jit neither grow their graphs nor compile on."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from mini import Tensor, gradient, nn, no_grad, stats
+
+
+def waiting(t):
+  """How many nodes are to be computed for it."""
+  stack, seen = [t._uop], set()
+  while stack:
+    u = stack.pop()
+    if u not in seen and u.op != "buffer" and "leaf" not in u.memo:
+      seen.add(u)
+      stack += u.src
+  return len(seen)
+
+
+def by_hand():
+  """Gradient descent without an optimizer."""
+  x, y = Tensor.ones(16, 4), Tensor.zeros(16, 1)
+  w = Tensor.ones(4, 1).requires_grad_()
+
+  def turn():
+    nonlocal w
+    loss = ((x @ w - y) ** 2).mean()
+    loss.backward()
+    with no_grad():
+      w -= 0.01 * w.grad
+    w.grad = None
+    loss.item()
+    return w
+
+  return turn, lambda n: np.full((4, 1), (1 - 0.01 * 8) ** n)
+
+
+def statistics():
+  """A running mean that nothing reads."""
+  model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1))
+  optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+  def turn():
+    loss = model(Tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return model[0].running_mean
+
+  return turn, lambda n: np.array([2.0, 3.0, 4.0]) * (1 - 0.9**n)
+
+
+def average():
+  """An average of parameters."""
+  w, mean = Tensor.ones(3).requires_grad_(), Tensor.zeros(3)
+  optimizer = nn.optim.SGD([w], lr=0.0)
+
+  def turn():
+    w.sum().backward()
+    optimizer.step()
+    with no_grad():
+      mean.mul_(0.5).add_(w, alpha=0.5)
+    return mean
+
+  return turn, lambda n: np.full(3, 1 - 0.5**n)
+
+
+def counts():
+  """A bandit's, in place by index."""
+  n = Tensor.zeros(4)
+
+  def turn():
+    n[n.argmin().item()] += 1
+    return n
+
+  return turn, lambda turns: np.bincount(np.arange(turns) % 4, minlength=4)
+
+
+def recurrent():
+  """A state that is held, of which something else is asked for."""
+  w, h = Tensor.full((8, 8), 0.01), Tensor.ones(1, 8)
+
+  def turn():
+    nonlocal h
+    for _ in range(8):
+      h = ((h @ w).exp() - 1).relu().tanh() * 2 + 1
+    (h * 3).argmax().item()
+    return h
+
+  def wanted(n):
+    a = np.ones((1, 8))
+    for _ in range(8 * n):
+      a = np.tanh(np.maximum(np.exp(a @ np.full((8, 8), 0.01)) - 1, 0)) * 2 + 1
+    return a
+
+  return turn, wanted
+
+
+@pytest.mark.parametrize("loop", [by_hand, statistics, average, counts, recurrent])
+def test_a_loop_does_not_grow(loop):
+  turn, wanted = loop()
+  for _ in range(14):
+    turn()
+  gc.collect()
+  before = stats["schedules"]
+  sizes = [waiting(turn()) for _ in range(14)]
+  assert max(sizes) < 300 and stats["schedules"] == before, (sizes, stats["schedules"] - before)
+  np.testing.assert_allclose(turn().numpy(), wanted(29), rtol=1e-5)
+
+
+@pytest.mark.parametrize("functional", [False, True])
+def test_gradients_come_together(functional):
+  x = Tensor.ones(4, 3)
+  params = [Tensor.full((3, 3), 0.1 * n).requires_grad_() for n in range(1, 5)]
+  loss = x
+  for p in params:
+    loss = (loss @ p).tanh()
+  loss = loss.sum()
+  if functional:
+    gradients = gradient(loss, params)
+  else:
+    loss.backward()
+    gradients = [p.grad for p in params]
+  first = gradients[1].numpy()
+  before = stats["kernels"]
+  assert all(np.isfinite(g.numpy()).all() for g in gradients)
+  if not functional:
+    assert np.isfinite(loss.item())
+  assert stats["kernels"] == before and (gradients[1].numpy() == first).all()
+
+
+def test_what_failed_is_not_asked_for_again():
+  n = Tensor.zeros(3)
+  n[Tensor([7])] += 1
+  with pytest.raises(IndexError, match="out of bounds"):
+    Tensor([1.0, 2.0]).exp().numpy()
+  assert Tensor([0.0]).exp().item() == 1
