@@ -36,6 +36,54 @@ def test_lengths_are_packed_sequences(name):
   Tensor.realize(*found)
   for a, b in zip(found, wanted):
     np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-6)
+  again = nn.utils.rnn.pack_padded_sequence(Tensor(x), lengths, batch_first=True, enforce_sorted=False)
+  out, state = ours(again)
+  assert (nn.utils.rnn.pad_packed_sequence(out, batch_first=True)[0] == found[0]).all()
+  assert all((a == b).all() for a, b in zip(flat(state), found[1:]))
+
+
+def of_padding(rnn, tensor, numbers):
+  """What nn.utils.rnn makes of sequences."""
+  rows = [tensor(a) for a in numbers]
+  yield rnn.pad_sequence(rows)
+  yield rnn.pad_sequence(rows, batch_first=True, padding_value=7.0, padding_side="left")
+  for options in ({}, {"batch_first": True, "padding_value": -1.0, "total_length": 6}):
+    packed = rnn.pack_sequence(rows, enforce_sorted=False)
+    yield from rnn.pad_packed_sequence(packed, **options)
+  yield from rnn.unpad_sequence(rnn.pad_sequence(rows), tensor([2, 4, 1]))
+
+
+def test_padding():
+  torch = pytest.importorskip("torch")
+  numbers = [array(n, 3) for n in (2, 4, 1)]
+  ours = [*of_padding(nn.utils.rnn, Tensor, numbers)]
+  theirs = [*of_padding(torch.nn.utils.rnn, torch.tensor, numbers)]
+  for a, b in zip(ours, theirs, strict=True):
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+  rnn, x = nn.utils.rnn, Tensor.ones(4, 2, 3)
+  for wrong, about in (
+    ([1, 4], "enforce_sorted=False"),
+    ([5, 1], "from 1 to 4"),
+    ([3], "2 lengths"),
+    ([1, 0], "1 to 4"),
+  ):
+    with pytest.raises(ValueError, match=f"pack_padded_sequence.*{about}"):
+      rnn.pack_padded_sequence(x, wrong)
+  with pytest.raises(ValueError, match="total_length=1 is less than 2"):
+    rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [2, 1]), total_length=1)
+
+
+def test_parameters_are_a_vector():
+  model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+  optimizer = nn.optim.SGD(model.parameters(), lr=1.0)
+  v = nn.utils.parameters_to_vector(model.parameters())
+  assert v.shape == (13,) and (v[:6] == model[0].weight.flatten()).all()
+  nn.utils.vector_to_parameters(Tensor.arange(13).float(), model.parameters())
+  model(Tensor.zeros(1, 2)).sum().backward()
+  optimizer.step()
+  assert model[1].bias.tolist() == [11] and model[0].weight.tolist() == [[0, 1], [2, 3], [4, 5]]
+  with pytest.raises(ValueError, match="13 elements are wanted"):
+    nn.utils.vector_to_parameters(v[:3], model.parameters())
 
 
 def test_all_steps_are_the_same_kernels(capsys):

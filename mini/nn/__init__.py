@@ -1,6 +1,6 @@
 """Neural networks: layers, initial values, optimizers, state. PyTorch's names."""
 
-from mini.nn import functional, init, optim, optimizers, state
+from mini.nn import functional, init, optim, optimizers, state, utils
 from mini.nn.adaptive import *
 from mini.nn.attention import *
 from mini.nn.convolution import *
@@ -15,4 +15,4 @@ from mini.nn.recurrent import *
 from mini.nn.scaler import GradScaler
 
 __all__ = ["GradScaler", "Module", "Parameter", "functional", "init", "optim", "optimizers", "quantized", "state",
-           *layers_of(globals())]  # fmt: skip
+           "utils", *layers_of(globals())]  # fmt: skip

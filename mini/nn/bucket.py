@@ -31,20 +31,35 @@ Choose = Callable[[Callable[["Group"], Any]], Any]  # a function of a group -> i
 class Group(dict):
   """Parameters under "params", and what holds for them: "lr", a 0-d tensor, and numbers, as in PyTorch.
 
-  Setting "lr" to a number gives the tensor another value.
+  group["lr"] is the rate as it is now: what was asked for stays when the rate changes, as PyTorch's numbers do. Setting
+  it gives `rate`, which schedules and traces know, another value; where other groups share that, this one gets its own.
+
+  >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+  >>> before = optimizer.param_groups[0]["lr"]
+  >>> optimizer.param_groups[0]["lr"] *= 0.5
+  >>> before, optimizer.param_groups[0]["lr"]
+  (Tensor(0.5), Tensor(0.25))
   """
 
   def __init__(self, entries: Mapping[str, Any], peers: list[Group]):
     super().__init__(entries)
     self.peers = peers
 
+  @property
+  def rate(self) -> Tensor:
+    """The learning rate itself."""
+    return super().__getitem__("lr")
+
+  def __getitem__(self, name: str) -> Any:
+    return self.rate.detach() if name == "lr" else super().__getitem__(name)
+
   def __setitem__(self, name: str, value: Any) -> None:
-    if name == "lr" and not isinstance(value, Tensor):
-      rate = self["lr"]
-      if any(other["lr"] is rate for other in self.peers if other is not self):
-        value = Tensor(float(value), dtype=rate.dtype, device=rate.device)
-      else:
-        value = rate.assign(Tensor(float(value), dtype=rate.dtype, device=rate.device))
+    if name == "lr":
+      rate, new = self.rate, value
+      if not isinstance(value, Tensor):
+        new = Tensor(float(value), dtype=rate.dtype, device=rate.device)
+      shared = any(other.rate is rate for other in self.peers if other is not self)
+      value = new.cast(rate.dtype) if shared else rate.assign(new)
     super().__setitem__(name, value)
 
 
@@ -98,7 +113,7 @@ class Bucket:
     known: dict[int, Any] = {}
     for p, group in zip(self.params, self.groups):
       if id(group) not in known:
-        here = near(group["lr"], self.t) is group["lr"]
+        here = near(group.rate, self.t) is group.rate
         known[id(group)] = value(group if here else Group({n: self._here(x) for n, x in group.items()}, []))
       v = known[id(group)]
       end += p.numel()

@@ -29,7 +29,7 @@ class LRScheduler:
   def __init__(self, optimizer: Optimizer, last_epoch: int = -1, moves_momentum: bool = False):
     self._rates, groups = optimizer.rates(), optimizer.param_groups
     # what the rates were when the first schedule was made, as PyTorch's initial_lr
-    given = {group["lr"]: float(group["initial_lr"]) for group in groups if "initial_lr" in group}
+    given = {group.rate: float(group["initial_lr"]) for group in groups if "initial_lr" in group}
     first = vars(optimizer).setdefault("_first_rates", given)
     if last_epoch >= 0 and not first.keys() >= {*self._rates}:
       raise KeyError(f"{type(self).__name__}: last_epoch is {last_epoch}, and a group has no initial_lr")

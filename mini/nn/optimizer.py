@@ -280,7 +280,7 @@ class Optimizer:
 
   def rates(self) -> list[Tensor]:
     """The learning rates, each once: groups that began with equal ones share a tensor."""
-    return list(dict.fromkeys(group["lr"] for group in self.param_groups))
+    return list(dict.fromkeys(group.rate for group in self.param_groups))
 
   @property
   def lr(self) -> Tensor:
@@ -291,7 +291,7 @@ class Optimizer:
     >>> optimizer.lr.item()
     0.25
     """
-    return self.param_groups[0]["lr"]
+    return self.param_groups[0].rate
 
   @lr.setter
   def lr(self, value: Any) -> None:
@@ -337,7 +337,10 @@ class Optimizer:
     ['step', 'exp_avg', 'exp_avg_sq']
     """
     numbers = iter(range(len(self._all())))
-    settings = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
+    settings = [
+      {**group, "lr": group["lr"], "params": [next(numbers) for _ in group["params"]]}
+      for group in self.param_groups
+    ]
     return {"state": self._state(), "param_groups": settings}
 
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -356,7 +359,7 @@ class Optimizer:
   def named_state(self) -> dict[str, Tensor]:
     """The tensors of `state_dict()` by their paths, such as `state.0.exp_avg`: what nn.state sees."""
     found = {f"state.{n}.{name}": t for n, s in self._state().items() for name, t in s.items()}
-    return {**found, **{f"param_groups.{n}.lr": group["lr"] for n, group in enumerate(self.param_groups)}}
+    return {**found, **{f"param_groups.{n}.lr": group.rate for n, group in enumerate(self.param_groups)}}
 
   def load_named_state(self, state: Mapping[str, Any]) -> None:
     """Go on from a `named_state`; what has no entry begins anew. StateError if it is of other parameters."""

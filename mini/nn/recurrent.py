@@ -14,6 +14,7 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.nn.layers import uniform_within
 from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.utils.rnn import PackedSequence
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ShapeError
@@ -122,19 +123,27 @@ class _Layers(_Recurrent):
   def _ends(self, layer: int) -> list[str]:
     return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
 
-  def forward(self, x: Tensor, hx: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
+  def forward(self, x: Any, hx: Any = None, lengths: Any = None) -> tuple[Any, Any]:
     """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
     T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `hx` is such a one to begin with, zeros if None.
 
     lengths: int[N], how many steps of each sequence count: the state stays after them, and what is given for them is 0.
+    Of a PackedSequence (nn.utils.rnn) its lengths, and such a one is given; batch_first means nothing then.
     """
+    if isinstance(x, PackedSequence):
+      out, last = self._all(x.data, hx, x.lengths, batch_first=False)
+      return PackedSequence(out, x.lengths), last
+    return self._all(x, hx, lengths, self.batch_first)
+
+  def _all(self, x: Tensor, hx: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Any]:
+    """All layers, in their directions."""
     if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
       fail(ShapeError, f"{type(self).__name__}: the last of x's 3 axes is not {self.input_size}", x=x)
     alone = x.ndim == 2
     states = () if hx is None else tuple(hx) if self.states > 1 else (hx,)
     if alone:
       x, states = x.unsqueeze(1), tuple(s.unsqueeze(1) for s in states)
-    elif self.batch_first:
+    elif batch_first:
       x = x.transpose(0, 1)
     steps, batch, _ = x.shape
     alive = self._alive(lengths, steps, batch)
@@ -153,7 +162,7 @@ class _Layers(_Recurrent):
     ends = [h[0].stack(*h[1:]) for h in zip(*last)]
     if alone:
       x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
-    elif self.batch_first:
+    elif batch_first:
       x = x.transpose(0, 1)
     return x, ends[0] if self.states == 1 else tuple(ends)
 

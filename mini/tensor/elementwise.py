@@ -320,12 +320,19 @@ class Elementwise(Operators):
     """NumPy's name of `clamp`."""
     return self.clamp(min, max)
 
-  def where(self, a: Operand, b: Operand) -> Tensor:
+  def where(self, a: Operand | None = None, b: Operand | None = None) -> Any:
     """a where self is true, b where it is false. DTypeError if self is not boolean.
+    Of a condition alone `nonzero(as_tuple=True)`, as in PyTorch.
 
     >>> Tensor([True, False]).where(1, Tensor([5, 6]))
     Tensor([1, 6])
+    >>> Tensor([True, False, True]).where()
+    (Tensor([0, 2]),)
     """
+    if a is None and b is None:
+      return self.nonzero(as_tuple=True)  # type: ignore[attr-defined]  # of a later family
+    if a is None or b is None:
+      fail(DTypeError, f"where: {'a' if a is None else 'b'} is missing", condition=self)
     if self.dtype is not dtypes.bool:
       fail(DTypeError, f"where: the condition is {self.dtype.name}, not bool", condition=self)
     a, b = self._coerced(a), self._coerced(b)

@@ -89,6 +89,7 @@ class Handle:
   _losses: tuple[weakref.ref, ...] = ()  # of a gradient: the losses that it came from
   _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
   _trace: Tracer | None = None  # the trace in which it was made
+  _source: Handle | None = None  # of `x.data`: x, which changes with it
   _spent: bool = False  # backward() has been called: a realize may drop the graph
   _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?
 
@@ -408,6 +409,8 @@ class Handle:
     else:
       self.uop = node
     updated(self, before)
+    if self._source is not None:
+      self._source._bind(self._uop)
     return self  # type: ignore[return-value]
 
   def replace(self, x: Tensor) -> Tensor:

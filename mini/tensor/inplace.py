@@ -12,9 +12,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mini.ir import graph
 from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS
+from mini.tensor.handle import needs
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -35,6 +37,27 @@ RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle
 
 class InPlace(Aliases):
   """What is done to the handle."""
+
+  @property
+  def data(self) -> Tensor:
+    """The same values, to which no gradient is passed; what is done to it in place is done to x as well, leaf or not.
+    Setting it is `assign` to any shape. (PyTorch's; for tinygrad's memoryview, `memoryview(x.numpy())`.)
+
+    >>> w = Tensor([1.0, -2.0], requires_grad=True)
+    >>> w.data.clamp_(min=0)
+    Tensor([1., 0.])
+    >>> w
+    Tensor([1., 0.], requires_grad=True)
+    """
+    values = self.detach()
+    for part, own in zip(values._parts(), self._parts()):
+      part._source = own
+    return values
+
+  @data.setter
+  def data(self, value: Tensor) -> None:
+    for own, new in zip(self._parts(), value.to(self.dtype)._parts()):
+      own._bind(graph.detach(new.uop) if needs(new.uop) else new.uop)
 
   def copy_(self, src: Tensor) -> Tensor:
     """The elements of src, which repeat to this shape, cast to this type. A gradient passes to src.

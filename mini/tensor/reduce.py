@@ -17,7 +17,7 @@ from mini.tensor.algebra import equals, inverted, negated
 from mini.tensor.arrange import Arrange
 from mini.tensor.data import Axes, Number
 from mini.tensor.errors import fail
-from mini.tensor.handle import needs
+from mini.tensor.handle import Handle, needs
 from mini.tensor.promotion import wide
 from mini.tensor.returned import MinAndMax, ValuesAndIndices
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
@@ -58,18 +58,26 @@ class Reduce(Arrange):
     """
     return self._total("prod", "mul", axis if dim is None else dim, keepdim, dtype)
 
-  def max(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+  def max(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
     """The largest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmax`.
+    Of two tensors it is `maximum`, as in PyTorch.
 
     >>> Tensor([[1, 5], [3, 4]]).max(1)
     Tensor([5, 4])
+    >>> Tensor([1, 5]).max(Tensor([3, 4]))
+    Tensor([3, 5])
     """
+    if isinstance(axis, Handle):
+      return self.maximum(axis)
     axis = axis if dim is None else dim
     self._some("max", axis)
     return self._new(self._reduced("max", "max", self.uop, axis, keepdim))
 
-  def min(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """The smallest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmin`."""
+  def min(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
+    """The smallest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmin`.
+    Of two tensors it is `minimum`, as in PyTorch."""
+    if isinstance(axis, Handle):
+      return self.minimum(axis)
     axis = axis if dim is None else dim
     self._some("min", axis)
     turned = negated if self.dtype.kind == "f" else inverted

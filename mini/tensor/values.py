@@ -63,10 +63,6 @@ class Values(Handle):
     """
     return self._values("x.tolist()").tolist()
 
-  def data(self) -> memoryview:
-    """The values as a memoryview of a copy."""
-    return np.ascontiguousarray(self._values("x.data()")).data
-
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     array = self._values("np.asarray(x)")
     return array if dtype is None else array.astype(dtype)

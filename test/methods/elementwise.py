@@ -25,7 +25,7 @@ iu: y.clamp(1,2) << q.clamp(1,2)   y >> 1   y << 2   y & 6   6 & y   6 | y   6 ^
 (5*i) >> 62   i >> 63   i >> 64   i >> -1   i << 64   i << -1   u >> 7   u >> 8   i >> farther   i << farther   i.int() >> 31   i.int() >> far
 ~: e ** math.inf   e ** -math.inf   e ** math.nan   y.norm(math.nan)
 iu: y.lshift(2) => y << 2   y.rshift(1) => y >> 1
-fhiub: b.where(y, p) => torch.where(b,y,p)   b.where(y, 1) => torch.where(b,y,1)   y.masked_fill(b,0)   y.masked_fill(b,s)
+fhiub: b.where(y, p) => torch.where(b,y,p)   b.where() => torch.where(b)   b.where(y, 1) => torch.where(b,y,1)   y.masked_fill(b,0)   y.masked_fill(b,s)
 i / j   i // j   i % j   i + y   b + i   b + b   i + 0.5   b * y   n + y   n + i   s + i   h + y   u + 1   u + i   u * 2   u - 1   u + u   b + 1   b + 1.5   b / b   i ** 2   i ** 3   2 ** j
 i ** j   j ** -1.0   -i   ~b   ~i   +y   abs(i)   i & j   i | j   i ^ j   b & b   b | True   b ^ b   i << 2   i >> 1   1 << j   8 >> j   u >> 2   i < j   i == 1   e < 0   e <= 0   e > 0   e >= 0   e == e   e != e   b == True
 e.isnan()   e.isinf()   e.isfinite()   e.neg()   e.square()   e.nan_to_num()   e.nan_to_num(1.0,2.0,3.0)   e.clamp(-1,1)   e.clamp(min=0)   e.clamp(max=0)   e.reciprocal()   e.abs()   e.sign()   e.maximum(s)   e.minimum(s)   i.clamp(-1,2)   i.maximum(j)   i.minimum(j)   u.minimum(u)
@@ -86,6 +86,7 @@ y.clamp()                 !   clamp: give min, max or both
 y.clip()                  !   clamp: give min, max or both
 y.where(1, 2)             !   the condition is float32, not bool
 b.where(k, 2)             !   where
+b.where(k)                !   where: b is missing
 y.masked_fill(y, 0)       !   the mask is float32, not bool
 y.masked_fill(b[0, :3], 0)   !   masked_fill
 imul(i+0, 0.5)            !   a *= b: the result is float32

@@ -10,12 +10,12 @@ def back(t):
 INPUTS = {"back": back}
 
 ROWS = """
-*: x.ndim   x.dim()   x.numel()   x.nbytes   x.element_size()   x.is_floating_point()   x.tolist()   x.realize() => x   x.detach()   len(x)   int(x[0,0,0] > 0)   bool(x[0,0,0] > 0)
+*: x.ndim   x.dim()   x.numel()   x.nbytes   x.element_size()   x.is_floating_point()   x.tolist()   x.realize() => x   x.detach()   x.data   len(x)   int(x[0,0,0] > 0)   bool(x[0,0,0] > 0)
 *: tuple(x.shape)   tuple(x.size())   x.size(-1)   x.dtype.itemsize   x[0,0,0].item()   x.requires_grad   x.grad is None   x.is_leaf   [t for t in y] => list(y)
 f: float(s)
 y.requires_grad_().grad_dtype.name => str(y.dtype)[6:]   T.result_type(y,i).name => str(torch.result_type(y,i))[6:]   T.result_type(h,y[0,0],2).name => str(torch.result_type(h,y[0,0]))[6:]   T.result_type(i,0.5).name => str(torch.result_type(i,0.5))[6:]
 f~: y.requires_grad_().is_leaf   y.assign(p) => p   y.replace(p) => p   back(y)   (y.requires_grad_()*y).sum().gradient(y) => 2*y
-x.contiguous().realize().is_realized => True   bytes(y.data()) => np.array(y).tobytes()   bool((y.numpy() == y.tolist()).all()) => True   x.device in ('CPU','INTERP','CL','CUDA','METAL') => True
+x.contiguous().realize().is_realized => True   bool((y.numpy() == y.tolist()).all()) => True   x.device in ('CPU','INTERP','CL','CUDA','METAL') => True
 """
 
 MISTAKES = """

@@ -9,7 +9,7 @@ u: x.any() => (x!=0).any()   x.all(0) => (x!=0).all(0)
 fhiub: x.sum()   x.sum(1)   x.count_nonzero()   x.count_nonzero(0)   x.cumsum(1)
 # PyTorch's gradients of var and std over dim=() are others than those over all axes
 f: x.sum(dim=())   x.mean(dim=())   x.var(dim=()) => x.var()   x.std(dim=()) => x.std()   x.norm(dim=())   x.nansum(dim=())   x.nanmean(dim=(),keepdim=True)   x.count_nonzero(dim=())   T.var_mean(x,dim=1,unbiased=False)   T.std_mean(x,dim=(),unbiased=False) => T.std_mean(x,unbiased=False)   T.var_mean(x,dim=(0,2),keepdim=True,unbiased=True)
-fhiub: x.amax(dim=())   x.amin(dim=[],keepdim=True)   x.max(1) => x.amax(1)   x.min(1) => x.amin(1)   x.amax((0,1))   x.amin(2)   x.max()   x.min()
+fhiub: x.amax(dim=())   x.amin(dim=[],keepdim=True)   x.max(1) => x.amax(1)   x.min(1) => x.amin(1)   x.amax((0,1))   x.amin(2)   x.max()   x.min()   x.max(x*0) => x.maximum(x*0)   x.min(x*0) => x.minimum(x*0)
 fiu: x.prod(1)   x.argmax()   x.argmin()   x.argmax(1)   x.argmin(-1,keepdim=True)   x.cumprod(2)   x.cummax(1)   x.cummin(0)   x.aminmax(dim=1)
 fh: x.mean()   x.mean(1)   x.mean((0,1),keepdim=True)   x.softmax(-1)   x.log_softmax(1)   x.var(1)   x.std(1)   x.norm()   x.logsumexp(1)
 f: x.sum((0,2))   x.sum(-1,keepdim=True)   x.prod()   x.var()   x.var(1,correction=0)   x.std()   x.std((0,2))   x.logsumexp((0,1))   (x*100).logsumexp(-1,keepdim=True)   x.softmax(0)   (x*1000).softmax(1)   (x*1000).log_softmax(-1)   x.cumsum(-1)   x.softmin(1)   x.softmin(1,dtype=F64)   x.norm(1,1,dtype=F64)
