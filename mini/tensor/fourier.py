@@ -42,7 +42,7 @@ def to_half(x: Tensor) -> Tensor:
   if (sizes := half_radices(n)) is None:
     return _joined(_transform(rows, False).narrow(-1, 0, n // 2 + 1), x.shape)
   found = _transform(rows.reshape(rows.shape[0], n // 2, 2).transpose(1, 2), False, sizes)
-  return _joined(_mirrored(found.cat(found.narrow(-1, 0, 1), dim=-1), n, False), x.shape)
+  return _joined(_mirrored(found.cat(found.narrow(-1, 0, 1), dim=-1), n), x.shape)
 
 
 def from_half(x: Tensor, n: int) -> Tensor:
@@ -50,22 +50,26 @@ def from_half(x: Tensor, n: int) -> Tensor:
 
   What is imaginary of the elements that are their own mirror images, the first and for an even n the last, is dropped.
   """
-  rows = _rows(x)
-  re, im = rows.narrow(1, 0, 1), rows.narrow(1, 1, 1)
-  whole = re.cat(im.narrow(-1, 1, (n - 1) // 2).pad((1, 1 - n % 2)), dim=1)
+  re, im = _parts(x)
+  im = im.narrow(-1, 1, (n - 1) // 2).pad((1, 1 - n % 2))
   if (sizes := half_radices(n)) is not None:
-    pairs = _transform(_mirrored(whole, n, True).narrow(-1, 0, n // 2), True, sizes).contiguous()
+    pairs = _transform(_paired(re, im, n), True, sizes).contiguous()
     return pairs.transpose(1, 2).reshape(*x.shape[:-1], n)
-  rest = whole.narrow(-1, 1, (n - 1) // 2).flip(-1)
-  rest = rest.narrow(1, 0, 1).cat(-rest.narrow(1, 1, 1), dim=1)
-  return _transform(whole.cat(rest, dim=-1), True).select(1, 0).reshape(*x.shape[:-1], n)
+  re_rest, im_rest = (p.narrow(-1, 1, (n - 1) // 2).flip(-1) for p in (re, im))
+  whole = re.cat(re_rest, dim=-1).cat(im.cat(-im_rest, dim=-1), dim=1)
+  return _transform(whole, True).select(1, 0).reshape(*x.shape[:-1], n)
+
+
+def _parts(x: Tensor) -> list[Any]:
+  """Real and imaginary part, as they are transformed.   T[.., n] or C[.., n] -> T[b, 1, n], ..."""
+  kind = dtypes.float64 if real_of(x.dtype) is dtypes.float64 else dtypes.float32
+  return [p.cast(kind).reshape(prod(x.shape[:-1]), 1, x.shape[-1]) for p in x._parts()]
 
 
 def _rows(x: Tensor) -> Any:
   """T[.., n] -> T[b, 1, n], C[.., n] -> T[b, 2, n]"""
-  kind = dtypes.float64 if real_of(x.dtype) is dtypes.float64 else dtypes.float32
-  parts = [p.cast(kind) for p in x._parts()]  # type: ignore[attr-defined]
-  return parts[0].stack(*parts[1:], dim=-2).reshape(prod(x.shape[:-1]), len(parts), x.shape[-1])
+  first, *rest = _parts(x)
+  return first.cat(*rest, dim=1) if rest else first
 
 
 def _joined(rows: Any, shape: tuple[int, ...]) -> Tensor:
@@ -99,25 +103,36 @@ def half_radices(n: int) -> tuple[int, ...] | None:
   return tuple(sorted((p for p in found if p > 1), reverse=True))
 
 
-def _mirrored(z: Any, n: int, inverse: bool) -> Any:
-  """From the transform of (even elements + i odd ones) to that of all of them, or back.   T[b, 2, m] -> T[b, 2, m]
+def _mirrored(z: Any, n: int) -> Any:
+  """From the transform of (even elements + i odd ones) to that of all of them.   T[b, 2, m] -> T[b, 2, m]
 
-  a z[k] + b conj(z[m - 1 - k]), where a and b are (1 -+ i w) / 2 of the n-th roots of unity w; for the way back, that
-  of the inverse, conjugates, without the 2. m = n // 2 + 1: z[0] is also the last one.
+  a z[k] + b conj(z[m - 1 - k]), where a and b are (1 -+ i w) / 2 of the n-th roots of unity w. m = n // 2 + 1: z[0] is
+  also the last one.
   """
-  pair = table(halves, z, n, inverse)
-  own, mirror = z, z.flip(-1)
-  return own * pair[0] + own.flip(1) * pair[1] + mirror * pair[2] + mirror.flip(1) * pair[3]
+  own, swapped, mirror, mirror_swapped = tables(halves, z, n)
+  back = z.flip(-1)
+  return z * own + z.flip(1) * swapped + back * mirror + back.flip(1) * mirror_swapped
 
 
-def halves(n: int, inverse: bool) -> np.ndarray:
+def _paired(re: Any, im: Any, n: int) -> Any:
+  """The way back, with that of the inverse: conjugates, without the 2.   T[b, 1, m], T[b, 1, m] -> T[b, 2, m - 1]"""
+  terms = (re, im, re.flip(-1), im.flip(-1))
+  a, b, c, d = (p.narrow(-1, 0, n // 2) * w for p, w in zip(terms, tables(pairing, re, n)))
+  return a + b + c + d
+
+
+def halves(n: int) -> np.ndarray:
   """What the sum in `_mirrored` has of an element's same and other part, and of its mirror image's.   f64[4, 2, m]"""
-  c, s = roots(np.arange(n // 2 + 1), n, inverse)
-  if inverse:
-    a, b = 1 - s + 1j * c, 1 + s - 1j * c
-  else:
-    a, b = (1 + s - 1j * c) / 2, (1 - s + 1j * c) / 2
+  c, s = roots(np.arange(n // 2 + 1), n, False)
+  a, b = (1 + s - 1j * c) / 2, (1 - s + 1j * c) / 2
   return np.stack([*_as_factor(a), *(_as_factor(b) * [[[1], [-1]], [[-1], [1]]])])
+
+
+def pairing(n: int) -> np.ndarray:
+  """What either part in `_paired` has of an element's parts, and of its mirror image's.   f64[4, 2, m - 1]"""
+  c, s = roots(np.arange(n // 2), n, True)
+  a, b = 1 - s + 1j * c, 1 + s - 1j * c
+  return np.stack([(w.real, w.imag) for w in (a, 1j * a, b, -1j * b)])
 
 
 # ---------------------------------------------------------------- by factors
@@ -152,11 +167,10 @@ def _by_factors(x: Any, sizes: tuple[int, ...], inverse: bool) -> Any:
   for p in sizes:
     rest = n // done // p
     x = x.reshape(b, x.shape[1], done, p, rest)
-    matrix = table(matrix_of, x, p, inverse)
-    x = x.einsum("ckdp,bdxpr->bcxkr", matrix[:, :, : x.shape[1]], x)
+    x = x.einsum("ckdp,bdxpr->bcxkr", *tables(matrix_of, x, p, inverse, x.shape[1]), x)
     if rest > 1:
-      turn = table(twiddles, x, p, rest, inverse)
-      x = x * turn[0] + x.flip(1) * turn[1].reshape(2, 1, p, rest)
+      same, other = tables(twiddles, x, p, rest, inverse)
+      x = x * same + x.flip(1) * other
     done *= p
   x = x.reshape(b, 2, *sizes)
   return x.permute(0, 1, *range(len(sizes) + 1, 1, -1)).reshape(b, 2, n)
@@ -169,11 +183,11 @@ def roots(k: np.ndarray, n: int, inverse: bool) -> tuple[np.ndarray, np.ndarray]
   return np.where(abs(c) < 1e-15, 0.0, c), np.where(abs(s) < 1e-15, 0.0, s)
 
 
-def matrix_of(p: int, inverse: bool) -> np.ndarray:
-  """The matrix of p roots of unity, by parts of what comes out and of what goes in.   f64[2, p, 2, p]"""
+def matrix_of(p: int, inverse: bool, parts: int) -> np.ndarray:
+  """The matrix of p roots of unity, by parts of what comes out and of what goes in.   f64[1, 2, p, parts, p]"""
   k = np.arange(p)
   c, s = roots(np.outer(k, k) % p, p, inverse)
-  return np.stack([np.stack([c, -s], 1), np.stack([s, c], 1)]) + 0.0  # no -0.0
+  return np.stack([np.stack([c, -s], 1), np.stack([s, c], 1)])[None, :, :, :parts] + 0.0  # no -0.0
 
 
 def twiddles(p: int, rest: int, inverse: bool) -> np.ndarray:
@@ -202,7 +216,7 @@ def _by_convolution(x: Any, inverse: bool) -> Any:
   """From j k = (j^2 + k^2 - (k - j)^2) / 2: turned by the first, convolved with the last, turned by the second."""
   n = x.shape[-1]
   size = smooth(2 * n - 1)
-  turn, spectrum = table(chirp, x, n, inverse), table(chirp_spectrum, x, n, size, inverse)
+  turn, spectrum = tables(chirp, x, n, inverse), tables(chirp_spectrum, x, n, size, inverse)
   turned = _times(x, turn).pad((0, size - n))
   found = _times(_transform(turned, False), spectrum)
   return _times(_transform(found, True).narrow(-1, 0, n), turn)
@@ -210,9 +224,10 @@ def _by_convolution(x: Any, inverse: bool) -> Any:
 
 def _times(x: Any, w: Any) -> Any:
   """A product of rows of complex numbers, or of real ones, with a complex row.   T[b, 1 or 2, n] -> T[b, 2, n]"""
+  same, other = w
   if x.shape[1] == 1:  # what the real part gives to either
-    return x * w[0, :1].cat(w[1, 1:], dim=0)
-  return x * w[0] + x.flip(1) * w[1]
+    return x * same[:1].cat(other[1:], dim=0)
+  return x * same + x.flip(1) * other
 
 
 def _chirp(n: int, inverse: bool) -> np.ndarray:
@@ -248,6 +263,6 @@ def _kept(make: Any, dtype: DType, *args: Any) -> np.ndarray:
   return found
 
 
-def table(make: Any, like: Handle, *args: Any) -> Any:
-  """A table in the type of a tensor, on its device."""
-  return Handle._final(_kept(make, like.dtype, *args), device=like.device)
+def tables(make: Any, like: Handle, *args: Any) -> list[Any]:
+  """Tables along a first axis, in the type of a tensor, on its device."""
+  return [Handle._final(t, device=like.device) for t in _kept(make, like.dtype, *args)]
