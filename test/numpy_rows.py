@@ -361,6 +361,8 @@ m[0]   m[:, 1]   m[b]   m[[0, 2]]   m[1, 2]   m.T   m.reshape(4, 3)   np.concate
 np.sort(np.array([2 + 1j, 1 + 3j, 1 - 1j, 2.0]))   m < n   m <= n   m > n   m >= n   np.maximum(m, n)   np.minimum(m, n)   np.fmax(m, n)   np.fmin(m, n)   np.max(m, 0)   np.maximum.reduce(m)   np.maximum.accumulate(n)
 a = np.array([complex(np.nan, 1), 1 + 2j, complex(1, np.nan), 1 + 1j, 3.0]); [np.maximum(a, 1 + 1j), np.minimum(a, 1 + 1j), np.fmax(a, 1 + 1j), np.fmin(a, 1 + 1j), a < 1 + 1j, a <= 1 + 1j, a > 1 + 1j, a >= 1 + 1j]
 m.astype(float)   m.astype(np.int8)   m.astype(bool)   np.asarray(n, dtype=np.float32)   np.array(m, dtype=float)   np.rint(m)   m.view(complex)   np.median(m)   np.nanmax(n)   np.nanmean(m, axis=0)
+a = n.copy(); np.add.at(a, [0, 0], 1j); a
+a = n.copy(); np.multiply.at(a, [0, 0, 2], 2j); a
 a = np.zeros((3, 4)); a[...] = m; a
 np.array([0j, 0j, 0j, 2j]) ** np.array([1 + 1j, 0, -1 + 2j, 1])   np.array([complex(-np.inf, 0), 2j]) ** 1
 f.conj() is f   b.conj()   np.angle(u)   np.angle(g)   np.angle(u, deg=True)

@@ -395,3 +395,20 @@ def test_a_module_with_complex_parameters_is_trained_saved_and_loaded(rng, tmp_p
   )
   with pytest.raises(MiniError, match="complex128, which the format does not have"):
     mini.nn.state.safe_save({"a": Tensor(np.zeros(2, complex))}, tmp_path / "b.safetensors")
+
+
+def test_a_module_becomes_complex(rng):
+  """Shared tensors stay shared, also those in lists; what is no float stays as it is."""
+  model = mini.nn.Sequential(mini.nn.Linear(2, 3), mini.nn.BatchNorm1d(3))
+  model[1].others = [model[0].weight, {"x": Tensor.ones(2)}]
+  z, weight = numbers(rng, 4, 2), model[0].weight.numpy()
+  assert model.to(dtypes.complex64)[0].weight is model[1].others[0]
+  kinds = {name: t.dtype.name for name, t in model.state_dict().items()}
+  assert kinds.pop("1.num_batches_tracked") == "int64" and set(kinds.values()) == {"complex64"}
+  assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+  optimizer = mini.nn.optim.SGD(model.parameters(), lr=0.5)
+  (model[0](Tensor(z)) * 1j).sum().real.backward()
+  optimizer.step()
+  got, want = model.to(dtypes.complex128)[0].weight, weight - 0.5 * np.conj(1j * z.sum(0))
+  assert got.dtype is dtypes.complex128
+  np.testing.assert_allclose(got.numpy(), np.broadcast_to(want, got.shape), rtol=1e-5)

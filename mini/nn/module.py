@@ -15,7 +15,7 @@ from mini.nn.state import get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
-from mini.types import DType, MiniError, dtypes
+from mini.types import DType, MiniError, dtypes, real_of
 
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
@@ -265,7 +265,7 @@ class Module:
   def to(self, *args: Any, **kwargs: Any) -> Module:
     """Put its tensors, and their gradients, on a device: `model.layers[6:].to("CL")`; and give those of float types
     another type: `model.to(dtypes.float16)`, or both. They stay the same tensors, so an optimizer that has them goes on
-    with them.
+    with them. With a complex type they become complex, and others: an optimizer is to be made afterwards.
 
     A module whose own tensors (attributes, not those of modules in it) are on one device copies the tensors that it is
     called with there, if they are on another; what it returns is there, too. So a model that lies on several devices
@@ -280,6 +280,9 @@ class Module:
     'CPU:1'
     """
     device, kind = wanted_of(args, kwargs)
+    if kind is not None and kind.kind == "c":
+      self._complex(kind)
+      kind = real_of(kind)  # of the parts
     tensors = [p for t in dict.fromkeys(get_state_dict(self).values()) for p in t._parts()]
     for t in tensors:
       grad = t.grad
@@ -293,6 +296,17 @@ class Module:
     if tensors:
       Tensor.realize(*tensors, *(t.grad for t in tensors if t.grad is not None))
     return self
+
+  def _complex(self, kind: DType) -> None:
+    """Put complex tensors in the place of those of floats, which they cannot become."""
+    new: dict[Tensor, Tensor] = {}
+    for _, owner in list(walk(self)):
+      for name, t in members(owner) if not isinstance(owner, Tensor) else ():
+        if isinstance(t, Tensor) and t.dtype.kind == "f":
+          found = new.get(t)
+          if found is None:
+            found = new[t] = t.detach().cast(kind).requires_grad_(t.requires_grad)
+          _put(owner, name, found)
 
   def cpu(self) -> Module:
     """`to("CPU")`."""
@@ -357,6 +371,16 @@ class Module:
     if not inner:
       return f"{type(self).__name__}({self.extra_repr()})"
     return "\n  ".join([f"{type(self).__name__}(", *lines]) + "\n)"
+
+
+def _put(owner: Any, name: str, value: Any) -> None:
+  """A member by its name in a path."""
+  if isinstance(owner, dict):
+    owner[next(key for key in owner if str(key) == name)] = value
+  elif isinstance(owner, list):
+    owner[int(name)] = value
+  else:
+    setattr(owner, name, value)
 
 
 def layers_of(names: dict[str, Any]) -> list[str]:

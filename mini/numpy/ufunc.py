@@ -186,7 +186,7 @@ class ufunc:
     values = operand(b, a.dtype).expand(np.shape(array_of(where)[indices])).reshape(-1)
     if self.__name__ == "subtract":
       flat = flat.scatter_add(0, places, -values)
-    elif self.__name__ in ADDED:
+    elif self.__name__ == "add" or (self.__name__ in ADDED and a.dtype.kind != "c"):
       flat = flat.scatter_reduce(0, places, values, ADDED[self.__name__])
     else:
       for n in range(places.numel()):

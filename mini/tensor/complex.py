@@ -122,6 +122,16 @@ class ComplexTensor(Twofold):
   def logical_not(self) -> Tensor:
     return self == 0
 
+  def scatter_reduce(
+    self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
+  ) -> Tensor:
+    if reduce not in ("sum", "mean"):
+      fail(DTypeError, f"scatter_reduce: of complex numbers there are sum and mean, not {reduce!r}", x=self)
+    if src.dtype is not self.dtype:
+      fail(DTypeError, f"scatter_reduce: src is {src.dtype.name}; src.to(x.dtype) would fit", x=self, src=src)
+    pairs = zip(self._parts(), src._parts())
+    return joined(*(p.scatter_reduce(dim, index, q, reduce, include_self) for p, q in pairs))
+
   # ---------------------------------------------------------------- reductions
 
   def any(self, *args: Any, **kwargs: Any) -> Tensor:

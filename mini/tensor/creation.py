@@ -135,21 +135,31 @@ class Creation(Reduce):
 
   @staticmethod
   def linspace(
-    start: float,
-    end: float,
+    start: complex,
+    end: complex,
     steps: int,
     dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
   ) -> Tensor:
-    """`steps` numbers from start to end, both included, equally far apart.
+    """`steps` numbers from start to end, both included, equally far apart; of complex ones on the line between them.
 
     >>> Tensor.linspace(0, 1, 5)
     Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> Tensor.linspace(0, 2j, 3)
+    Tensor([0.+0.j, 0.+1.j, 0.+2.j], dtype=complex64)
     """
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_float
     if steps < 0:
       fail(ShapeError, f"linspace: {steps} numbers")
+    if kind.kind == "c" or isinstance(start, complex) or isinstance(end, complex):
+      if dtype is not None and kind.kind != "c":
+        fail(
+          DTypeError, f"linspace: from {start} to {end} lie complex numbers, of which {kind.name} has none"
+        )
+      ends = [(z.real, z.imag) for z in map(complex, (start, end))]
+      parts = (Creation.linspace(a, b, steps, real_of(kind), device) for a, b in zip(*ends))
+      return complex_numbers().joined(*parts).requires_grad_(requires_grad)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     line = _line(steps, start, step, dtypes.float64, dtypes.float64)
     back = _line(

@@ -19,9 +19,9 @@ c: y@v   v@v   y@y.T   x@x.mT   x[:,None]@x.mT   y.mm(p.T)   x.bmm(x.mT)   y.mv(
 c: v[:3].addmv(y,v,beta=0.5,alpha=2)   y.addr(v[:3],v)   y.addmm(y@y.T,p)   y[:3,:3].addbmm(x[:,:,:3],x[:,:,:3].mT)   x[:,:,:3].baddbmm(x,x.mT,beta=0.5)
 c: x.conv1d(x[...,:2])   x.conv1d(x[...,:3],v[:2],2,1)   x[:,None].conv2d(x[:,None,:2,:2],padding='same')   x[:,None].conv_transpose2d(x[:1,None,:2,:2],stride=2)   x[:,:2].conv1d(x[:,:1,:2],groups=2)
 c: y.zeros_like()   y.ones_like()   y.full_like(1+2j)   y.full_like(2)   y.bool()   y.to(C128)   y.type(C64)   y.type_as(v)   y.clone().add_(p).mul_(v).exp_()   y.clone().zero_()   y.clone().fill_(2j)   y.clone().copy_(p)   iadd(y+0,v)   imul(y+0,2j)   itruediv(y+0,p)   isub(y+0,p)
-T.zeros(2,dtype=C64)   T.ones(2,dtype=C128)   T.full((2,),1j)   T.full((2,),3,dtype=C64)   T.eye(2,dtype=C64)   T.tensor([1j,2.0])   T.tensor(2j)
+T.linspace(0,1j,3)   T.linspace(2-1j,3,4,dtype=C128)   T.linspace(0,1,3,dtype=C64)   T.linspace(1j,2,1)   T.zeros(2,dtype=C64)   T.ones(2,dtype=C128)   T.full((2,),1j)   T.full((2,),3,dtype=C64)   T.eye(2,dtype=C64)   T.tensor([1j,2.0])   T.tensor(2j)
 # PyTorch takes no gradient of these
-c~: y.scatter_add(1,d,p)   y.nan_to_num()
+c~: y.scatter_reduce(1,d,p,'sum')   y.scatter_reduce(1,d,p,'mean')   y.scatter_reduce(1,d,p,'mean',include_self=False)   y.scatter_reduce(1,d,p,'sum',include_self=False)   y.scatter_add(1,d,p)   y.nan_to_num()
 f~: b.where(y,W) => torch.where(b,y,W)
 # a real tensor with a complex one, and numbers
 f: x.real*W   W+y   y-W   y/W   W/y   y@W => y.to(W.dtype)@W if y.dtype==F32 else y.to(C128)@W.to(C128)   y.T@Z => y.T.to(Z.dtype)@Z if y.dtype==F32 else y.T.to(C128)@Z.to(C128)   y*2j   1j+y   y**(1+1j)   T.cat([y,Z]) => T.cat([y.to(Z.dtype),Z]) if y.dtype==F32 else T.cat([y,Z.to(C128)])   T.stack([v,W]) => T.stack([v.to(W.dtype),W]) if v.dtype==F32 else T.stack([v,W.to(C128)])   y==Z   y.add(W)   y.mul(W)   y.div(W)   y.pow(W)   v.outer(W)   y.to(C64)   y.cfloat()
