@@ -335,11 +335,13 @@ LAYERS = {
   "GroupNorm": (lambda: nn.GroupNorm(3, 6), (6,)),
   "LSTM": (lambda: nn.LSTM(6, 4, batch_first=True, bidirectional=True), (3, 6)),
   "GRUCell": (lambda: nn.GRUCell(6, 4), (6,)),
+  "LSTM, steps": (lambda: nn.LSTM(6, 4, 2, bidirectional=True), (2, 6)),
+  "GRU, steps": (lambda: nn.GRU(6, 4), (2, 6)),
 }
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_of_a_batch_that_varies(name, rng):
+def test_layers_of_a_batch_or_steps_that_vary(name, rng):
   """Statistics, states and gradients are those of the batch alone, and one program serves all batches."""
   make, rest = LAYERS[name]
   model, other = make(), make()
@@ -363,6 +365,7 @@ def test_layers_of_a_batch_that_varies(name, rng):
       assert loss.item() == pytest.approx(want.item(), rel=1e-5)
       for a, b in zip(slopes, wanted):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+      assert first(model(Tensor(x)[: N.bind(k)])).numpy().shape == first(other(Tensor(x[:k]))).shape
       for a, b in zip(
         model.state_dict().values(), other.state_dict().values()
       ):  # the running statistics, too

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mini.given import with_gradient
 from mini.ir import graph
+from mini.ir.sizes import Variable
 from mini.nn.layers import uniform_within
 from mini.nn.module import Module, Parameter, layers_of
 from mini.nn.utils.rnn import PackedSequence
@@ -127,7 +128,9 @@ class _Layers(_Recurrent):
     """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
     T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `hx` is such a one to begin with, zeros if None.
 
-    lengths: int[N], how many steps of each sequence count: the state stays after them, and what is given for them is 0.
+    lengths: int[N], or one for all: how many steps of each sequence count. The state stays after them, and what is
+    given for them is 0.
+    L may be a Variable: then as many steps are made as it may have, which is one program for all of its values.
     Of a PackedSequence (nn.utils.rnn) its lengths, and such a one is given; batch_first means nothing then.
     """
     if isinstance(x, PackedSequence):
@@ -146,7 +149,10 @@ class _Layers(_Recurrent):
     elif batch_first:
       x = x.transpose(0, 1)
     steps, batch, _ = x.shape
-    alive = self._alive(lengths, steps, batch)
+    if type(steps) is Variable:  # as many steps as there may be, of which so many count
+      lengths = steps if lengths is None else lengths
+      x = x.pad((0, 0, 0, 0, 0, steps.most - steps))
+    alive = self._alive(lengths, len(x), batch)
     last: list[State] = []
     for layer in range(self.num_layers):
       if layer and self.dropout:
@@ -159,6 +165,7 @@ class _Layers(_Recurrent):
         found.append(out)
         last.append(after)
       x = found[0].cat(*found[1:], dim=-1)
+    x = x[:steps] if type(steps) is Variable else x
     ends = [h[0].stack(*h[1:]) for h in zip(*last)]
     if alone:
       x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
@@ -172,11 +179,11 @@ class _Layers(_Recurrent):
 
   @staticmethod
   def _alive(lengths: Any, steps: int, batch: int) -> Tensor | None:
-    """Which steps count.   bool[L, N, 1]"""
+    """Which steps count.   bool[L, N, 1], or bool[L, 1, 1] where all sequences have the same length"""
     if lengths is None:
       return None
     lengths = lengths if isinstance(lengths, Tensor) else Tensor(lengths)
-    if lengths.shape != (batch,):
+    if lengths.shape not in ((batch,), ()):
       fail(ShapeError, f"lengths: there must be one for each of {batch} sequences", lengths=lengths)
     return (Tensor.arange(steps).unsqueeze(1) < lengths).unsqueeze(-1)
 
