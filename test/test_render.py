@@ -4,6 +4,8 @@ type, and every golden program, run on this machine by emulation and compared wi
 No test here runs on a GPU, and no Metal compiler exists off macOS: Metal's text is checked for its structure alone.
 """
 
+import ctypes
+import mmap
 import re
 import subprocess
 from itertools import product
@@ -16,6 +18,7 @@ from fuzz_graph import random_recipe
 
 from mini import __main__ as command
 from mini.codegen.matrix import instruction_of
+from mini.codegen.recipe import apply
 from mini.engine.launch import interface, interpret
 from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
@@ -65,6 +68,32 @@ def test_golden_source_computes_what_the_kernel_means(dev):
     assert error == 0
     for name, want in interpret(k, data).items():
       np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6, err_msg=f"{k.arg.what} {name}")
+
+
+@needs_cc
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_lanes_that_a_guard_shuts_out_touch_no_memory(width):
+  """Vectors at both ends of a row that fills a page between two that may not be read."""
+  page = mmap.PAGESIZE
+  n = page // 4
+  k = parse(f"""
+kernel edges(%a0: out f32[{n + 16}], %a1: in f32[{n}]) {{
+  %i = range {n + 16}
+  %0 = load %a1[%i - 3] if %i - 3 >= 0 && %i - 3 < {n} : f32
+  store %a0[%i], %0
+  end over (%i)
+}}""")
+  k = apply(k, f"split i {width} -> io, iv\nvec iv")
+  source = render_for("CPU", {"edges": k}, width)
+  assert source.count(f" : masked_f32x{width}(") == 1
+  pages = np.frombuffer(mmap.mmap(-1, 3 * page), np.uint8)
+  row, out = pages[page : 2 * page].view(np.float32), np.full(n + 16, np.nan, np.float32)
+  row[:] = range(n)
+  protect = ctypes.CDLL(None).mprotect
+  for end in (pages, pages[2 * page :]):
+    assert protect(ctypes.c_void_p(end.ctypes.data), ctypes.c_size_t(page), 0) == 0
+  golden.Emulated(source, "CPU")._call(k, [out, row], 1)
+  np.testing.assert_array_equal(out, np.pad(row, (3, 13)))
 
 
 @pytest.mark.parametrize("dev", DEVICES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mini.codegen.contraction import tile
 from mini.codegen.convolution import windows
-from mini.codegen.depthwise import places
+from mini.codegen.depthwise import places, slid
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
@@ -26,7 +26,7 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
     from mini.codegen import gpu  # which a start on a CPU does without
 
     gpu.write(w, machine)
-  elif not any(family(w, machine) for family in (rows, sums, windows, tile, places)):
+  elif not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
     stream(w, machine)
   if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
     bound(w)

@@ -1,4 +1,4 @@
-"""C with vector extensions, for gcc and clang: no intrinsics, no header, one function per kernel.
+"""C with vector extensions, for gcc and clang: no header, one function per kernel.
 
   void NAME(void **args, long lo, long hi)      runs the kernel's parallel range from lo to hi
 
@@ -137,6 +137,21 @@ WIDEN = """
 #endif
 """
 
+# By width, the elements of 4 bytes where a mask, m, holds: memory is not touched where it does not.
+MASKED = {
+  4:  ("__AVX2__",    "__builtin_ia32_maskloadd((const {I} *)p, m)"),
+  8:  ("__AVX2__",    "__builtin_ia32_maskloadd256((const {I} *)p, m)"),
+  16: ("__AVX512F__", ("__builtin_ia32_loaddqusi512_mask((const int *)p, ({I}){{0}}, "
+                       "__builtin_ia32_cmpd512_mask(m, ({I}){{0}}, 1, -1))")),  # 1: less
+}
+MASKED_LOAD = """
+#if defined({macro})
+  return ({T}){load};
+#else
+  {T} r = {{0}}; for (int i = 0; i < {width}; i++) if (m[i]) r[i] = p[i]; return r;
+#endif
+"""
+
 # gcc 12 converts one number at a time
 HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
 WIDE_ROUND = HALF + """
@@ -260,6 +275,16 @@ class Vectors(Spelling):
   {t} a = ({t})*(const {u} *)p, b = ({t})*(const {u} *)(p + {width - 1}); return SHUFFLE(a, b, {order});
 }}"""
     return f"{name}({p} + {i})"
+
+  def load_masked(self, p: str, i: str, mask: str, d: DType, width: int) -> str:
+    if d.itemsize != 4 or width not in MASKED:
+      return ""
+    t, m, name = self.type(d, width), self.type(dtypes.bool, width), f"masked_{d.short}x{width}"
+    if name not in self.helpers:
+      macro, load = MASKED[width]
+      body = MASKED_LOAD.format(macro=macro, load=load.format(I=m), T=t, width=width)
+      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p, {m} m) {{{body}}}"
+    return f"{name}({p} + {i}, {mask})"
 
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
     if width == 1:

@@ -156,7 +156,10 @@ class Renderer(Folds):
     whole = read(p, self.at(flat, env), d, self.lang.width)
     if gate is TRUE or not whole:
       return whole or parts
-    # what holds for the first and the last lane holds for all: at most vectors at an edge are read by elements
+    if step == 1 and target.op == "param" and all(self.compares(c, v) for c in conjuncts(gate)):
+      mask = self.condition(gate, env, True)
+      parts = self.spelling.load_masked(p, self.at(flat, env), mask, d, self.lang.width) or parts
+    # what holds for the first and the last lane holds for all: at most vectors at an edge are read in parts
     ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, self.lang.width - 1)})"
     return f"({ends}) ? {whole} : {parts}"
 

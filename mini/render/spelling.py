@@ -409,6 +409,10 @@ class Spelling:
     """A load of every second element; "" where a language has none."""
     return ""
 
+  def load_masked(self, p: str, i: str, mask: str, d: DType, width: int) -> str:
+    """A load of the elements where a mask holds, and of 0 where it does not; "" where a language has none."""
+    return ""
+
   def store_past(self, p: str, i: str, x: str, d: DType, width: int) -> str:
     """A store of what no cache should hold."""
     raise RenderError(f"{self.lang.name} has no vectors")

@@ -7,6 +7,14 @@
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
+INLINE i32x8 splat_i32x8(int x) { return (i32x8){x, x, x, x, x, x, x, x}; }
+INLINE f32x8 masked_f32x8(const float *p, i32x8 m) {
+#if defined(__AVX2__)
+  return (f32x8)__builtin_ia32_maskloadd256((const i32x8 *)p, m);
+#else
+  f32x8 r = {0}; for (int i = 0; i < 8; i++) if (m[i]) r[i] = p[i]; return r;
+#endif
+}
 typedef unsigned short u16x8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef unsigned short u16x8 __attribute__((vector_size(16)));
 typedef unsigned u32x8 __attribute__((vector_size(32)));
@@ -51,7 +59,7 @@ void half_rows(void **args, long lo, long hi) {
   const _Float16 *a2 = args[4];
   const unsigned short *a4 = args[5];
   for (long g = lo; g < hi; g++) {
-    f32x8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? (f32x8)*(const f32x8u*)(a1 + (g / 9) * 71 + ((g % 9) * 8)) : (f32x8){((1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f)};
+    f32x8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? (f32x8)*(const f32x8u*)(a1 + (g / 9) * 71 + ((g % 9) * 8)) : masked_f32x8(a1 + (g / 9) * 71 + ((g % 9) * 8), ((splat_i32x8((int)((g % 9) * 8)) < (i32x8){71, 70, 69, 68, 67, 66, 65, 64})));
     f32x8 v2_0 = load_f16x8(a2 + g * 8);
     f32x8 v5_0 = load_bf16x8(a4 + (g % 9) * 8);
     *(f32x8u*)(a0 + g * 8) = ((v1_0 + __builtin_convertvector(v2_0, f32x8)) + __builtin_convertvector(v5_0, f32x8));
