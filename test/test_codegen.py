@@ -215,6 +215,22 @@ def test_vectors_of_8_byte_integers_compare(kind, rng):
     assert np.array_equal(x.maximum(y).numpy(), np.maximum(a, b)) and np.array_equal(x.bool().numpy(), a != 0)
 
 
+def test_a_choice_by_order_is_the_same_to_the_bit():
+  """It is an instruction that takes its second operand where neither is larger, or one is NaN."""
+  edges = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, -np.nan, 1e-45, 3e38], np.float32)
+  a, b = (x.ravel() for x in np.meshgrid(edges, np.tile(edges, 4)))
+  x, y, less = Tensor(a), Tensor(b), a < b
+  for got, want in (
+    ((x < y).where(x, y), np.where(less, a, b)),
+    ((x < y).where(y, x), np.where(less, b, a)),
+    ((y > x).where(y + 1, x), np.where(less, b + 1, a)),
+    ((x < y).where(x, 0), np.where(less, a, np.float32(0))),
+  ):
+    assert np.array_equal(got.numpy().view(np.uint32), want.view(np.uint32))
+  assert np.array_equal(x.maximum(y).numpy(), np.maximum(a, b), equal_nan=True)
+  assert np.array_equal(x.minimum(y).numpy(), np.minimum(a, b), equal_nan=True)
+
+
 # fmt: off
 MADE = {  # graphs that went wrong once, or whose recipes are the long ones
   "a row within a sum of rows": lambda x: (x[:300, :300].softmax(1) * 300).sum(),

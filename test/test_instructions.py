@@ -37,3 +37,15 @@ def test_a_sum_of_rows_adds_vectors():
   loop = max(code.loops(), key=lambda loop: sum(i.name.startswith("vadd") for i in loop))
   assert sum(i.name in ("vaddps", "vaddpd") for i in loop) > 0
   assert not any(i.name in ("vaddss", "vaddsd") for i in loop)
+
+
+@pytest.mark.parametrize(
+  "fn", [Tensor.exp, lambda x: x.minimum(x + 1), lambda x: x.max(1), lambda x: x.relu() * 2]
+)
+def test_limits_are_instructions(fn):
+  """The larger and the smaller of two numbers are an instruction each, beside which only a NaN is looked for."""
+  for code in instructions(fn, data(64, 256)).values():
+    loop = max(code.loops(), key=len)
+    extremes = sum(i.name.endswith(("maxps", "minps")) for i in loop)
+    compared = sum("cmp" in i.name and i.name.endswith("ps") for i in loop)
+    assert extremes and compared <= extremes, [i.name for i in loop]

@@ -180,7 +180,11 @@ def ceil(x: UOp) -> UOp:
 
 
 def least(a: UOp, b: UOp) -> UOp:
-  return where(either(lt(a, b), ne(a, a)), a, b)
+  return where(ne(a, a), a, where(lt(a, b), a, b))
+
+
+def greatest(a: UOp, b: UOp) -> UOp:
+  return where(ne(a, a), a, where(lt(b, a), a, b))
 
 
 # ---------------------------------------------------------------- powers

@@ -9,10 +9,10 @@ in an inline function.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd
 
-from mini.ir.composites import BODIES, NEAR, ROWS, Near, power_single
+from mini.ir.composites import BODIES, NEAR, ROWS, Near, greatest, least, power_single
 from mini.ir.kernel import all_ranges, is_inline
 from mini.ir.uop import UOp, rkind, rsize, toposort
 from mini.render import cstyle
@@ -70,6 +70,8 @@ VECTORS: tuple[Row, ...] = (
                               "return (m & a) | (~m & b);")),
   ("max",      "u64",         ("__typeof__(a) s = (~b & a) | (~(a ^ b) & (b - a)), m = -(s >> 63); "
                               "return (m & a) | (~m & b);")),
+  ("max",      "f32",         greatest),
+  ("min",      "f32",         least),
   ("max",      "float",       "{S} m = (b < a) | (a != a); return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("max",      "int",         "{S} m = b < a; return ({T})((m & ({S})a) | (~m & ({S})b));"),
   ("cast",     "any>f16 bf16", None),
@@ -110,6 +112,20 @@ FENCE = """#if defined(__SSE2__)
 #else
 #define FENCE()
 #endif"""
+
+# The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it, which
+# gcc 12 and clang 14 do not find in the expression.
+EXTREME = """
+#if defined({macro}) && defined(__clang__)
+  return __builtin_ia32_{name}ps{clang};
+#elif defined({macro})
+  return __builtin_ia32_{name}ps{gcc};
+#else
+  {{M}} m = a {sign} b; return ({{T}})((m & ({{M}})a) | (~m & ({{M}})b));
+#endif
+"""
+X86 = {4: ("__SSE__", "(a, b)", "(a, b)"), 8: ("__AVX__", "256(a, b)", "256(a, b)"),
+       16: ("__AVX512F__", "512(a, b, 4)", "512_mask(a, b, b, -1, 4)")}
 
 # A vector in registers, from one in memory, x, of which `ints` is the same as ints.
 WIDE_LOADS = {
@@ -181,8 +197,28 @@ PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
+def extremes(width: int) -> tuple[Row, ...]:
+  """What `extreme` finds, of vectors of `width` float32."""
+  macro, clang, gcc = X86.get(width, ("__NOT_X86__", "", ""))
+  text = partial(EXTREME.format, macro=macro, clang=clang, gcc=gcc)
+  return ("larger", "f32", text(name="max", sign=">")), ("smaller", "f32", text(name="min", sign="<"))
+
+
+def extreme(u: UOp) -> str:
+  """Which of two numbers a choice by their order takes: "larger", "smaller"; "" for any other operation."""
+  if u.op != "where" or u.src[0].op != "lt" or held(u.dtype) is not dtypes.float32:
+    return ""
+  less = u.src[0].src
+  return "smaller" if u.src[1:] == less else "larger" if u.src[1:] == less[::-1] else ""
+
+
 class Vectors(Spelling):
   """Vectors of `width` elements: their types, and how memory and single numbers become vectors."""
+
+  def spell(self, u: UOp, width: int = 1) -> str:
+    if width == 1 or not (found := extreme(u)):
+      return super().spell(u, width)
+    return self.operation(found, (u.dtype, u.dtype), u.dtype, width).format("{1}", "{2}")
 
   def type(self, d: DType, width: int = 1) -> str:
     if width == 1:
@@ -365,7 +401,7 @@ def C(width: int) -> Language:
   return Language(
     name="C",
     rows=(*SCALARS, *BASE),
-    vector_rows=VECTORS,
+    vector_rows=(*extremes(width), *VECTORS),
     speller=Vectors,
     width=width,
     types=REGISTER,

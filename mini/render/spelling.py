@@ -380,18 +380,22 @@ class Spelling:
     """A body that is made of nodes."""
     xs = [uop("param", d, (), (n, ())) for n in names]
     root = make(*xs)
+    spelled: dict[UOp, str] = {}  # what the result is made of
+    wanted = {root}
+    for u in reversed(toposort(root)):
+      if u in wanted and u.src:
+        text = spelled[u] = self.spell(u, width)
+        wanted.update(s for n, s in enumerate(u.src) if f"{{{n}}}" in text)
     ref: dict[UOp, str] = dict(zip(xs, names))
     lines: list[str] = []
     for u in toposort(root):
-      if u in ref:
-        continue
       if u.op == "const":
         s = self.literal(u.arg, u.dtype)
         ref[u] = self.splat(s, u.dtype) if width > 1 else s
-        continue
-      ref[u] = f"t{len(lines)}"
-      value = self.spell(u, width).format(*(ref[s] for s in u.src))
-      lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {value};")
+      elif u in spelled:
+        value = spelled[u].format(*(ref.get(s, "") for s in u.src))
+        ref[u] = f"t{len(lines)}"
+        lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {value};")
     return " ".join(lines) + f" return {ref[root]};"
 
   # ---------------------------------------------------------------- vectors: of languages that have them

@@ -8,11 +8,29 @@ typedef float f32x8 __attribute__((vector_size(32)));
 INLINE f32x8 splat_f32x8(float x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
-INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 m = (b < a) | (a != a); return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
 INLINE f32x8 where_f32x8(i32x8 a, f32x8 b, f32x8 c) { return (f32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
+INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) { 
+#if defined(__AVX__) && defined(__clang__)
+  return __builtin_ia32_maxps256(a, b);
+#elif defined(__AVX__)
+  return __builtin_ia32_maxps256(a, b);
+#else
+  i32x8 m = a > b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
+#endif
+ }
+INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 t0 = (a != a); f32x8 t1 = larger_f32x8(a, b); f32x8 t2 = where_f32x8(t0, a, t1); return t2; }
 typedef unsigned u32x8 __attribute__((vector_size(32)));
+INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) { 
+#if defined(__AVX__) && defined(__clang__)
+  return __builtin_ia32_minps256(a, b);
+#elif defined(__AVX__)
+  return __builtin_ia32_minps256(a, b);
+#else
+  i32x8 m = a < b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
+#endif
+ }
 INLINE u32x8 splat_u32x8(unsigned x) { return (u32x8){x, x, x, x, x, x, x, x}; }
-INLINE f32x8 exp_f32x8(f32x8 a) { i32x8 t0 = (a < splat_f32x8(-105.0f)); f32x8 t1 = where_f32x8(t0, splat_f32x8(-105.0f), a); i32x8 t2 = (splat_f32x8(90.0f) < t1); f32x8 t3 = where_f32x8(t2, splat_f32x8(90.0f), t1); f32x8 t4 = (t3 * splat_f32x8(0.7213475108146667f)); f32x8 t5 = (t4 + splat_f32x8(12583039.0f)); f32x8 t6 = (t5 + splat_f32x8(-12583039.0f)); f32x8 t7 = (t6 * splat_f32x8(-1.38623046875f)); f32x8 t8 = (t3 + t7); f32x8 t9 = (t6 * splat_f32x8(-6.389236659742892e-05f)); f32x8 t10 = (t8 + t9); f32x8 t11 = (t10 * t10); f32x8 t12 = (t10 * splat_f32x8(0.00019629205053206533f)); f32x8 t13 = (t12 + splat_f32x8(0.0014104675501585007f)); f32x8 t14 = (t10 * t13); f32x8 t15 = (t14 + splat_f32x8(0.008335936814546585f)); f32x8 t16 = (t10 * t15); f32x8 t17 = (t16 + splat_f32x8(0.041661232709884644f)); f32x8 t18 = (t10 * t17); f32x8 t19 = (t18 + splat_f32x8(0.166666179895401f)); f32x8 t20 = (t10 * t19); f32x8 t21 = (t20 + splat_f32x8(0.5000003576278687f)); f32x8 t22 = (t11 * t21); f32x8 t23 = (t22 + t10); f32x8 t24 = (t23 + splat_f32x8(1.0f)); u32x8 t25 = (u32x8)t5; u32x8 t26 = (t25 << 23); f32x8 t27 = (f32x8)t26; f32x8 t28 = (t24 * t27); f32x8 t29 = (t28 * t27); return t29; }
+INLINE f32x8 exp_f32x8(f32x8 a) { f32x8 t0 = larger_f32x8(splat_f32x8(-105.0f), a); f32x8 t1 = smaller_f32x8(splat_f32x8(90.0f), t0); f32x8 t2 = (t1 * splat_f32x8(0.7213475108146667f)); f32x8 t3 = (t2 + splat_f32x8(12583039.0f)); f32x8 t4 = (t3 + splat_f32x8(-12583039.0f)); f32x8 t5 = (t4 * splat_f32x8(-1.38623046875f)); f32x8 t6 = (t1 + t5); f32x8 t7 = (t4 * splat_f32x8(-6.389236659742892e-05f)); f32x8 t8 = (t6 + t7); f32x8 t9 = (t8 * t8); f32x8 t10 = (t8 * splat_f32x8(0.00019629205053206533f)); f32x8 t11 = (t10 + splat_f32x8(0.0014104675501585007f)); f32x8 t12 = (t8 * t11); f32x8 t13 = (t12 + splat_f32x8(0.008335936814546585f)); f32x8 t14 = (t8 * t13); f32x8 t15 = (t14 + splat_f32x8(0.041661232709884644f)); f32x8 t16 = (t8 * t15); f32x8 t17 = (t16 + splat_f32x8(0.166666179895401f)); f32x8 t18 = (t8 * t17); f32x8 t19 = (t18 + splat_f32x8(0.5000003576278687f)); f32x8 t20 = (t9 * t19); f32x8 t21 = (t20 + t8); f32x8 t22 = (t21 + splat_f32x8(1.0f)); u32x8 t23 = (u32x8)t3; u32x8 t24 = (t23 << 23); f32x8 t25 = (f32x8)t24; f32x8 t26 = (t22 * t25); f32x8 t27 = (t26 * t25); return t27; }
 
 void softmax(void **args, long lo, long hi) {
   float *a0 = args[0];
