@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from mini.ir.uop import UOp
 from mini.tensor.trace import local
@@ -35,6 +36,7 @@ def know(gradients: Iterable[Handle]) -> None:
 def updated(handle: Handle, before: UOp) -> None:
   """The handle was bound to another node in place, having had the node `before`."""
   if local.current is None and local.samples is None and _is_near(handle._uop, before):
+    local.states = WeakValueDictionary() if local.states is None else local.states
     local.states[id(handle)] = handle
 
 
@@ -51,30 +53,30 @@ def _is_near(u: UOp, before: UOp) -> bool:
 
 def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
   """What else is computed with these. gradients: those that the graph contains, too, with those of the same pass."""
-  found = [h for t in handles if t._grad is not None for ref in t._grad._losses if (h := ref()) is not None]
-  found += (h for h in local.states.values() if h._is_state())
-  local.states.clear()
-  nodes = _nodes([*handles, *found])
-  if gradients:
-    found += _known([h._uop for h in handles], "kin")
-    found += (h for h in _known(nodes, "kin") if h._is_state())
-  if len(nodes) > LARGE:
-    found += (h for h in _known(nodes, "handle") if h._is_state())
+  found: list[Handle] = []
+  for t in handles:
+    if t._grad is not None:
+      found += (h for ref in t._grad._losses if (h := ref()) is not None)
+  if local.states is not None:
+    found += (h for h in local.states.values() if h._is_state())
+    local.states = None
+  asked = [h._uop for h in handles]
+  nodes = _nodes([*asked, *[h._uop for h in found]] if found else asked)
+  first, held = frozenset(asked), len(nodes) > LARGE
+  for u in nodes:
+    if gradients and "kin" in u.memo:
+      found += (h for ref in u.memo["kin"] if (h := ref()) is not None and (u in first or h._is_state()))
+    if held and "handle" in u.memo:
+      found += (h for ref in u.memo["handle"] if (h := ref()) is not None and h._is_state())
   return found
 
 
-def _known(nodes: Iterable[UOp], key: str) -> list[Handle]:
-  return [h for u in nodes for ref in u.memo.get(key, ()) if (h := ref()) is not None]
-
-
-def _nodes(handles: Iterable[Handle]) -> list[UOp]:
+def _nodes(asked: Sequence[UOp]) -> dict[UOp, None]:
   """What is to be computed: nodes that are not in memory."""
-  stack, seen = [h._uop for h in handles], set()
-  order: list[UOp] = []
-  while stack:
-    u = stack.pop()
-    if u not in seen and u.op != "buffer" and "leaf" not in u.memo:
-      seen.add(u)
-      order.append(u)
-      stack += u.src
-  return order
+  found: dict[UOp, None] = {}
+  order = [*asked]
+  for u in order:  # which grows
+    if u not in found and u.op != "buffer" and "leaf" not in u.memo:
+      found[u] = None
+      order += u.src
+  return found

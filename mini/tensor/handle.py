@@ -330,11 +330,10 @@ class Handle:
       if t._trace is not None:
         t._trace.escaped(t)
     tensors += company(tensors, gradients)
-    tensors = [
-      t for t in dict.fromkeys(tensors) if t._uop.op != "buffer"
-    ]  # what else has a graph, or none is needed
+    # what else has a graph, or none is needed
+    tensors = [t for t in dict.fromkeys(tensors) if t._uop.op != "buffer"]
     pending = [t for t in tensors if not t.is_realized]
-    nodes = list(dict.fromkeys(untagged(t._uop) for t in pending))
+    nodes = list(dict.fromkeys([untagged(t._uop) for t in pending]))
     found: dict[UOp, UOp] = {}
     if nodes:
       from mini.engine.realize import realize  # with what it needs, a third of `import mini`

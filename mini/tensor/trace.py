@@ -51,10 +51,8 @@ class _Local(threading.local):
   gradients: bool = True  # False inside no_grad()
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
-
-  def __init__(self) -> None:
-    # what was updated in place and is not computed yet, by id (company.py)
-    self.states: WeakValueDictionary[int, Handle] = WeakValueDictionary()
+  # what was updated in place and is not computed yet, by id (company.py)
+  states: WeakValueDictionary[int, Handle] | None = None
 
 
 local = _Local()
