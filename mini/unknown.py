@@ -1,8 +1,9 @@
 """Tensors of unknown shape: a parameter gets its shape from the einsums that it stands in.
 
-An einsum of an Unknown is not computed at once, but gives an Unknown, too. What is asked of one - a shape, a value, a
-method - is asked of its tensor, and then all sizes must follow from what all connected einsums say together
-(shapes.py), whatever their order: from operands to results, and back.
+An einsum of an Unknown is not computed at once, but gives an Unknown, too; so do `+ - * / ** @` and functions of each
+element (EACH), which are einsums as far as sizes go. What else is asked of one - a shape, a value, a method - is asked
+of its tensor, and then all sizes must follow from what all connected uses say together (shapes.py), whatever their
+order: from operands to results, and back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from mini.tensor.errors import described, user_line
 from mini.tensor.formula import Row, expanded, labels_of, parsed
 from mini.types import DTypeError, ShapeError
 
+EACH = """
+abs cos elu erf exp gelu leaky_relu log neg relu rsqrt selu sigmoid silu sin softplus sqrt square tanh
+"""
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
 _serials = count(1)
 
 
@@ -32,9 +37,9 @@ class Spot(NamedTuple):
 class Unknown:
   """A tensor whose shape follows from its use in einsums.
 
-  sizes: those that are known, None for an axis that is not; without any, the number of axes is unknown, too. init: what
-  makes the tensor of its sizes, once they are known; Tensor.randn unless told. In an einsum with an Unknown, axes of
-  size 1 do not repeat.
+  sizes: those that are known, None for an axis that is not; without any, the number of axes is unknown, too: the first
+  einsum tells it, and behind a @ it is a matrix. init: what makes the tensor of its sizes, once they are known;
+  Tensor.randn unless told. In an einsum with an Unknown, axes of size 1 do not repeat.
 
   `tensor` is what it has become, and whatever else is asked of it is asked of that. ShapeError if einsums say different
   things of a size, with the lines of two of them, and if they do not say enough.
@@ -46,6 +51,10 @@ class Unknown:
   (2, 4)
   >>> weight.shape, bias.tensor.requires_grad
   ((3, 4), True)
+  >>> first, second = Unknown(), Unknown()
+  >>> score = (Tensor.ones(2, 3) @ first).relu() @ second - Tensor.ones(2, 1)
+  >>> (einsum("bo,bo->", score, Tensor.ones(2, 1)) + einsum("io->", first, o=8)).shape, second.shape
+  ((), (8, 1))
   """
 
   def __init__(
@@ -72,6 +81,8 @@ class Unknown:
   def __getattr__(self, name: str) -> Any:
     if name.startswith("_"):
       raise AttributeError(name)
+    if name in EACH.split() and self._tensor is None and self._sizes is not None:
+      return lambda *args, **how: put_off(f"x.{name}", lambda t: getattr(t, name)(*args, **how), self)
     return getattr(self.tensor, name)
 
   def __repr__(self) -> str:
@@ -99,23 +110,75 @@ class Unknown:
     return "{}:{}".format(*self._where)
 
 
-def _forwarded(name: str) -> Callable[..., Any]:
+def put_off(what: str, f: Callable[..., Tensor], *operands: Any) -> Any:
+  """f of each element, of tensors and Unknowns with as many axes as is known. An axis of size 1 of a tensor repeats."""
+  ndim, alone = max(map(_ndim, operands)), max(map(_ndim, operands)) - min(map(_ndim, operands))
+
+  def term(x: Any) -> str:
+    first = ndim - _ndim(x)
+    repeats = [not isinstance(x, Unknown) and x.shape[a] == 1 and first + a >= alone for a in range(_ndim(x))]
+    return " ".join("0" if r else f"x{first + a}" for a, r in enumerate(repeats))
+
+  formula = f"{', '.join(map(term, operands))} => {' '.join(f'x{a}' for a in range(ndim))}"
+  return PutOff(formula, operands, {}, done=(what, f)).result
+
+
+def _ndim(x: Any) -> int:
+  """How many axes; 0 where nobody has said."""
+  return len(x._sizes or ()) if isinstance(x, Unknown) else x.ndim
+
+
+def _waits(x: Any) -> bool:
+  """Is its shape not known, but how many axes it has?"""
+  return isinstance(x, Unknown) and x._tensor is None and x._sizes is not None
+
+
+def _known(x: Any) -> Any:
+  return x.tensor if isinstance(x, Unknown) else x
+
+
+def _operator(name: str, turned: bool) -> Callable[..., Any]:
   apply = getattr(operator, name)
-  return lambda self, *others: apply(
-    self.tensor, *(x.tensor if isinstance(x, Unknown) else x for x in others)
-  )
+
+  def method(self: Any, other: Any) -> Any:
+    operands = (other, self) if turned else (self, other)
+    if not (_waits(self) or _waits(other)) or name not in SIGNS:
+      return apply(*map(_known, operands))
+    if all(isinstance(x, Tensor) or (isinstance(x, Unknown) and x._sizes is not None) for x in operands):
+      return put_off(f"a {SIGNS[name]} b", apply, *operands)
+    if isinstance(other, (bool, int, float)):
+      f = (lambda t: apply(other, t)) if turned else (lambda t: apply(t, other))
+      return put_off(f"a {SIGNS[name]} b", f, self)
+    return apply(*map(_known, operands))
+
+  return method
 
 
-def _reflected(name: str) -> Callable[..., Any]:
-  apply = getattr(operator, name)
-  return lambda self, other: apply(other, self.tensor)
+def _product(turned: bool) -> Callable[..., Any]:
+  """a @ b, where b is a matrix, or nobody has said what it is."""
+
+  def method(self: Any, other: Any) -> Any:
+    a, b = (other, self) if turned else (self, other)
+    new = isinstance(b, Unknown) and b._sizes is None
+    waits = _waits(a) or _waits(b) or (new and isinstance(a, Tensor))
+    if waits and isinstance(a, (Tensor, Unknown)) and (new or _ndim(b) == 2) and _ndim(a):
+      rows = " ".join(f"x{n}" for n in range(_ndim(a) - 1))
+      return PutOff(f"{rows} i, i o => {rows} o", (a, b), {}, done=("a @ b", operator.matmul)).result
+    return _known(a) @ _known(b)
+
+  return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul"):
-  setattr(Unknown, f"__{_name}__", _forwarded(_name))
-  setattr(Unknown, f"__r{_name}__", _reflected(_name))
-for _name in ("neg", "getitem"):
-  setattr(Unknown, f"__{_name}__", _forwarded(_name))
+for _name in SIGNS:
+  setattr(Unknown, f"__{_name}__", _operator(_name, False))
+  setattr(Unknown, f"__r{_name}__", _operator(_name, True))
+for _name, _method in {
+  "matmul": _product(False),
+  "rmatmul": _product(True),
+  "neg": lambda self: self.neg(),
+  "getitem": lambda self, index: self.tensor[_known(index)],
+}.items():
+  setattr(Unknown, f"__{_name}__", _method)
 
 
 # ---------------------------------------------------------------- einsums that wait
@@ -125,8 +188,16 @@ class PutOff:
   """An einsum of which not all shapes are known: its operands, its result, and what it says of their sizes."""
 
   def __init__(
-    self, formula: Any, operands: Sequence[Any], options: dict[str, Any], target: Tensor | None = None
+    self,
+    formula: Any,
+    operands: Sequence[Any],
+    options: dict[str, Any],
+    target: Tensor | None = None,
+    done: tuple[str, Callable[..., Tensor]] | None = None,
   ):
+    """done: what computes it instead, and how that is called."""
+    self.what: str = done[0] if done else f'einsum("{formula}")'
+    self.done = done[1] if done else None
     for x in operands:
       if not isinstance(x, (Tensor, Unknown)):
         raise DTypeError(f"einsum({formula!r}): operands are tensors, not {x!r}")
@@ -159,7 +230,7 @@ class PutOff:
     return [x for x in self.operands if isinstance(x, Unknown)]
 
   def wrong(self, message: str) -> NoReturn:
-    lines = [f'einsum("{self.text}"): {message}']
+    lines = [f"{self.what}: {message}"]
     for name, x in zip("abcdefgh", self.operands):
       shown = f"  {name}: {x!r}   made at {x._made}" if isinstance(x, Unknown) else described(name, x)
       lines.append(shown)
@@ -167,7 +238,7 @@ class PutOff:
 
   def use(self, what: str) -> Use:
     file, line = self.where
-    return Use(file, line, f'{what} in einsum("{self.text}")')
+    return Use(file, line, f"{what} in {self.what}")
 
   def say(self, found: Sizes) -> None:
     """All that it says of sizes."""
@@ -187,7 +258,9 @@ class PutOff:
 
   def compute(self, found: dict[Any, Fact]) -> Any:
     """The result, now that all operands are known."""
-    operands = [x.tensor if isinstance(x, Unknown) else x for x in self.operands]
+    operands = [_known(x) for x in self.operands]
+    if self.done is not None:
+      return self.done(*operands)
     labels = {label for term in (*self.inputs, self.output) for label in labels_of(term)}
     sizes = {n: found[self.serial, n].size for n in labels if isinstance(n, str)}
     if isinstance(self.result, Unknown):

@@ -36,6 +36,16 @@ SAID = {
     lambda w, v: einsum("i, n => i n", w, ones(3), i=4),
     lambda w, v: einsum("k, k => ", einsum("i, j => i^j", w, v), ones(9)),
   ], [(4,), (5,)]),
+  "arithmetic": (2, [
+    lambda w, v: (((ones(5, 3) @ w) * ones(1, 6)).relu() @ v).sigmoid() / 2 - ones(4, 1, 1),
+    lambda w, v: einsum("io->", w, i=3),
+    lambda w, v: ones(5, 3) @ w @ v - ones(2),
+  ], [(3, 6), (6, 2)]),
+  "a matrix from behind": (2, [
+    lambda w, v: -(2 - (ones(5, 3) @ w).exp() ** 2) @ v,
+    lambda w, v: einsum("ok,k->", v, ones(2)),
+    lambda w, v: ones(4, 7) @ v,
+  ], [(3, 7), (7, 2)]),
   "a clash": (1, [
     lambda w: einsum("bi,io->bo", ones(5, 3), w),
     lambda w: einsum("io,o->i", w, ones(6)),
@@ -155,3 +165,17 @@ def test_errors():
       bad()
   with pytest.raises(DTypeError, match="operands are tensors, not 3"):
     einsum("i,i->", w, 3)
+
+
+def test_arithmetic_that_waits():
+  """Values of what waited, the name of an operation in an error, and where nothing says how many axes there are."""
+  w, v = Unknown(init=Tensor.ones), Unknown(init=Tensor.ones)
+  y = 1 - ((ones(2, 3) @ w).relu() * 2) @ v / ones(2, 1)
+  _ = einsum("i o, o k, k =>", w, v, ones(1), o=4)
+  assert y.tolist() == [[-23.0]] * 2
+  w = Unknown(None, 4)
+  _ = ones(2, 3) @ w
+  with pytest.raises(ShapeError, match=r'size 3: "x0 i" in a @ b(.|\n)*size 5: i=5 in einsum'):
+    _ = einsum("ij->", w, i=5).shape
+  with pytest.raises(ShapeError, match="the number of axes of an Unknown is not determined"):
+    _ = Unknown() + ones(3)
