@@ -17,7 +17,7 @@ from mini.ir.parse import parse
 from mini.ir.text import kernel_text
 from mini.ir.uop import closed, range_, substitute
 from mini.ir.verify import verify
-from mini.render import cstyle
+from mini.render import streams
 from mini.render.c import render
 from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Call
@@ -182,15 +182,17 @@ def test_stores_past_the_caches(monkeypatch):
   for k, past in ((copy, False), (big, True)):
     source = render({"k": write_recipe(k, Machine(16))[0]}, 16)
     assert ("past_f32x16(" in source and "  FENCE();\n}" in source) == past
-  monkeypatch.setattr(cstyle, "PAST_BYTES", 0)
+  monkeypatch.setattr(streams, "PAST_BYTES", 0)
   agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
 def test_what_streams_is_read_ahead(monkeypatch):
-  """Once for each line, by the first reader of large memory that goes on far enough; never what is read again."""
+  """Once for each line of large memory, by the first reader that goes on far enough, or by one that computes more; never
+  what is read again."""
   rows = {
     "a copy": (lambda x: x * 2, 2),
-    "rows, read twice": (lambda x: x.softmax(1), 4),
+    "rows, read twice": (lambda x: x.softmax(1), 2),
+    "rows with gaps, read twice": (lambda x: x[:, :320].softmax(1), 0),
     "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
     "rows, in eight places": (lambda x: x.sum(1), 8),
     "rows with gaps": (lambda x: x[:, :192].sum(1), 0),
@@ -200,7 +202,11 @@ def test_what_streams_is_read_ahead(monkeypatch):
   for name, (f, lines) in rows.items():
     first = nameless(scheduled({"out": f(x).uop})[0][0]).kernel
     assert render({"k": write_recipe(first, Machine(16))[0]}, 16).count("prefetch(") == lines, name
-  monkeypatch.setattr(cstyle, "AHEAD_OF", 0)
+  rows = nameless(scheduled({"out": x.softmax(1).uop})[0][0]).kernel
+  source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
+  loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)
+  assert " exp_f32x16(" in loop and "+ 2048);" in loop  # four rows later
+  monkeypatch.setattr(streams, "AHEAD_OF", 0)
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 

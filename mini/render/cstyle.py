@@ -5,28 +5,25 @@ thread, and what threads must wait for is printed where threads.py says.
 Within a run of straight-line code the lines that depend on an unrolled lane are printed together, lane by lane (all of
 row 0, then all of row 1, ...), as if the lane were the innermost loop: this keeps register pressure low.
 A language is a `Language` (spelling.py): its table of spellings, and nothing else that differs. What stands on the
-right of an assignment is expressions.py's, what closes a reduce folds.py's.
+right of an assignment is expressions.py's, what closes a reduce folds.py's, what passes the caches or is read ahead
+streams.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from mini.codegen.linearize import Line, lanes, linearize, places, sort_lanes, values_in
+from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
 from mini.ir.kernel import (
   access,
   all_ranges,
   carries_value,
-  contractions,
   is_inline,
-  memory_shape,
   params_of,
   stage_index,
-  stores,
   written,
 )
 from mini.ir.ops import identity
@@ -42,18 +39,13 @@ from mini.ir.uop import (
   rsize,
   toposort,  # fmt: skip
 )
-from mini.render.expressions import even_step, fits_int, vector
+from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.schedule.index import flatten
+from mini.render.streams import ahead, past_caches
 from mini.types import dtypes
 
-# A kernel that moves so much, a quarter of it out, leaves its results to memory, not to the caches
-PAST_BYTES = 32 << 20
-LINE_BYTES = 64
-AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
-AHEAD_BYTES = 8 << 10  # ... by so many; ...
-PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
+LINE_BYTES = 64  # of a cache
 
 
 def line_lanes(line: Line) -> tuple[UOp, ...]:
@@ -480,67 +472,6 @@ class Renderer(Folds):
         top.append(f"const {self.index} {self.called(rname(r))} = {digit};")
     opened = head.format(name=self.name, params=self.lang.between.join(rows), threads=self.threads)
     return opened + "".join(f"  {line}\n" for line in top + self.top)
-
-
-def past_caches(kernel: UOp) -> frozenset[UOp]:
-  """The stores of a kernel that moves more than a cache holds, and reads something else: what is not read before it is
-  written need not come from memory first. Not those of a contraction, which has time for it."""
-  order = toposort(kernel)
-  read = {u.src[0] for u in order if u.op == "load"}
-  points = prod(map(rsize, closed(kernel)))
-  found = [s for s in stores(kernel) if s.arg is None and s.src[0] not in read]
-  nbytes = points * sum(s.src[0].dtype.itemsize for s in found)
-  moved = nbytes + sum(memory_bytes(p) for p in read if p.op == "param")
-  if not read or contractions(kernel) or moved < PAST_BYTES or 4 * nbytes < PAST_BYTES:
-    return frozenset()
-  return frozenset(found)
-
-
-def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
-  """{load: elements}: by how much what will be wanted lies ahead of what is read, where vectors run through memory that
-  no near cache holds, once; about AHEAD_BYTES come in between. Not in a contraction, which reads again.
-
-  A processor finds streams by itself, but within a page, and not as far ahead: with this, the product of a vector and a
-  matrix of bfloat16 read 57 GB/s instead of 44 (Zen 5, two cores; examples/bench/generation.py)."""
-  loads = [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF]
-  if not loads or contractions(kernel):
-    return {}
-  place = places(kernel)
-  found: dict[UOp, int] = {}
-  streams: set[tuple[UOp, int]] = set()
-  for u in loads:
-    memory, index, gate = access(u)
-    loops, v = place[u], vector(lanes(u))
-    terms, first = linear(flatten(index, memory_shape(memory)))
-    if (
-      memory.op != "param"
-      or gate is not TRUE
-      or v is None
-      or terms.get(v) != 1
-      or not u.free.issuperset(loops)
-    ):
-      continue
-    step = even_step(terms, loops[-1]) if loops else None
-    stream = memory, first * memory.dtype.itemsize // AHEAD_BYTES
-    if not step or stream in streams:
-      continue  # what comes into a cache for its first reader is there for the others
-    *outer, inner = loops
-    near = [r for r in lanes(u) if abs(terms.get(r, AHEAD_BYTES)) * memory.dtype.itemsize < AHEAD_BYTES]
-    at_once = prod(map(rsize, near))  # of a stream
-    if at_once * memory.dtype.itemsize >= PIECE_BYTES and step != at_once:
-      continue
-    steps = -(-AHEAD_BYTES // (at_once * memory.dtype.itemsize))
-    n = rsize(inner)
-    while outer and 4 * steps > n and terms.get(outer[-1]) == step * n:
-      n *= rsize(outer.pop())  # a short loop that goes on in the next round of the one around it
-    if 4 * steps <= n:
-      streams.add(stream)
-      found[u] = steps * step
-  return found
-
-
-def memory_bytes(memory: UOp) -> int:
-  return prod(memory_shape(memory)) * memory.dtype.itemsize
 
 
 def is_multiple(flat: UOp, v: UOp, n: int) -> bool:
