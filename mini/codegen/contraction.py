@@ -112,6 +112,11 @@ def spread_over(threads: int, size: int) -> float:
   return size / ceil(size / threads)
 
 
+def step_cycles(rows: int, v: int) -> float:
+  """Cycles of one step of the sum, in a tile of rows by v registers."""
+  return max(rows * v, rows + v, 2 * LATENCY) / 2 + (rows + v) / 6
+
+
 def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
   """Vectors along the columns, as many rows of them as there are registers for;
   with and without panels of either operand."""
@@ -121,7 +126,7 @@ def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
     v = max(1, width * item // (4 * lanes))  # registers
     for rows in range(1, min(s.n, 12, (regs - 1 - v) // v) + 1):
       down, right = ceil(s.n / rows), ceil(s.m / width)
-      step = max(rows * v, rows + v, 2 * LATENCY) / 2 + (rows + v) / 6
+      step = step_cycles(rows, v)
       panel = s.k * width * item
       unpacked = v * (apart(s.b, s) + s.b.work) if s.b.across == 1 else width
       once = 2 if s.k * s.m * item <= machine.l2_bytes // 2 else 4
