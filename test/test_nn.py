@@ -93,7 +93,8 @@ def test_what_does_not_fit_changes_nothing():
   with pytest.raises(ShapeError, match=r"weight: \(2, 3\) in the state, \(3, 2\) here"):
     net.load_state_dict({"weight": np.zeros((2, 3)), "bias": np.zeros(3)})
   np.testing.assert_array_equal(net.weight.numpy(), before)
-  net.load_state_dict({"weight": np.ones((3, 2)), "extra": 0}, strict=False)
+  left = net.load_state_dict({"weight": np.ones((3, 2)), "extra": 0}, strict=False)
+  assert left.missing_keys == ["bias"] and left.unexpected_keys == ["extra"]
   assert net.weight.tolist() == [[1, 1]] * 3 and net.weight.dtype is dtypes.float32
 
 

@@ -70,7 +70,8 @@ def test_trajectory(case):
   torch = pytest.importorskip("torch")
   name, settings, groups = CASES[case]
   theirs = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
-  ours = net().load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
+  ours = net()
+  ours.load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
   chosen = (lambda m: m.parameters()) if groups is None else (lambda m: two_groups(m, **groups))
   mine = getattr(nn.optim, name)(chosen(ours), **settings)
   other = getattr(torch.optim, name)(chosen(theirs), **settings)
@@ -92,7 +93,8 @@ def test_clip_grad_norm(norm_type, packed):
   x, y = data(1)
   for limit in (0.05, 100.0):
     theirs = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
-    ours = net().load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
+    ours = net()
+    ours.load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
     if packed:
       nn.optim.AdamW(two_groups(ours))
     loss_of(ours, x[0], y[0]).backward()
@@ -402,7 +404,8 @@ def test_state_of_pytorch():
     other.step()
 
   step(), step()
-  ours = nn.Linear(3, 2).load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
+  ours = nn.Linear(3, 2)
+  ours.load_state_dict({n: t.numpy() for n, t in theirs.state_dict().items()})
   mine = nn.optim.AdamW(ours.parameters(), lr=0.1)
   mine.load_state_dict(other.state_dict())
   step()

@@ -264,7 +264,7 @@ CyclicLR(o,0.1,0.8,3,5,cycle_momentum=False)   CyclicLR(o,0.1,0.8,4,mode='triang
 CyclicLR(o,0.1,0.8,3,mode='exp_range',gamma=0.9,cycle_momentum=False)   OneCycleLR(o,2.0,20,cycle_momentum=False)
 OneCycleLR(o,2.0,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,cycle_momentum=False)
 SequentialLR(o,[ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],[5])
-ChainedScheduler([ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],o)   MultiplicativeLR(o,lambda t: 0.9)
+ChainedScheduler([ConstantLR(o,0.1,3),ExponentialLR(o,0.9)],o)   ChainedScheduler([LinearLR(o),ExponentialLR(o,0.9)])   MultiplicativeLR(o,lambda t: 0.9)
 SequentialLR(o,[LambdaLR(o,lambda t: 0.5**t),ExponentialLR(o,0.9)],[3])   LambdaLR(o,[lambda t: 1/(t+1)])
 """
 

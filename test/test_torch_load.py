@@ -41,7 +41,8 @@ def test_types_strides_and_shared_storages(tmp_path):
 def test_a_model(tmp_path):
   theirs = torch.nn.TransformerEncoderLayer(8, 2, 16)
   torch.save(theirs.state_dict(), tmp_path / "a.pt")
-  ours = nn.TransformerEncoderLayer(8, 2, 16).load_state_dict(torch_load(tmp_path / "a.pt"))
+  ours = nn.TransformerEncoderLayer(8, 2, 16)
+  ours.load_state_dict(torch_load(tmp_path / "a.pt"))
   x = np.random.default_rng(0).standard_normal((3, 2, 8)).astype(np.float32)
   wanted = theirs.eval()(torch.tensor(x)).detach().numpy()
   np.testing.assert_allclose(ours.eval()(Tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)

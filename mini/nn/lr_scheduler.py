@@ -27,6 +27,7 @@ class LRScheduler:
   """
 
   def __init__(self, optimizer: Optimizer, last_epoch: int = -1, moves_momentum: bool = False):
+    self.optimizer = optimizer
     self._rates, groups = optimizer.rates(), optimizer.param_groups
     # what the rates were when the first schedule was made, as PyTorch's initial_lr
     given = {group.rate: float(group["initial_lr"]) for group in groups if "initial_lr" in group}
@@ -73,7 +74,7 @@ class LRScheduler:
 
   def state_dict(self) -> dict[str, Any]:
     """The number of steps and the rates at the beginning."""
-    return {"count": self.count, "bases": list(self.bases)}
+    return {"count": self.count.detach(), "bases": list(self.bases)}
 
   def load_state_dict(self, state: dict[str, Any]) -> None:
     """Go on from a `state_dict`."""
@@ -367,9 +368,11 @@ class SequentialLR(LRScheduler):
 class ChainedScheduler(LRScheduler):
   """Several schedules at once: what each multiplies the rate by, all together."""
 
-  def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer):
+  def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
     self._parts = list(schedulers)
-    super().__init__(optimizer)
+    if not self._parts:
+      fail(ValueError, "ChainedScheduler: there are no schedules")
+    super().__init__(optimizer or self._parts[0].optimizer)
 
   def _nth(self, n: int, base: float, t: Tensor) -> Any:
     found: Any = base
@@ -404,6 +407,7 @@ class ReduceLROnPlateau:
       fail(ValueError, 'ReduceLROnPlateau: mode is "min" or "max", threshold_mode "rel" or "abs"')
     if factor >= 1:
       fail(ValueError, f"ReduceLROnPlateau: times {factor} is no reduction")
+    self.optimizer = optimizer
     self._rates, self.mode, self.factor, self.patience = optimizer.rates(), mode, factor, patience
     self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
     self.min_lr, self.eps = min_lr, eps

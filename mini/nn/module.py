@@ -11,7 +11,7 @@ from typing import Any
 from mini.engine.place import place
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.nn.state import get_state_dict, load_state_dict, members, walk
+from mini.nn.state import Matched, get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
@@ -344,10 +344,9 @@ class Module:
     """Its tensors by path, shared ones under each of their names."""
     return get_state_dict(self, prefix)
 
-  def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Module:
-    """Take values over from a state_dict; see nn.state.load_state_dict."""
-    load_state_dict(self, state_dict, strict)
-    return self
+  def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Matched:
+    """Take values over from a state_dict; what only one side has is returned. See nn.state.load_state_dict."""
+    return load_state_dict(self, state_dict, strict)
 
   def train(self, mode: bool = True) -> Module:
     """Training, in which dropout acts. It is on at the beginning, as in PyTorch."""

@@ -18,7 +18,7 @@ from enum import Enum
 from math import prod
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,14 @@ def get_parameters(obj: Any) -> list[Tensor]:
   return list(dict.fromkeys(t for t in get_state_dict(obj).values() if t.requires_grad))
 
 
-def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> None:
+class Matched(NamedTuple):
+  """What a load_state_dict that is not strict has left: names that only the model has, and that only the state has."""
+
+  missing_keys: list[str]
+  unexpected_keys: list[str]
+
+
+def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> Matched:
   """Give the tensors in obj the values in `state`, cast to their types and copied to their devices;
   nothing, if something does not fit.
 
@@ -94,13 +101,17 @@ def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> 
 
   >>> a, b = nn.Linear(2, 3), nn.Linear(2, 3)
   >>> load_state_dict(a, get_state_dict(b))
+  Matched(missing_keys=[], unexpected_keys=[])
   >>> a.weight.equal(b.weight)
   True
   """
   if hasattr(obj, "load_named_state"):
-    return obj.load_named_state(state)
+    obj.load_named_state(state)
+    return Matched([], [])
   own = get_state_dict(obj)
-  check_names(own, state, strict)
+  matched = Matched([n for n in own if n not in state], [n for n in state if n not in own])
+  if strict:
+    check(matched)
   both = [name for name in own if name in state]
   wrong = [n for n in both if tuple(np.shape(state[n])) != own[n].shape]
   if wrong:
@@ -108,12 +119,13 @@ def load_state_dict(obj: Any, state: Mapping[str, Any], strict: bool = True) -> 
     raise ShapeError("\n".join([f"load_state_dict: {len(wrong)} shapes differ", *lines[:10]]))
   values = {own[n]: state[n] for n in both}
   fill(list(values), [t if isinstance(t, Tensor) else Tensor(np.asarray(t)) for t in values.values()])
+  return matched
 
 
-def check_names(own: Mapping[str, Any], state: Mapping[str, Any], strict: bool) -> None:
+def check(matched: Matched) -> None:
   """StateError where the names differ."""
-  missing, extra = [n for n in own if n not in state], [n for n in state if n not in own]
-  if strict and (missing or extra):
+  missing, extra = matched
+  if missing or extra:
     lines = [f"  missing: {n}" for n in missing] + [f"  not in the model: {n}" for n in extra]
     more = [f"  ... and {len(lines) - 10} more"] if len(lines) > 10 else []
     about = f"load_state_dict: {len(missing)} names are missing, {len(extra)} are too many"

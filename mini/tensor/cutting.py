@@ -148,14 +148,14 @@ class Cutting(Movement):
     """The elements along dim, as tensors without that axis."""
     return tuple(self.select(dim, i) for i in range(self.shape[self._axis(dim, "unbind")]))
 
-  def unfold(self, dim: int, size: int, step: int) -> Tensor:
-    """Windows of `size` elements along dim, `step` apart, as a new last axis.
+  def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of `size` elements along an axis, `step` apart, as a new last axis.
 
     >>> Tensor.arange(5).unfold(0, 3, 2)
     Tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-    a = self._axis(dim, "unfold")
+    a = self._axis(dimension, "unfold")
     if size > self.shape[a] or step < 1:
       fail(
         ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {self.shape[a]}", x=self

@@ -381,8 +381,14 @@ class Losses(Normalize):
     >>> Tensor([[0.5, 0.5], [0.5, 0.5]]).log().ctc_loss(Tensor([1]), 2, 1)
     Tensor(0.2876821)
     """
+    if targets.dtype.kind not in "iu":
+      fail(DTypeError, "ctc_loss: targets are integers", x=self, targets=targets)
     if self.ndim == 2:
-      times, size = (Handle._final(n, device=self.device).reshape(1) for n in (input_lengths, target_lengths))
+      times, size = (Handle._final(n, device=self.device) for n in (input_lengths, target_lengths))
+      for name, n in (("input_lengths", times), ("target_lengths", size)):
+        if n.numel() != 1:
+          fail(ShapeError, f"ctc_loss: without a batch {name} is one number", x=self, lengths=n)
+      times, size = times.reshape(1), size.reshape(1)
       loss = self.unsqueeze(1).ctc_loss(targets.reshape(1, -1), times, size, blank, reduction, zero_infinity)
       return loss.reshape(()) if reduction == "none" else loss
     if self.ndim != 3:

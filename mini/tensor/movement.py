@@ -152,13 +152,13 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- orders
 
-  def permute(self, *order: Sizes) -> Tensor:
-    """The axes in another order: axis i of the result is axis order[i].
+  def permute(self, *order: Sizes, dims: Sizes | None = None) -> Tensor:
+    """The axes in another order: axis i of the result is axis order[i]. dims: the order, by PyTorch's name.
 
     >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    axes = tuple(self._axis(a, "permute") for a in sizes_of(order))
+    axes = tuple(self._axis(a, "permute") for a in sizes_of(order if dims is None else (dims,)))
     if sorted(axes) != list(range(self.ndim)):
       fail(ShapeError, f"x.permute{axes}: that is no order of the {self.ndim} axes of x", x=self)
     return self._new(graph.permute(self.uop, axes))
@@ -217,14 +217,14 @@ class Movement(Activations):
       fail(ShapeError, "x.mT: x has fewer than two axes", x=self)
     return self.transpose(-1, -2)
 
-  def flip(self, *dims: Sizes) -> Tensor:
-    """Reversed along the axes dims; along all of them if none is given.
+  def flip(self, *axes: Sizes, dims: Sizes | None = None) -> Tensor:
+    """Reversed along the axes, or dims; along all of them if none is given.
 
     >>> Tensor([1, 2, 3]).flip(0)
     Tensor([3, 2, 1])
     """
-    axes = self._axes(sizes_of(dims) if dims else None, "flip")
-    return self._new(graph.flip(self.uop, axes))
+    given = axes if dims is None else (dims,)
+    return self._new(graph.flip(self.uop, self._axes(sizes_of(given) if given else None, "flip")))
 
   def roll(self, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Shifted along axes; what falls out at the end comes in at the beginning. Without dims: of the flattened tensor.
@@ -265,9 +265,9 @@ class Movement(Activations):
       u = tiled(u, a, n)
     return self._new(u)
 
-  def tile(self, *repeats: Sizes) -> Tensor:
-    """NumPy's `repeat`: fewer repeats than axes count from the last axis on."""
-    times = sizes_of(repeats)
+  def tile(self, *repeats: Sizes, dims: Sizes | None = None) -> Tensor:
+    """NumPy's `repeat`: fewer repeats than axes count from the last axis on. dims: the repeats, by PyTorch's name."""
+    times = sizes_of(repeats if dims is None else (dims,))
     return self.repeat((1,) * (self.ndim - len(times)) + times)
 
   def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.tensor.data import Operand
+from mini.tensor.data import Operand, Scalar
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.indexing import Cut, Indexing, cut, from_front, uncut
@@ -83,14 +83,25 @@ class Scattering(Indexing):
       fail(ShapeError, "index_select: the index is no vector", x=self, index=index)
     return self[(slice(None),) * self._axis(dim, "index_select") + (index.reshape(-1),)]
 
-  def scatter(self, dim: int, index: Tensor, src: Operand, reduce: str | None = None) -> Tensor:
+  def scatter(
+    self,
+    dim: int,
+    index: Tensor,
+    src: Operand | None = None,
+    reduce: str | None = None,
+    *,
+    value: Scalar | None = None,
+  ) -> Tensor:
     """self with out[index[i][j]][j] = src[i][j] for dim 0, and so on; of several the last one wins.
 
-    src: a tensor that covers index, or a number. reduce: None, "add" or "multiply".
+    src: a tensor that covers index, or a number, which may be called value. reduce: None, "add" or "multiply".
 
     >>> Tensor.zeros(3, dtype="int64").scatter(0, Tensor([2, 0]), Tensor([5, 6]))
     Tensor([6, 0, 5])
     """
+    src = value if src is None else src
+    if src is None:
+      fail(DTypeError, "scatter: src is missing", x=self, index=index)
     kinds = {None: "set", "add": "add", "multiply": "mul"}
     if reduce not in kinds:
       fail(ValueError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)
