@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import mini
-from mini import DTypeError, ShapeError, Tensor, stats
+from mini import DTypeError, ShapeError, Tensor, einsum, stats
+from mini.engine.program import cost, scheduled
 from mini.ir import graph
+from mini.ir.text import graph_program
 from mini.ir.uop import toposort
 from mini.shapes import Clash, Sizes, Undetermined, Use
 from runtime.base import DeviceError
@@ -491,3 +493,36 @@ def test_sizes_in_any_order(name):
       with pytest.raises(Undetermined) as e:
         found.solve()
       assert sorted(e.value.names) == expected and [u.line for u in e.value.uses] == [2]
+
+
+CONVOLUTIONS = {
+  "n c y+ky x+kx, o c ky kx => n o y x": ((2, 3, 9, 8), (4, 3, 3, 2)),
+  "o c ky kx, n c 2*y+ky+1 3*x+2*kx => n o y x": ((4, 3, 3, 2), (2, 3, 9, 12)),
+  "g c t+2*k, g o c k => o t g": ((2, 3, 20), (2, 4, 3, 5)),
+  "..b.. t+k, k => t ..b..": ((2, 3, 7), (3,)),
+  "k+t a, k a => a t": ((9, 2), (4, 2)),
+}
+
+
+@pytest.mark.parametrize("formula", CONVOLUTIONS)
+def test_convolutions(formula, rng):
+  """Beside the sum over copies of windows; gradients of second order, too."""
+  x, w = (Tensor(rng.standard_normal(s), requires_grad=True) for s in CONVOLUTIONS[formula])
+
+  def computed(op):
+    out = einsum(formula, x, w, op=op)
+    slopes = out.sin().sum().gradient(x, w)
+    return [out, *slopes, *(slopes[0].square().sum() * slopes[1].square().sum()).gradient(x, w)]
+
+  for got, want in zip(computed("mul"), computed(lambda a, b: a * b)):
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-11, atol=1e-11)
+
+
+def test_gradients_of_convolutions_are_contractions():
+  """What is computed for them is what is computed for those of conv2d."""
+  x, w = Tensor.randn(2, 8, 18, 18, requires_grad=True), Tensor.randn(16, 8, 3, 3, requires_grad=True)
+  counts = []
+  for y in (einsum("n c y+i x+j, o c i j => n o y x", x, w), x.conv2d(w)):
+    program = graph_program("g", tuple(g.uop for g in y.square().sum().gradient(x, w)))
+    counts.append(sum(cost(kernel)[0] for kernel in scheduled(program, {})[0]))
+  assert counts[0] <= 1.01 * counts[1]

@@ -3,7 +3,7 @@
 Where the operation distributes over the reduction, operands are multiplied two at a time, those first whose product has
 the fewest elements to multiply, and what no other operand and no result needs is summed at once; otherwise all of them
 at once. A product of two is one multiplication under a sum, as a matrix product is (multiply.py). Axes that are indices
-become views in indices.py.
+become views in indices.py; convolutions among them are found in recognized.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mini.tensor.formula import Index, Join, Label, Term, labels_of
 from mini.tensor.handle import Handle
 from mini.tensor.indices import Labels, placed, viewed
 from mini.tensor.promotion import wide
+from mini.tensor.recognized import convolution
 from mini.types import DType, ShapeError, dtypes
 
 Named = tuple[UOp, Labels]  # a node and the names of its axes
@@ -116,6 +117,10 @@ def evaluated(plan: Plan, nodes: Sequence[UOp], algebra: Algebra) -> UOp:
 
   What comes of several choices for one place is reduced; what comes of none is the identity of the reduction.
   """
+  if (algebra.op, algebra.reduce) == ("mul", "sum"):
+    found = convolution(plan.inputs, plan.output, plan.sizes, nodes)
+    if found is not None:
+      return found
   blocks: dict[Labels, UOp] = {}
   joins = [axis for axis in plan.output if isinstance(axis, Join)]
   named = {label for term in plan.inputs for label in labels_of(term)}

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mini.ir import graph
-from mini.tensor.convolution import Form, Ints, each_axis, numbers
+from mini.tensor.convolution import each_axis, numbers
+from mini.tensor.convolved import Form, Ints
 from mini.tensor.cutting import overlapped
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail

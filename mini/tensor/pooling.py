@@ -11,7 +11,8 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import equals, inverted
-from mini.tensor.convolution import Convolution, Form, Ints, derivative, each_axis, numbers, on_last
+from mini.tensor.convolution import Convolution, each_axis, numbers, on_last
+from mini.tensor.convolved import Form, Ints, derivative
 from mini.tensor.cutting import windows
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
