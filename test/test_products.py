@@ -114,6 +114,17 @@ def test_what_is_read_by_few_rows_is_read_where_it_lies():
   assert "stage" in source(kernel_of(512, 768, 768, ""), AVX512)[0]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(threads):
+  machine = AVX512._replace(threads=threads)
+  for n, k, m in ((768, 256, 3072), (1000, 100, 1000), (384, 2048, 384)):
+    tuned, recipe = write_recipe(kernel_of(n, k, m, "a"), machine)
+    assert "stage 0 over (io, k, iu) stack" in recipe, (n, k, m)
+    assert threads == 1 or ("par iob" in recipe and extent(tuned) >= 2 * threads), (n, k, m)
+  for n, k, m, layout in ((768, 64, 3072, "a"), (200, 256, 3072, "a"), (768, 256, 3072, "")):  # few pages
+    assert "stage 0" not in source(kernel_of(n, k, m, layout), machine)[0]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
 def test_the_loop_that_runs_in_parallel_has_enough_rounds(threads):
   for n, k, m in ((64, 512, 64), (128, 128, 128), (3072, 768, 32), (32, 768, 3072)):

@@ -3,8 +3,8 @@
 The vectors run along an output range, or along the sum, where the outputs are few or both operands lie along it. Which
 of the two, how large a tile, what is packed and what runs in parallel is decided by an estimate of the cycles that each
 plan takes: `tiles` and `dots` propose, the cheapest is written. The estimate knows two arithmetic operations and two
-loads a cycle, the latency of a chain of sums, and what memory costs; its constants are of a Zen 5 and order the plans
-of a Zen 3 and a Skylake alike.
+loads a cycle, the latency of a chain of sums, and what memory costs; its constants are of a Zen 5, where pages are
+looked up of an Ice Lake, and order the plans of a Zen 3 and a Skylake alike.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ LATENCY = 5  # cycles of a multiply-add in a chain, with what comes between
 L1_RATE, L2_RATE, L3_RATE = 128, 32, 20  # bytes a cycle
 FAR = 1 << 10  # steps of at least so many bytes, and so many of them: each is a page that is looked up
 PAGE, WAYS = 4096, 8  # so many addresses that differ by pages alone does a first cache hold
+NEAR_PAGES = 64  # so many pages are looked up at no cost
 APART = 4  # cycles of a store that is not beside the last
 MISS = 24  # cycles of a step that misses where pages are looked up
 
@@ -132,9 +133,8 @@ def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
       once = 2 if s.k * s.m * item <= machine.l2_bytes // 2 else 4
       packing = s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
       for packs in (False, True)[: 2 if down > 1 and panel <= machine.panel_bytes else 1]:
-        room = (machine.stack_bytes - panel * packs) // (item * s.k * rows)
-        fewest = ceil(down / room) if room > 0 and s.a.across == 1 != s.a.along and right > 2 else 0
-        for blocks in (0, fewest)[: 2 if fewest else 1]:
+        in_blocks = row_blocks(down, rows * s.k * item, panel * packs, machine)
+        for blocks in (0, *in_blocks) if s.a.across == 1 != s.a.along and right > 2 else (0,):
           block = ceil(down / blocks) if blocks else 0
           each = max(step, 0 if block else reading(s, rows, machine)) + (0 if packs else unpacked)
           if not block:
@@ -144,12 +144,25 @@ def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
           made = (block * blocks or down) * right
           compute = made * (s.k * each + 20 + 2 * rows * v + stores)
           packed = max(1, blocks) * right * packing if packs else 0.0
-          packed += s.n * s.k * 0.3 + s.n * s.k / 16 * lookups(s.a, s) if block else 0.0
+          rows_packed = s.n * s.k * (0.3 + lookups(s.a, s) / 16) if block else 0.0
           loops = {"rest": max(s.rest, default=1), "block": blocks or 1, "columns": right, "rows": down}
           if not packs and not block:
             loops["tiles"] = down * right
-          cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+          cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine, rows_packed)
           yield Plan(cycles, "tile", p, rows, width, block, packs, 0, parallel)
+
+
+def row_blocks(down: int, tile: int, panel: int, machine: Machine) -> tuple[int, ...]:
+  """In how many blocks the tiles of rows, each of `tile` bytes, may be packed: in one, if that leaves room for a panel,
+  or in as many for each thread, two at least, so that who is done early has something to take."""
+  room = (machine.stack_bytes - panel) // tile
+  if room < 1:
+    return ()
+  fewest = ceil(down / room)
+  shared = 2 * machine.threads * ceil(fewest / (2 * machine.threads))
+  if shared > down:
+    return (fewest,)
+  return (1, shared) if fewest == 1 else (shared,)
 
 
 def apart(x: Operand, s: Sizes) -> float:
@@ -174,11 +187,9 @@ def rate(nbytes: int, machine: Machine) -> int:
 
 def lookups(x: Operand, s: Sizes) -> float:
   """Cycles each step of the sum for pages that are far apart."""
-  if x.along * s.itemsize < FAR:
+  if x.along * s.itemsize < FAR or s.k <= NEAR_PAGES:
     return 0
-  return (
-    MISS if s.k > FAR else MISS / 6 if s.k > (64 if x.along * s.itemsize % PAGE == 0 else FAR // 2) else 0
-  )
+  return MISS if s.k > FAR else MISS / 6
 
 
 def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
@@ -214,15 +225,17 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
 
 
 def fastest(
-  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine
+  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine, rows_packed: float = 0.0
 ) -> tuple[float, str]:
   """(cycles, the loop to run in parallel).
   A loop within the one that a panel is packed in has it packed again and again."""
+  again = 1 if machine.threads == 1 else 4
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    again = packed * (1 if machine.threads == 1 else 4) if name == "rows" else packed / busy
-    found.append((rest * (compute / busy + again), name))
+    columns = packed * again if name == "rows" else packed / busy
+    rows = rows_packed * again if name in ("columns", "rows") else rows_packed / busy
+    found.append((rest * (compute / busy + columns + rows), name))
   return min(found, key=lambda x: x[0])
 
 
