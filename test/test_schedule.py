@@ -20,6 +20,7 @@ from mini.ir.text import graph_program, kernel_text, text
 from mini.ir.uop import closed, const, rsize
 from mini.ir.verify import verify
 from mini.schedule import schedule
+from mini.schedule.choices import without_repeated_choices
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import ALIGN, Need, plan
 from mini.schedule.merge import MOST_PARAMS
@@ -363,3 +364,36 @@ def test_random_graphs_without_fusion(first):
       run_kernel(k, got)
     for name, w in zip(outs, want):
       assert np.allclose(got[aliases.get(name, name)].reshape(w.shape), w, equal_nan=True), seed
+
+
+def test_what_is_chosen_by_a_condition_is_not_chosen_by_it_again():
+  """On either side of it, through operations that have no other user; no others are computed twice."""
+  k = parse("""kernel k(%y: out f32[4, 9], %z: out f32[4, 9], %x: in f32[4, 9]) {
+    %i = range 4
+    %j = range 9
+    %0 = load %x[%i, %j] : f32
+    %1 = where %i - %j + 1 >= 1, %0, -inf : f32
+    %2 = exp %1 : f32
+    %3 = where %i - %j + 1 >= 1, 2.0, 3.0 : f32
+    %4 = mul %3, %0 : f32
+    %5 = where %i - %j + 1 >= 1, %2, %4 : f32
+    store %y[%i, %j], %5
+    %6 = where %i - %j + 1 >= 1, 5.0, %0 : f32
+    %7 = mul %6, %6 : f32
+    %8 = where %i - %j + 1 >= 1, %7, 1.0 : f32
+    %9 = add %8, %7 : f32
+    store %z[%i, %j], %9
+    end over (%i, %j)
+  }""")
+  found = without_repeated_choices(k)
+  verify(found)
+  shown = kernel_text(found)
+  assert shown.count("where") == 3 and "-inf" not in shown and "2.0" not in shown
+  x = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float32)
+  x[0, :2], x[3, 8] = np.nan, -np.inf
+  results = []
+  for kernel in (k, found):
+    memory = {"x": x, "y": np.zeros_like(x), "z": np.zeros_like(x)}
+    run_kernel(kernel, memory)
+    results.append((memory["y"].tobytes(), memory["z"].tobytes()))
+  assert results[0] == results[1] and without_repeated_choices(found) is found

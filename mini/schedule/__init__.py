@@ -1,7 +1,8 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
 cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the
-same ranges, unread.py says what they need not write, memory.py places temporaries.
+same ranges, unread.py says what they need not write, choices.py leaves out what is chosen already, memory.py places
+temporaries.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mini.ir.uop import UOp, rebuild, toposort, uop
+from mini.schedule.choices import without_repeated_choices
 from mini.schedule.cost import apart
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
@@ -41,7 +43,8 @@ def schedule(
   if why is not None:
     why.update(s.why)
   kernels = merge_kernels(s.kernels, late, s.waits) if fuse else s.kernels
-  kernels = without_unread(kernels, set(outputs)) if fuse else kernels
+  if fuse:
+    kernels = [without_repeated_choices(k) for k in without_unread(kernels, set(outputs))]
   return by_level(kernels, late) if late else kernels, s.aliases
 
 
