@@ -338,6 +338,16 @@ np.cov(f)   np.cov(v, v[::-1])   np.cov(f, rowvar=False)   np.cov(f, ddof=0)   n
 np.nansum(x[:1])   np.nansum(np.where(b, np.nan, f), axis=0)   np.nanmean(np.where(b, np.nan, f))   np.nanmax(np.where(b, np.nan, f), axis=0)   np.nanmin(np.where(b, np.nan, f))   np.nanstd(np.where(b, np.nan, f))   np.nanvar(f, axis=0, ddof=1)   np.nanprod(np.where(b, np.nan, f))   np.nancumsum(np.where(b, np.nan, f))   np.nanmedian(np.where(b, np.nan, f))   np.nanargmax(np.where(b, np.nan, f))
 np.histogram(f, bins=4)   np.bincount(k)   np.bincount(k, weights=v)   np.bincount(k, minlength=6)   np.convolve(v, w)   np.convolve(v, w, "same")   np.convolve(v, w, mode="valid")   np.convolve(w, v, "same")   np.correlate(v, w)   np.interp(f, [-1, 0, 1], [2, 0, 5])   np.interp(0.3, [0, 1], [1, 2])   np.interp(v, np.array([0.0, 1.0]), np.array([1.0, 3.0]), left=-1)   np.unwrap(v * 5)   np.polyfit(np.arange(4), v, 1)   np.polyval([1, 2, 3], v)   np.roots([1, -3, 2])   np.apply_along_axis(lambda t: t.sum(), 0, f)
 np.median(e)   np.median(b)   np.median(x[5:])   np.median(np.array([-np.inf, 1.0]))   np.percentile(np.array([-np.inf, 1, 2]), [0, 50, 100])   np.percentile(f, 30, method="higher")   np.cumsum(z, axis=0)   np.cumprod(u[0, 0], axis=-1)   np.diff(z, 0)   np.trapezoid(g)   np.trapezoid(g, axis=0)   np.trapezoid(f, x=np.cumsum(p, 1), axis=1)   np.cov(np.ones((2, 0)))
+np.einsum("ij,jk->ik", g, g.T, dtype=np.float64)   np.einsum("ii", i[:, :3], dtype=np.float64)
+a = np.zeros(4); [np.einsum("ij->j", f, out=a) is a, a]
+a = np.zeros((3, 4)); [np.clip(f, -1, 1, out=a) is a, a]
+a = np.zeros(4); [np.max(f, axis=0, out=a) is a, a]
+a = np.zeros(3); [np.matvec(f, v, out=a) is a, a]
+a = np.zeros(4); [np.vecmat(w, f, out=a) is a, a]
+a = np.zeros(4); [np.nanmax(f, axis=0, out=a) is a, a]
+a = np.zeros(4); [np.nanmedian(f, axis=0, out=a) is a, a]
+a = np.zeros((3, 4)); [np.nancumsum(f, axis=1, out=a) is a, a]
+a = np.zeros(4); [np.choose([0, 1, 0, 1], f[:2], out=a) is a, a]
 """
 
 SORTING = """

@@ -48,12 +48,14 @@ def publish(
 
 def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
   signature, taken = _signature(f, theirs)
+  has_out = isinstance(theirs, np.ufunc) or "out" in _parameters(theirs)
 
   @functools.wraps(f)
   def call(*args: Any, **kwargs: Any) -> Any:
     try:
-      given = signature.bind(*args, **kwargs)
-      out = given.arguments.pop("out", None)
+      out = kwargs.get("out") if has_out else None
+      given = signature.bind(*args, **{n: x for n, x in kwargs.items() if n != "out" or not has_out})
+      out = given.arguments.pop("out", out)
       try:
         result = f(*given.args, **given.kwargs) if taken is None else f(**_those(given.arguments, taken))
       except (AtOnce, DTypeError) as e:
@@ -72,6 +74,14 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
   call.__doc__ = f.__doc__ or f"NumPy's `{name}`."
   call.__signature__ = signature  # type: ignore[attr-defined]
   return call
+
+
+def _parameters(f: Any) -> Any:
+  """What is known of its parameters; NumPy's functions in C do not all say."""
+  try:
+    return inspect.signature(f).parameters
+  except (TypeError, ValueError):
+    return ()
 
 
 def _signature(f: Callable[..., Any], theirs: Any) -> tuple[inspect.Signature, frozenset[str] | None]:

@@ -50,8 +50,10 @@ def ours(x: Any) -> Any:
 
 
 def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
-  def call(*args: Any, **kwargs: Any) -> Any:
-    return ours(f(*map(theirs, args), **{k: theirs(v) for k, v in kwargs.items()}))
+  def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    there = {} if out is None else {"out": np.array(out)}
+    found = f(*map(theirs, args), **{k: theirs(v) for k, v in kwargs.items()}, **there)
+    return ours(found) if out is None else out._store(asarray(there["out"])._tensor)
 
   call.__name__ = call.__qualname__ = f.__name__
   call.__doc__ = f"`numpy.{f.__name__}`, at once."

@@ -90,11 +90,12 @@ def kron(a: Any, b: Any) -> Any:
   return made(x.kron(y))
 
 
-def einsum(*operands: Any, **how: Any) -> Any:
+def einsum(*operands: Any, dtype: Any = None, **how: Any) -> Any:
   """`numpy.einsum` of a formula; of lists of axes NumPy computes it."""
   if not isinstance(operands[0], str):
     raise AtOnce
-  return made(Tensor.einsum(operands[0], *pair(*operands[1:])))
+  arrays = pair(*operands[1:]) if dtype is None else [operand(x, np.dtype(dtype)) for x in operands[1:]]
+  return made(Tensor.einsum(operands[0], *arrays))
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
