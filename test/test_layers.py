@@ -151,6 +151,23 @@ def test_dicts_and_lists():
 # ---------------------------------------------------------------- surgery, initial values
 
 
+def test_lists_are_cut():
+  net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.Tanh())
+  x = Tensor.ones(5, 2)
+  wanted = net[0](x)
+  del net[2:]
+  assert len(net) == 2 and [*net.state_dict()] == ["0.weight", "0.bias"]
+  assert isinstance(net.pop(), nn.ReLU) and (net(x) == wanted).all()
+  longer = net + nn.Sequential(nn.Tanh())
+  assert isinstance(longer, nn.Sequential) and len(net) == 1 and (longer(x) == wanted.tanh()).all()
+  layers = nn.ModuleList([nn.Linear(1, 1), nn.Identity()])
+  layers += [nn.Linear(1, 2)]
+  del layers[0]
+  assert [n for n, _ in layers.named_parameters()] == ["1.weight", "1.bias"] and len(layers + layers) == 4
+  with pytest.raises(IndexError):
+    layers.pop(5)
+
+
 def test_surgery():
   net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 3)))
   net.set_submodule("1.0", nn.GELU())

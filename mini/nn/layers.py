@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mini.nn import init
@@ -162,8 +162,26 @@ class ModuleList(Module):
     """One more before the one at `index`."""
     everything = list(self)
     everything.insert(index, module)
+    self._refill(everything)
+
+  def pop(self, index: int = -1) -> Any:
+    """The one at `index`, which is taken out.
+
+    >>> layers = Sequential(Linear(4, 8), nn.ReLU(), Linear(8, 2))
+    >>> layers.pop()
+    Linear(in_features=8, out_features=2, bias=True)
+    >>> len(layers)
+    2
+    """
+    module = self[index]
+    del self[index]
+    return module
+
+  def _refill(self, modules: Sequence[Any]) -> None:
+    for n in range(len(modules), self._length):
+      delattr(self, str(n))
     self._length = 0
-    self.extend(everything)
+    self.extend(modules)
 
   def __len__(self) -> int:
     return self._length
@@ -178,6 +196,18 @@ class ModuleList(Module):
 
   def __setitem__(self, index: int, module: Any) -> None:
     setattr(self, str(range(self._length)[index]), module)
+
+  def __delitem__(self, index: int | slice) -> None:
+    everything = list(self)
+    del everything[index]
+    self._refill(everything)
+
+  def __add__(self, other: Iterable[Any]) -> Any:
+    everything = [*self, *other]
+    return type(self)(*everything) if isinstance(self, Sequential) else type(self)(everything)
+
+  def __iadd__(self, other: Iterable[Any]) -> Any:
+    return self.extend(other)
 
 
 class ParameterList(ModuleList):

@@ -173,6 +173,9 @@ class _Layers(_Recurrent):
       x = x.transpose(0, 1)
     return x, ends[0] if self.states == 1 else tuple(ends)
 
+  def flatten_parameters(self) -> None:
+    """Nothing: where parameters lie in memory is the optimizer's to say."""
+
   def _zeros(self, x: Tensor) -> State:
     sizes = (self.proj_size or self.hidden_size, self.hidden_size)
     return tuple(Tensor.zeros(x.shape[1], n, dtype=x.dtype, device=x.device) for n in sizes[: self.states])

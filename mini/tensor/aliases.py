@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor.data import Operand, Scalar, Sizes, sizes_of
+from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.spectral import Spectral
-from mini.types import prod
+from mini.types import ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -68,6 +69,50 @@ class Aliases(Spectral):
   def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """a + value * tensor1 / tensor2."""
     return self + tensor1 / tensor2 * value
+
+  def logit(self, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), the inverse of `sigmoid`; x is kept within eps and 1 - eps first, if eps is given.
+
+    >>> Tensor([0.5, 1.0]).logit()
+    Tensor([ 0., inf])
+    """
+    x = self if eps is None else self.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+  def isin(self, test_elements: Tensor) -> Tensor:
+    """Is each element among those of another tensor? By a search in them, sorted.
+
+    >>> Tensor([1, 2, 3]).isin(Tensor([3, 1]))
+    Tensor([ True, False,  True])
+    """
+    known = test_elements.flatten().sort()[0]
+    if not known.numel():
+      return Handle._final.zeros(self.shape, dtype=dtypes.bool, device=self.device)
+    place = known.searchsorted(self).clamp(max=known.numel() - 1)
+    return known[place] == self
+
+  def index_fill(self, dim: int, index: Tensor, value: Operand) -> Tensor:
+    """One value at the places `index` along dim.
+
+    >>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 7)
+    Tensor([7, 2, 7])
+    """
+    out: Any = self.clone()
+    out[(slice(None),) * self._axis(dim, "index_fill") + (index,)] = value
+    return out
+
+  def fill_diagonal_(self, fill_value: Scalar) -> Tensor:
+    """One value along the diagonal of a matrix, in place.
+
+    >>> Tensor.ones(2, 2).fill_diagonal_(0)
+    Tensor([[0., 1.],
+            [1., 0.]])
+    """
+    if self.ndim != 2:
+      fail(ShapeError, f"fill_diagonal_: x has {self.ndim} axes, a matrix has two", x=self)
+    n, m = self.shape
+    eye = Handle._final.eye(n, m, dtype=dtypes.bool, device=self.device)
+    return self._update(self.masked_fill(eye, fill_value), "a.fill_diagonal_(b)")
 
   def xlogy(self, other: Operand) -> Tensor:
     """a * log(other); 0 where a is 0, unless the other is NaN.

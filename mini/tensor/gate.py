@@ -131,10 +131,16 @@ def gate(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
   """The method, which says what is wrong with its arguments where it fails."""
   find = misfit
 
+  def takes_keepdim() -> bool:
+    return "keepdim" in inspect.signature(method).parameters
+
   def gated(*args: Any, **options: Any) -> Any:
     try:
       return method(*args, **options)
     except Exception:
+      if "keepdims" in options and takes_keepdim():  # NumPy's name, which PyTorch takes, too
+        options["keepdim"] = options.pop("keepdims")
+        return gated(*args, **options)
       wrong = find(name, method, args, options)
       if wrong is None:
         raise

@@ -27,9 +27,9 @@ OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshif
 METHODS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
 bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf
-erfc erfinv exp exp2 expm1 floor floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_put le lerp
-lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter mul
-nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce
+erfc erfinv exp exp2 expm1 floor floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_fill index_put
+le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter
+mul nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce
 sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape

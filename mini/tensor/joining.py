@@ -85,19 +85,20 @@ class Joining(Cutting):
     return Joining._joined([t.reshape(1, -1) if t.ndim == 1 else t for t in tensors], 0)
 
   @staticmethod
-  def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates of a grid from the vectors of its axes; indexing "ij" or "xy".
+  def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of a grid from the vectors of its axes, several or a list of them; indexing "ij" or "xy".
 
     >>> [t.tolist() for t in Tensor.meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
-    if wrong := [t for t in tensors if t.ndim > 1]:
+    axes: Any = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    if wrong := [t for t in axes if t.ndim > 1]:
       fail(ShapeError, "meshgrid: each axis is a vector, and x is none", x=wrong[0])
     if indexing not in ("ij", "xy"):
       fail(ValueError, f'meshgrid: indexing is "ij" or "xy", not {indexing!r}')
-    shape = tuple(t.numel() for t in tensors)
+    shape = tuple(t.numel() for t in axes)
     grids = [
-      t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(tensors)
+      t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(axes)
     ]
     return tuple(g.transpose(0, 1) for g in grids) if indexing == "xy" and len(grids) > 1 else tuple(grids)
 

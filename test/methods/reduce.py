@@ -4,7 +4,7 @@ import numpy as np
 
 ROWS = """
 # PyTorch's any and all of uint8 are uint8
-fhib: x.any()   x.all()   x.any(1)   x.all(0,keepdim=True)
+fhib: x.any()   x.all()   x.any(1)   x.all(0,keepdim=True)   x.amax(1,keepdims=True)
 u: x.any() => (x!=0).any()   x.all(0) => (x!=0).all(0)
 fhiub: x.sum()   x.sum(1)   x.count_nonzero()   x.count_nonzero(0)   x.cumsum(1)
 # PyTorch's gradients of var and std over dim=() are others than those over all axes
