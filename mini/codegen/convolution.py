@@ -23,6 +23,7 @@ from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitu
 LATENCY = 5  # cycles of a product: two are begun in each
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
+LINES = 16  # of what is copied, each of which is written out
 LINE = 64  # bytes of a cache that come together
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
@@ -157,8 +158,8 @@ def cycles(rows: int, vectors: int) -> float:
 
 
 def height_of_tile(rows: int, vectors: int, machine: Machine) -> int:
-  """Rows of a tile whose vectors run along the columns."""
-  most = machine.rows * machine.registers // 16 * 2 // vectors
+  """Rows of a tile whose vectors run along the columns: beside them, these and one number are in registers."""
+  most = (machine.registers - 1 - vectors) // vectors
   return -(-rows // -(-rows // most))
 
 
@@ -251,7 +252,8 @@ def windows(w: Writer, machine: Machine) -> bool:
     slid = [k for k in kept if across is None or k != rname(across)]
     tall = columns if across is None else f"{rname(across)} + {columns}"
     w.attempt(f"stage {name} over ({', '.join([*slid, tall, q])}) stack")
-  copy_rows(w, f"{q}.{name}", machine)
+  shift = window(found, found.columns[0])
+  copy_rows(w, f"{q}.{name}", machine, f"{rname(shift)}.{name}" if shift is not None else "")
   w.attempt(" ".join(["order", *outer, rows, *dict.fromkeys([columns, q])]))
   if columns != q and w.attempt(f"collapse {columns} {q} -> {columns}"):
     q = columns
@@ -319,13 +321,21 @@ def follows(kernel: UOp, q: UOp, p: UOp) -> bool:
   )
 
 
-def copy_rows(w: Writer, name: str, machine: Machine) -> None:
-  """The rows that are copied to the stack, in vectors; those that are shorter than one, element by element."""
-  size = next((rsize(r) for r in all_ranges(w.kernel) if rname(r) == name), 0)
-  if size >= machine.lanes:
-    cut(w, name, size, machine.lanes, "vec")
-  else:
+def copy_rows(w: Writer, name: str, machine: Machine, shift: str = "") -> None:
+  """The rows that are copied to the stack, in vectors; those that are shorter than one, element by element.
+  Each vector of a row has lines of its own, and each of the row's shifts, where they are few: it is known then which
+  of them lie at an edge."""
+  sizes = {rname(r): rsize(r) for r in all_ranges(w.kernel)}
+  size = sizes.get(name, 0)
+  if size < machine.lanes:
     w.attempt(f"unroll {name}")
+    return
+  loop, _ = cut(w, name, size, machine.lanes, "vec")
+  lines = -(-size // machine.lanes)
+  if loop and lines <= LINES:
+    w.attempt(f"unroll {loop}")
+  if shift in sizes and lines * sizes[shift] <= LINES:
+    w.attempt(f"unroll {shift}")
 
 
 def shared(w: Writer, loops: list[str], machine: Machine) -> None:

@@ -16,7 +16,6 @@ class Machine(NamedTuple):
 
   lanes: int = 8  # float32 elements of a vector register
   threads: int = 1
-  rows: int = 6  # of a register tile: rows x 2 vectors of accumulators leave registers for the operands
   registers: int = 16  # vector registers: 16 with AVX2, 32 with AVX-512 and NEON
   l1_bytes: int = 32 << 10
   l2_bytes: int = 512 << 10
