@@ -334,6 +334,18 @@ def test_an_integer_that_is_none_of_the_type_is_an_error(text):
     eval(text, {"Tensor": Tensor, "small": Tensor([1], dtype="int8")})
 
 
+@pytest.mark.parametrize(
+  ("most", "dtype"),
+  [(65504.0, "float16"), (65519.0, "float16"), (3.39e38, "bfloat16"), (3.4028235e38, "float32")],
+)
+def test_a_float_that_is_none_of_the_type_is_an_error_of_full(most, dtype):
+  found = Tensor.full((2,), -most, dtype=dtype).float().numpy()
+  assert np.isfinite(found).all() and Tensor.full((), float("-inf"), dtype=dtype).item() == -np.inf
+  for make in (Tensor.full, lambda *args, **how: Tensor.zeros(2, dtype=dtype).fill_(args[1])):
+    with pytest.raises(OverflowError, match=f"is no {dtype}"):
+      make((2,), most * 1.003, dtype=dtype)
+
+
 def test_what_fits_and_what_wraps_as_in_pytorch():
   small, byte = Tensor([1], dtype="int8"), Tensor([1], dtype="uint8")
   assert (

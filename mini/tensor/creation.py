@@ -59,7 +59,7 @@ class Creation(Reduce):
       return complex_numbers().full(s, fill_value, kind, device, requires_grad)
     if is_complex(fill_value):
       fail(DTypeError, f"full: a complex number is no {kind.name}", value=fill_value)
-    if kind.kind in "iu" and isinstance(fill_value, (int, float)) and not fits(fill_value, kind):
+    if kind.kind in "iuf" and isinstance(fill_value, (int, float)) and not fits(fill_value, kind):
       fail(OverflowError, f"full: {fill_value} is no {kind.name}")
     return placed(graph.full(s, fill_value, kind), device, requires_grad)
 

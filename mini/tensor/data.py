@@ -5,6 +5,7 @@ What a tensor makes of them is in handle.py.
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import Any
 
@@ -24,9 +25,15 @@ Axes = Any  # None, an int or several
 Spans = Any  # for each axis a pair of integers, or None
 
 
+# The least numbers that are rounded to infinity.
+TOO_LARGE = {dtypes.float16: 65520.0, dtypes.bfloat16: 511 * 2.0**119, dtypes.float32: (2**25 - 1) * 2.0**103}
+
+
 def fits(x: float, dtype: DType) -> bool:
-  """Is a number, cut to an integer, one of this type? As PyTorch's, a type without a sign takes negative numbers, too:
-  -1 is its largest."""
+  """Is a number one of this type: finite, if it is, or cut to an integer? As PyTorch's, a type without a sign takes
+  negative numbers, too: -1 is its largest."""
+  if dtype.kind == "f":
+    return not math.isfinite(x) or abs(x) < TOO_LARGE.get(dtype, math.inf)
   most = 1 << 8 * dtype.itemsize - (dtype.kind == "i")
   return -most - (dtype.kind == "i") < x < most
 
