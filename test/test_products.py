@@ -125,6 +125,11 @@ def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(thre
     assert "stage 0" not in source(kernel_of(n, k, m, layout), machine)[0]
 
 
+def test_large_products_of_short_sums_are_stored_past_the_caches():
+  for n, k, m, past in ((768, 256, 3072, True), (768, 257, 3072, False), (512, 256, 3072, False)):
+    assert ("past_f32x16(" in source(kernel_of(n, k, m, "a"), AVX512)[1]) == past, (n, k, m)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
 def test_the_loop_that_runs_in_parallel_has_enough_rounds(threads):
   for n, k, m in ((64, 512, 64), (128, 128, 128), (3072, 768, 32), (32, 768, 3072)):

@@ -18,6 +18,7 @@ from mini.schedule.index import flatten
 
 # A kernel that moves so much, a quarter of it out, leaves its results to memory, not to the caches
 PAST_BYTES = 32 << 20
+SHORT_SUM = 256  # terms: who stores a product after so few waits for its stores
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
 PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
@@ -27,14 +28,16 @@ Places = Mapping[UOp, tuple[UOp, ...]]
 
 def past_caches(kernel: UOp) -> frozenset[UOp]:
   """The stores of a kernel that moves more than a cache holds, and reads something else: what is not read before it is
-  written need not come from memory first. Not those of a contraction, which has time for it."""
+  written need not come from memory first. A contraction has time for that, unless its sums are short: then a quarter of
+  those bytes, out, are enough."""
   order = toposort(kernel)
   read = {u.src[0] for u in order if u.op == "load"}
   points = prod(map(rsize, closed(kernel)))
   found = [s for s in stores(kernel) if s.arg is None and s.src[0] not in read]
   nbytes = points * sum(s.src[0].dtype.itemsize for s in found)
   moved = nbytes + sum(memory_bytes(p) for p in read if p.op == "param")
-  if not read or contractions(kernel) or moved < PAST_BYTES or 4 * nbytes < PAST_BYTES:
+  terms = sum(prod(map(rsize, closed(c))) for c in contractions(kernel))
+  if not read or 4 * nbytes < PAST_BYTES or (terms > SHORT_SUM if terms else moved < PAST_BYTES):
     return frozenset()
   return frozenset(found)
 
