@@ -1,7 +1,8 @@
 """Schedules of the learning rate, and of momentum: functions of the number of steps, a 0-d tensor, as they are.
 
 `step()` may be called beside a jitted training step or inside it. Names, arguments and closed forms are
-PyTorch's (torch.optim.lr_scheduler); steps begin with 0 at construction.
+PyTorch's (torch.optim.lr_scheduler); steps begin with 0 at construction. A rate that is set by hand in between is gone
+at the next step, where some of PyTorch's go on from it.
 """
 
 from __future__ import annotations
