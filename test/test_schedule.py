@@ -388,7 +388,7 @@ def test_what_is_chosen_by_a_condition_is_not_chosen_by_it_again():
   found = without_repeated_choices(k)
   verify(found)
   shown = kernel_text(found)
-  assert shown.count("where") == 3 and "-inf" not in shown and "2.0" not in shown
+  assert shown.count("where") == 3 and "-inf" not in shown and "2.0" not in shown and shown.count("mul") == 2
   x = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float32)
   x[0, :2], x[3, 8] = np.nan, -np.inf
   results = []
