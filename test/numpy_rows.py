@@ -370,6 +370,7 @@ m @ m.T   m @ n   np.vdot(n, n)   np.dot(m, n)   np.vecdot(m, m)   np.outer(n, n
 m[0]   m[:, 1]   m[b]   m[[0, 2]]   m[1, 2]   m.T   m.reshape(4, 3)   np.concatenate([m, f])   np.stack([m, m])   np.flip(m)   np.roll(m, 1)   np.repeat(n, 2)   np.tile(n, 2)   np.transpose(m)   np.expand_dims(m, 0)   np.broadcast_to(n, (3, 4))   np.pad(n, 1)   np.tril(m)   np.diag(n)   np.take(n, k)   np.squeeze(m[None])   np.split(n, 2)   np.isclose(m, m)   np.allclose(m, m)   np.array_equal(m, m)   m.astype(np.complex64)   np.result_type(n, 1.0)   np.result_type(n, f)   np.result_type(f, 1j)   np.can_cast(f, complex)
 np.sort(np.array([2 + 1j, 1 + 3j, 1 - 1j, 2.0]))   m < n   m <= n   m > n   m >= n   np.maximum(m, n)   np.minimum(m, n)   np.fmax(m, n)   np.fmin(m, n)   np.max(m, 0)   np.maximum.reduce(m)   np.maximum.accumulate(n)
 a = np.array([complex(np.nan, 1), 1 + 2j, complex(1, np.nan), 1 + 1j, 3.0]); [np.maximum(a, 1 + 1j), np.minimum(a, 1 + 1j), np.fmax(a, 1 + 1j), np.fmin(a, 1 + 1j), a < 1 + 1j, a <= 1 + 1j, a > 1 + 1j, a >= 1 + 1j]
+np.cov(m)   np.cov(n)   np.cov(m, f)   np.cov(m, fweights=k)   np.corrcoef(m)
 m.astype(float)   m.astype(np.int8)   m.astype(bool)   np.asarray(n, dtype=np.float32)   np.array(m, dtype=float)   np.rint(m)   m.view(complex)   np.median(m)   np.nanmax(n)   np.nanmean(m, axis=0)
 a = n.copy(); np.add.at(a, [0, 0], 1j); a
 a = n.copy(); np.multiply.at(a, [0, 0, 2], 2j); a

@@ -286,12 +286,14 @@ def cov(
   else:
     left = total - ddof * sum_(w * asarray(aweights, kind)) / total
   d = x - center.reshape(-1, 1)
-  product = array_of(d._tensor @ (d if w is None else d * w)._tensor.T)
+  product = array_of(d._tensor @ (d if w is None else d * w).conj()._tensor.T)
   return (product / left).squeeze()
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
   c = cov(x, y, rowvar, dtype=dtype)
+  if c.dtype.kind == "c":
+    raise AtOnce
   if not c.ndim:
     return c / c
   scale = array_of(c._tensor.diagonal().sqrt())
