@@ -1,4 +1,5 @@
-"""C with vector extensions, for gcc and clang: no header, one function per kernel.
+"""C with vector extensions, for gcc and clang: no header, one function per kernel. Where gcc has no other way (stores
+past the caches, three conversions), its builtins or asm.
 
   void NAME(void **args, long lo, long hi)      runs the kernel's parallel range from lo to hi
 
@@ -113,19 +114,16 @@ FENCE = """#if defined(__SSE2__)
 #define FENCE()
 #endif"""
 
-# The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it, which
-# gcc 12 and clang 14 do not find in the expression.
+# The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it. clang
+# finds them in the expression, gcc 12 in the loop, unless it knows that a is a constant.
 EXTREME = """
-#if defined({macro}) && defined(__clang__)
-  return __builtin_ia32_{name}ps{clang};
-#elif defined({macro})
-  return __builtin_ia32_{name}ps{gcc};
+#if defined(__x86_64__) && !defined(__clang__)
+  __asm__("" : "+v"(a));
+  {{T}} r; for (int i = 0; i < {width}; i++) r[i] = a[i] {sign} b[i] ? a[i] : b[i]; return r;
 #else
   {{M}} m = a {sign} b; return ({{T}})((m & ({{M}})a) | (~m & ({{M}})b));
 #endif
 """
-X86 = {4: ("__SSE__", "(a, b)", "(a, b)"), 8: ("__AVX__", "256(a, b)", "256(a, b)"),
-       16: ("__AVX512F__", "512(a, b, 4)", "512_mask(a, b, b, -1, 4)")}
 
 # A vector in registers, from one in memory, x, of which `ints` is the same as ints.
 WIDE_LOADS = {
@@ -153,20 +151,8 @@ WIDEN = """
 #endif
 """
 
-# By width, the elements of 4 bytes where a mask, m, holds: memory is not touched where it does not.
-MASKED = {
-  4:  ("__AVX2__",    "__builtin_ia32_maskloadd((const {I} *)p, m)"),
-  8:  ("__AVX2__",    "__builtin_ia32_maskloadd256((const {I} *)p, m)"),
-  16: ("__AVX512F__", ("__builtin_ia32_loaddqusi512_mask((const int *)p, ({I}){{0}}, "
-                       "__builtin_ia32_cmpd512_mask(m, ({I}){{0}}, 1, -1))")),  # 1: less
-}
-MASKED_LOAD = """
-#if defined({macro})
-  return ({T}){load};
-#else
-  {T} r = {{0}}; for (int i = 0; i < {width}; i++) if (m[i]) r[i] = p[i]; return r;
-#endif
-"""
+# The elements where a mask, m, holds; memory is not touched where it does not. A load of gcc's, of elements of 4 bytes.
+MASKED_LOAD = "{T} r; for (int i = 0; i < {width}; i++) r[i] = m[i] ? p[i] : 0; return r;"
 
 # gcc 12 converts one number at a time
 HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
@@ -199,9 +185,8 @@ MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 def extremes(width: int) -> tuple[Row, ...]:
   """What `extreme` finds, of vectors of `width` float32."""
-  macro, clang, gcc = X86.get(width, ("__NOT_X86__", "", ""))
-  text = partial(EXTREME.format, macro=macro, clang=clang, gcc=gcc)
-  return ("larger", "f32", text(name="max", sign=">")), ("smaller", "f32", text(name="min", sign="<"))
+  text = partial(EXTREME.format, width=width)
+  return ("larger", "f32", text(sign=">")), ("smaller", "f32", text(sign="<"))
 
 
 def extreme(u: UOp) -> str:
@@ -216,6 +201,10 @@ class Vectors(Spelling):
   """Vectors of `width` elements: their types, and how memory and single numbers become vectors."""
 
   def spell(self, u: UOp, width: int = 1) -> str:
+    if (
+      width > 1 and u.op in ("max", "min") and u.src[1].op == "const"
+    ):  # of which it is known that it is no NaN
+      return self.operation(u.op, (u.dtype, u.dtype), u.dtype, width).format("{1}", "{0}")
     if width == 1 or not (found := extreme(u)):
       return super().spell(u, width)
     return self.operation(found, (u.dtype, u.dtype), u.dtype, width).format("{1}", "{2}")
@@ -313,13 +302,12 @@ class Vectors(Spelling):
     return f"{name}({p} + {i})"
 
   def load_masked(self, p: str, i: str, mask: str, d: DType, width: int) -> str:
-    if d.itemsize != 4 or width not in MASKED:
+    if d.itemsize != 4:
       return ""
     t, m, name = self.type(d, width), self.type(dtypes.bool, width), f"masked_{d.short}x{width}"
     if name not in self.helpers:
-      macro, load = MASKED[width]
-      body = MASKED_LOAD.format(macro=macro, load=load.format(I=m), T=t, width=width)
-      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p, {m} m) {{{body}}}"
+      body = MASKED_LOAD.format(T=t, width=width)
+      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p, {m} m) {{ {body} }}"
     return f"{name}({p} + {i}, {mask})"
 
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:

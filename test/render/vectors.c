@@ -8,13 +8,7 @@ typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 INLINE i32x8 splat_i32x8(int x) { return (i32x8){x, x, x, x, x, x, x, x}; }
-INLINE f32x8 masked_f32x8(const float *p, i32x8 m) {
-#if defined(__AVX2__)
-  return (f32x8)__builtin_ia32_maskloadd256((const i32x8 *)p, m);
-#else
-  f32x8 r = {0}; for (int i = 0; i < 8; i++) if (m[i]) r[i] = p[i]; return r;
-#endif
-}
+INLINE f32x8 masked_f32x8(const float *p, i32x8 m) { f32x8 r; for (int i = 0; i < 8; i++) r[i] = m[i] ? p[i] : 0; return r; }
 typedef unsigned short u16x8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef unsigned short u16x8 __attribute__((vector_size(16)));
 typedef unsigned u32x8 __attribute__((vector_size(32)));
