@@ -117,13 +117,14 @@ FENCE = """#if defined(__SSE2__)
 # The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it. clang
 # finds them in the expression, gcc 12 in the loop, unless it knows that a is a constant.
 EXTREME = """
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined({macro}) && !defined(__clang__)
   __asm__("" : "+v"(a));
   {{T}} r; for (int i = 0; i < {width}; i++) r[i] = a[i] {sign} b[i] ? a[i] : b[i]; return r;
 #else
   {{M}} m = a {sign} b; return ({{T}})((m & ({{M}})a) | (~m & ({{M}})b));
 #endif
 """
+X86 = {4: "__SSE__", 8: "__AVX__", 16: "__AVX512F__"}  # where so many elements are a register
 
 # A vector in registers, from one in memory, x, of which `ints` is the same as ints.
 WIDE_LOADS = {
@@ -185,7 +186,7 @@ MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 def extremes(width: int) -> tuple[Row, ...]:
   """What `extreme` finds, of vectors of `width` float32."""
-  text = partial(EXTREME.format, width=width)
+  text = partial(EXTREME.format, width=width, macro=X86.get(width, "__NO_REGISTER__"))
   return ("larger", "f32", text(sign=">")), ("smaller", "f32", text(sign="<"))
 
 

@@ -16,7 +16,7 @@ INLINE f32x8 splat_f32x8(float x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 INLINE f32x8 floor_f32x8(f32x8 a) { u32x8 t0 = (u32x8)a; u32x8 t1 = (t0 & splat_u32x8(2147483647u)); f32x8 t2 = (f32x8)t1; i32x8 t3 = (t2 < splat_f32x8(8388608.0f)); f32x8 t4 = (t2 + splat_f32x8(8388608.0f)); f32x8 t5 = (t4 + splat_f32x8(-8388608.0f)); f32x8 t6 = where_f32x8(t3, t5, t2); u32x8 t7 = (u32x8)t6; u32x8 t8 = (t0 & splat_u32x8(2147483648u)); u32x8 t9 = (t7 | t8); f32x8 t10 = (f32x8)t9; i32x8 t11 = (a < t10); f32x8 t12 = (t10 + splat_f32x8(-1.0f)); f32x8 t13 = where_f32x8(t11, t12, t10); u32x8 t14 = (u32x8)t13; u32x8 t15 = (t14 & splat_u32x8(2147483647u)); f32x8 t16 = (f32x8)t15; u32x8 t17 = (u32x8)t16; u32x8 t18 = (t17 | t8); f32x8 t19 = (f32x8)t18; return t19; }
 INLINE u32x8 where_u32x8(i32x8 a, u32x8 b, u32x8 c) { return (u32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) { 
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined(__AVX__) && !defined(__clang__)
   __asm__("" : "+v"(a));
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] < b[i] ? a[i] : b[i]; return r;
 #else
@@ -24,7 +24,7 @@ INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) {
 #endif
  }
 INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) { 
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined(__AVX__) && !defined(__clang__)
   __asm__("" : "+v"(a));
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] > b[i] ? a[i] : b[i]; return r;
 #else

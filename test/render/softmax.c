@@ -10,7 +10,7 @@ typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 INLINE f32x8 where_f32x8(i32x8 a, f32x8 b, f32x8 c) { return (f32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) { 
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined(__AVX__) && !defined(__clang__)
   __asm__("" : "+v"(a));
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] > b[i] ? a[i] : b[i]; return r;
 #else
@@ -20,7 +20,7 @@ INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) {
 INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 t0 = (a != a); f32x8 t1 = larger_f32x8(a, b); f32x8 t2 = where_f32x8(t0, a, t1); return t2; }
 typedef unsigned u32x8 __attribute__((vector_size(32)));
 INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) { 
-#if defined(__x86_64__) && !defined(__clang__)
+#if defined(__AVX__) && !defined(__clang__)
   __asm__("" : "+v"(a));
   f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] < b[i] ? a[i] : b[i]; return r;
 #else
