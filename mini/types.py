@@ -204,7 +204,8 @@ def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
   """An array as the memory of a buffer holds it."""
   if d is dtypes.bfloat16:
     return (to_bfloat16(x).view(np.uint32) >> 16).astype(np.uint16)
-  return np.asarray(x, d.storage)
+  with np.errstate(over="ignore"):  # what is beyond the type is infinite
+    return np.asarray(x, d.storage)
 
 
 def from_storage(x: np.ndarray, d: DType) -> np.ndarray:

@@ -9,40 +9,46 @@ a float, and an Ice Lake takes so long for those that without them the kernel of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from mini.ir.ops import is_elementwise
-from mini.ir.uop import UOp, rebuild, substitute, toposort
+from mini.ir.uop import UOp, rebuild, toposort
+
+# What is decided where a node is used, innermost first: (a condition, the source that it chooses, the rest).
+Decided = tuple[UOp, int, "Decided"] | None
 
 
 def without_repeated_choices(k: UOp) -> UOp:
   """The kernel with one choice in the place of two by the same condition."""
-  while True:
-    order = toposort(k)
-    times = Counter(u.src[0] for u in order if u.op == "where")
-    twice = [u for u in order if u.op == "where" and times[u.src[0]] > 1]
-    users = Counter(s for u in order for s in u.src) if twice else Counter()
-    table = {}
-    for u in twice:
-      src = (u.src[0], chosen(u, 1, users), chosen(u, 2, users))
-      if src != u.src:
-        table[u] = rebuild(u, src)
-    if not table:
-      return k
-    k = substitute(k, table)
+  order = toposort(k)
+  times = Counter(u.src[0] for u in order if u.op == "where")
+  if all(n == 1 for n in times.values()):
+    return k
+  taken = repeated(order)
+  new: dict[UOp, UOp] = {}
+  for u in order:
+    new[u] = new[u.src[taken[u]]] if u in taken else rebuild(u, tuple(new[s] for s in u.src))
+  return new[k]
 
 
-def chosen(u: UOp, n: int, users: Counter[UOp]) -> UOp:
-  """Source n of a `where`, without choices by its condition."""
+def repeated(order: list[UOp]) -> dict[UOp, int]:
+  """The choices that are decided where they are used: which of their sources they are."""
+  users = Counter(s for u in order for s in u.src)
+  known: dict[UOp, Decided] = {}
+  taken: dict[UOp, int] = {}
+  for u in reversed(order):
+    here = known.get(u)
+    if u.op == "where" and (n := among(here, u.src[0])):
+      taken[u] = n
+    for n, s in enumerate(u.src):
+      if users[s] == 1 and is_elementwise(s.op):
+        known[s] = (u.src[0], n, here) if u.op == "where" and n else here
+  return taken
 
-  def own(nodes: Iterable[UOp]) -> list[UOp]:
-    return [s for s in nodes if users[s] == 1 and is_elementwise(s.op)]
 
-  inside = own([u.src[n]])
-  for x in inside:  # grows
-    inside += own(x.src)
-  memo: dict[UOp, UOp] = {}
-  for x in reversed(inside):
-    again = x.op == "where" and x.src[0] is u.src[0]
-    memo[x] = memo.get(x.src[n], x.src[n]) if again else rebuild(x, tuple(memo.get(s, s) for s in x.src))
-  return memo.get(u.src[n], u.src[n])
+def among(decided: Decided, condition: UOp) -> int:
+  """The source that a condition chooses; 0 if it is not decided."""
+  while decided is not None:
+    c, n, decided = decided
+    if c is condition:
+      return n
+  return 0

@@ -152,13 +152,19 @@ class Movement(Activations):
 
   # ---------------------------------------------------------------- orders
 
+  def _once(self, what: str, given: tuple[Sizes, ...], dims: Sizes | None) -> tuple[int, ...]:
+    """Numbers that come as they are or by PyTorch's name."""
+    if given and dims is not None:
+      fail(ValueError, f"{what}: {sizes_of(given)} and dims={dims} are the same argument", x=self)
+    return sizes_of(given if dims is None else (dims,))
+
   def permute(self, *order: Sizes, dims: Sizes | None = None) -> Tensor:
     """The axes in another order: axis i of the result is axis order[i]. dims: the order, by PyTorch's name.
 
     >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    axes = tuple(self._axis(a, "permute") for a in sizes_of(order if dims is None else (dims,)))
+    axes = tuple(self._axis(a, "permute") for a in self._once("permute", order, dims))
     if sorted(axes) != list(range(self.ndim)):
       fail(ShapeError, f"x.permute{axes}: that is no order of the {self.ndim} axes of x", x=self)
     return self._new(graph.permute(self.uop, axes))
@@ -223,8 +229,8 @@ class Movement(Activations):
     >>> Tensor([1, 2, 3]).flip(0)
     Tensor([3, 2, 1])
     """
-    given = axes if dims is None else (dims,)
-    return self._new(graph.flip(self.uop, self._axes(sizes_of(given) if given else None, "flip")))
+    given = self._once("flip", axes, dims)
+    return self._new(graph.flip(self.uop, self._axes(given if axes or dims is not None else None, "flip")))
 
   def roll(self, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Shifted along axes; what falls out at the end comes in at the beginning. Without dims: of the flattened tensor.
@@ -267,7 +273,7 @@ class Movement(Activations):
 
   def tile(self, *repeats: Sizes, dims: Sizes | None = None) -> Tensor:
     """NumPy's `repeat`: fewer repeats than axes count from the last axis on. dims: the repeats, by PyTorch's name."""
-    times = sizes_of(repeats if dims is None else (dims,))
+    times = self._once("tile", repeats, dims)
     return self.repeat((1,) * (self.ndim - len(times)) + times)
 
   def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:

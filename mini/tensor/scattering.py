@@ -99,9 +99,10 @@ class Scattering(Indexing):
     >>> Tensor.zeros(3, dtype="int64").scatter(0, Tensor([2, 0]), Tensor([5, 6]))
     Tensor([6, 0, 5])
     """
+    if (src is None) == (value is None):
+      about = "src is missing" if src is None else f"src and value={value} are the same argument"
+      fail(DTypeError, f"scatter: {about}", x=self, index=index)
     src = value if src is None else src
-    if src is None:
-      fail(DTypeError, "scatter: src is missing", x=self, index=index)
     kinds = {None: "set", "add": "add", "multiply": "mul"}
     if reduce not in kinds:
       fail(ValueError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)

@@ -29,6 +29,7 @@ y.take(d + 99)            !   out of bounds
 y.index_select(0, d)      !   index_select
 y.scatter(1, v, 0.0)      !   scatter
 y.scatter(1, d)           !   scatter: src is missing
+y.scatter(1, d, p, value=1)   !   src and value=1 are the same argument
 y.scatter(1, d, p, reduce='xor')   !   reduce
 y.scatter_add(1, v, p)    !   scatter
 y.scatter_reduce(1, d, p, 'xor')   !   reduce

@@ -42,7 +42,7 @@ y.pairwise_distance(k.float())   !   do not repeat to a common one
 y.cosine_similarity(k.float())   !   do not repeat to a common one
 y.cdist(v)                !   cdist
 time.ctc_loss(texts.float(), lengths, sizes)   !   ctc_loss: targets are integers
-time[:, 0].ctc_loss(texts[0], lengths, 1)   !   ctc_loss: without a batch input_lengths is one number
+time[:, 0].ctc_loss(texts[0], lengths, sizes[:1])   !   ctc_loss: without a batch input_lengths is one number
 time.ctc_loss(texts, lengths, at)   !   ctc_loss
 unit.binary_crossentropy(k)   !   the target has shape (3, 4), not (3,)
 y.binary_crossentropy_logits(k)   !   the target has shape (3, 4), not (3,)

@@ -67,7 +67,8 @@ x.swapaxes(0, 3)          !   there is no axis 3
 x.movedim((0, 1), 0)      !   not equally many axes
 v.mT                      !   x has fewer than two axes
 x.flip(3)                 !   flip: there is no axis 3
-x.flip(0.5)               !   dims is 0.5, not an integer
+x.flip(0.5)               !   axes is 0.5, not an integer
+x.flip(0, dims=1)         !   flip: (0,) and dims=1 are the same argument
 x.roll(1, 3)              !   roll: there is no axis 3
 x.roll((1, 2), 0)         !   2 shifts for 1 axes
 x.repeat(2, 2)            !   2 repeats for the 3 axes
