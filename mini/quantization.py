@@ -46,9 +46,10 @@ class Quantized:
     shape: tuple[int, ...],
     bits: int | str,
     pairs: Pairs | None,
+    turned: bool = False,  # a transpose: memory has it the other way round
   ):
     self.codes, self.scale, self.zero = codes, scale, zero
-    self.shape, self.bits, self._pairs = shape, bits, pairs
+    self.shape, self.bits, self._pairs, self._turned = shape, bits, pairs, turned
 
   @property
   def ndim(self) -> int:
@@ -82,7 +83,7 @@ class Quantized:
     self._matrix("T")
     zero = None if self.zero is None else self.zero.T
     pairs = None if self._pairs is None else Pairs(1 - self._pairs.axis, self._pairs.group)
-    return Quantized(self.codes.T, self.scale.T, zero, self.shape[::-1], self.bits, pairs)
+    return Quantized(self.codes.T, self.scale.T, zero, self.shape[::-1], self.bits, pairs, not self._turned)
 
   def cast(self, dtype: Any) -> Quantized:
     """Itself: a product has the type of what it is multiplied with."""
@@ -134,14 +135,19 @@ class Quantized:
     return (sums if blocks > 1 else sums * self.scale[0]).cast(x.dtype)
 
   def _of_vector(self, x: Tensor, blocks: int) -> Tensor:
-    """x @ q, in which what is in memory is read once, and scales multiply sums.   x: f32[k]   ->   f32[m]"""
+    """x @ q, in which what is in memory is read once, as it lies there.   x: f32[k]   ->   f32[m]"""
     codes = self._by_blocks(blocks)
     parts = x.reshape(*codes.shape[:-1], 1)
     if self._pairs is None:
-      sums = (parts * codes).sum(1)
+      products = parts * codes
     else:
-      sums = (parts.select(1, 0) * codes.select(1, 0) + parts.select(1, 1) * codes.select(1, 1)).sum(1)
-    return (sums * self.scale).sum(0)
+      products = parts.select(1, 0) * codes.select(1, 0) + parts.select(1, 1) * codes.select(1, 1)
+    if blocks == 1:
+      return products.sum((0, 1)) * self.scale[0]
+    if self._turned:  # a column's blocks follow each other: one sum along them all
+      return (products * self.scale.unsqueeze(1)).sum((0, 1))
+    # the rows of a block, then what the blocks gave
+    return (products.sum(1) * self.scale).contiguous().sum(0)
 
   def _by_blocks(self, blocks: int) -> Tensor:
     """A matrix without its scales: f32[blocks, k/blocks, m]; of 4 bits f32[blocks, 2, k/blocks/2, m]"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,9 +120,13 @@ class dtypes:
     return import_module("mini.tensor.promotion").result_type(*operands)
 
   @staticmethod
-  def finfo(d: DType) -> np.finfo:
-    """Limits of a float type, with NumPy's names (`.eps .max .min .tiny`); bfloat16 is not among NumPy's."""
-    return np.finfo(d.np)
+  def finfo(d: DType) -> Any:
+    """Limits of a float type, with NumPy's names (`.eps .max .min .tiny`); bfloat16 is not among NumPy's.
+
+    >>> dtypes.finfo(dtypes.bfloat16).max
+    3.3895313892515355e+38
+    """
+    return BFLOAT16 if d is dtypes.bfloat16 else np.finfo(d.np)
 
   @staticmethod
   def iinfo(d: DType) -> np.iinfo:
@@ -129,6 +134,9 @@ class dtypes:
     return np.iinfo(d.np)
 
 
+MOST = 255 * 2.0**120
+BFLOAT16 = SimpleNamespace(bits=16, dtype="bfloat16", eps=2.0**-7, max=MOST, min=-MOST, tiny=2.0**-126,
+                           smallest_normal=2.0**-126, smallest_subnormal=2.0**-133, resolution=0.01)  # fmt: skip
 BY_SHORT = {d.short: d for d in (*dtypes.all, dtypes.index, dtypes.void)}
 BY_NUMPY = {d.np: d for d in dtypes.all if d is not dtypes.bfloat16}
 HANDED_IN = BY_NUMPY | {d.np: d for d in (dtypes.complex64, dtypes.complex128)}  # what a tensor is made of

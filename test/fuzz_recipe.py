@@ -20,6 +20,7 @@ import golden_sources as golden
 import numpy as np
 
 from mini import Device, Tensor
+from mini.codegen.linearize import lanes, places
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.codegen.threads import threads
 from mini.engine.launch import interface
@@ -295,6 +296,7 @@ def apart(got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> float:
 # ---------------------------------------------------------------- the recipes
 
 MOST_LANES = 64  # of one value: what a compiler takes in a moment
+MOST_ROUNDS = 1 << 22  # of one value: stages within the loops of others are computed again and again
 
 
 def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp, list[str]]:
@@ -311,7 +313,7 @@ def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp
         prod(rsize(r) for r in u.free if r.arg[2] in ("vec", "unroll")) <= MOST_LANES
         for u in toposort(t.kernel)
       )
-      if small:
+      if small and rounds(t.kernel) <= MOST_ROUNDS:
         done.append(line)
         return
     except (RecipeError, VerifyError) as e:
@@ -327,9 +329,14 @@ def random_recipe(rng: random.Random, k: UOp, groups: bool = False) -> tuple[UOp
   return t.kernel, done
 
 
+def rounds(k: UOp) -> int:
+  """How often the value is computed that is computed most often."""
+  return max(prod(rsize(r) for r in {*loops, *lanes(u)}) for u, loops in places(k).items())
+
+
 def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bool) -> str:
   r, names = rname(rng.choice(rs)), [rname(x) for x in rs]
-  kind = rng.randrange(20 if t.named else 15)  # a kernel may store what has no name: an index, a constant
+  kind = rng.randrange(24 if t.named else 15)  # a kernel may store what has no name: an index, a constant
   if kind < 6:
     size = rng.choice([1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 17])
     return f"split {r} {size} -> {r}o{n}, {r}i{n} {rng.choice(['', 'overlap', 'overlap', 'peel', 'peel'])}"
@@ -345,6 +352,15 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
     return rng.choice([f"par {names[0]}", f"unroll {r} {rng.choice(names)}", "split", f"vec nothing{n}", f"split {r} 0 -> a, b",
                        f"split {r} 2 -> {r}, {r}", f"stage 0 over ({r}) shared",
                        "matrix 8x8 f32 " + " ".join(rng.choices(names, k=3))])  # fmt: skip
+  sums = [name for name, u in t.named.items() if u.op == "reduce"]
+  if kind > 19 and sums:  # held in memory, and then loops of it around those of that memory
+    of = t.named[rng.choice(sums)]
+    held = any(u.op == "stage" and u.src[0] is of for u in toposort(t.kernel))
+    own, outer = map(rname, closed(of)), [rname(x) for x in rs if x in of.free]
+    if held or not outer:
+      return f"around {rng.choice(list(own) or names)}"
+    name = next(name for name, u in t.named.items() if u is of)
+    return f"stage {name[1:]} over ({', '.join(rng.sample(outer, rng.randint(1, len(outer))))}) stack"
   stages = [name for name, u in t.named.items() if u.op == "stage"]
   if kind == 15 and stages:
     return rng.choice(

@@ -1,6 +1,7 @@
 """Mixed precision: which types results have, what they are, that gradients stay float32, and the scale of a loss;
 numbers that are none of a type."""
 
+import math
 import re
 import threading
 
@@ -327,6 +328,11 @@ def test_without_being_enabled_nothing_changes():
     "small.clamp(-1000, 1000)",
     "(small > 0).where(small, 1000)",
     "small // 1000",
+    "small.pad((1, 0), value=300)",
+    "small.scatter(0, Tensor([0]), 300)",
+    "small.index_fill(0, Tensor([0]), -1e9)",
+    "small.__setitem__(0, 300)",
+    "small.__setitem__(slice(1), [300])",
   ],
 )
 def test_an_integer_that_is_none_of_the_type_is_an_error(text):
@@ -334,16 +340,122 @@ def test_an_integer_that_is_none_of_the_type_is_an_error(text):
     eval(text, {"Tensor": Tensor, "small": Tensor([1], dtype="int8")})
 
 
-@pytest.mark.parametrize(
-  ("most", "dtype"),
-  [(65504.0, "float16"), (65519.0, "float16"), (3.39e38, "bfloat16"), (3.4028235e38, "float32")],
+@pytest.mark.filterwarnings("error")
+def test_a_list_is_compared_without_a_warning():
+  half = Tensor([1.0, 2.0], dtype="float16")
+  with pytest.raises(OverflowError, match="1000000000.0 is no float16"):
+    half[:] = [1e9, 1.0]
+  half[:] = [math.inf, 1.5]
+  assert half.tolist() == [math.inf, 1.5]
+  assert Tensor([Tensor(1.0), Tensor(2.0)]).tolist() == [1.0, 2.0]
+
+
+# fmt: off
+FLOATS = (  # the largest number, and what is rounded to it
+  ("float16", 65504.0, 65519.0),
+  ("bfloat16", 3.3895313892515355e38, 3.39e38),
+  ("float32", 3.4028234663852886e38, 3.4028235e38),
+  ("float64", 1.7976931348623157e308, 1.7976931348623157e308),
 )
-def test_a_float_that_is_none_of_the_type_is_an_error_of_full(most, dtype):
-  found = Tensor.full((2,), -most, dtype=dtype).float().numpy()
-  assert np.isfinite(found).all() and Tensor.full((), float("-inf"), dtype=dtype).item() == -np.inf
-  for make in (Tensor.full, lambda *args, **how: Tensor.zeros(2, dtype=dtype).fill_(args[1])):
-    with pytest.raises(OverflowError, match=f"is no {dtype}"):
-      make((2,), most * 1.003, dtype=dtype)
+MEETS = {  # a number v meets a vector x, of which a mask m takes some; or becomes one like x
+  "x + v": lambda x, v, m: x + v,
+  "v * x": lambda x, v, m: v * x,
+  "x / v": lambda x, v, m: x / v,
+  "v - x": lambda x, v, m: v - x,
+  "x += v": lambda x, v, m: x.clone().add_(v),
+  "x.add(alpha)": lambda x, v, m: x.add(x, alpha=v),
+  "maximum": lambda x, v, m: x.maximum(v),
+  "clamp(max)": lambda x, v, m: x.clamp(max=v),
+  "where": lambda x, v, m: m.where(x, v),
+  "masked_fill": lambda x, v, m: x.masked_fill(m, v),
+  "pad": lambda x, v, m: x.pad((1, 0), value=v),
+  "x[0] = v": lambda x, v, m: put(x, 0, v),
+  "x[m] = v": lambda x, v, m: put(x, m, v),
+  "x[i] = v": lambda x, v, m: put(x, Tensor([1]), v),
+  "scatter": lambda x, v, m: x.scatter(0, Tensor([1]), v),
+  "index_fill": lambda x, v, m: x.index_fill(0, Tensor([1]), v),
+  "hardtanh": lambda x, v, m: x.hardtanh(-1, abs(v)) * v,
+  "full": lambda x, v, m: Tensor.full((2,), v, dtype=x.dtype),
+  "fill_": lambda x, v, m: x.clone().fill_(v),
+  "Tensor(v)": lambda x, v, m: Tensor(v, dtype=x.dtype),
+  "Tensor([v])": lambda x, v, m: Tensor([1, v, math.nan], dtype=x.dtype),
+  "linspace": lambda x, v, m: Tensor.linspace(0, v, 3, dtype=x.dtype),
+}
+# fmt: on
+
+
+def put(x, i, v):
+  x = x.clone()
+  x[i] = v
+  return x
+
+
+@pytest.mark.parametrize("dtype, most, rounded", FLOATS, ids=[row[0] for row in FLOATS])
+def test_a_finite_number_that_a_float_type_does_not_hold_is_an_error(dtype, most, rounded):
+  """It would become infinite, as in PyTorch. What is rounded to the largest one fits, and so do infinities and NaN."""
+  x, m = Tensor([1.0, 2.0], dtype=dtype), Tensor([True, False])
+  beyond = 10**400 if dtype == "float64" else rounded * 1.01
+  says = re.escape(f" is no {dtype}, whose largest number is {most:g}") + r'(.|\n)*float\("-?inf"\) would fit'
+  for name, make in MEETS.items():
+    if beyond != 10**400 or not name.startswith("Tensor"):  # of such integers there are no arrays
+      for v in (beyond, -beyond):
+        with pytest.raises(OverflowError, match=says):
+          make(x, v, m)
+    for v in (rounded, -math.inf)[: 1 if name == "linspace" else 2]:
+      assert make(x, v, m).dtype == x.dtype
+  assert (x * 0 + rounded).tolist() == [most, most] == [dtypes.finfo(x.dtype).max] * 2
+  assert (x * 0 + math.inf).tolist() == [math.inf] * 2 and math.isnan((x + math.nan).tolist()[0])
+
+
+def test_an_error_of_a_number_says_what_would_fit():
+  half, single = Tensor([1.0], dtype="float16"), Tensor([1.0])
+  for make, says in (
+    (lambda: half * 1e9, r"(?s)a \* b: 1000000000.0 is no float16, whose largest number is 65504\n  a: f16\[1\]   made at .*b: 1000"),
+    (lambda: half * 1e9, r"  float\(\"inf\"\) would fit; 1000000000.0 would after .float\(\)$"),
+    (lambda: half - 1e300, r"1e\+300 would after .double\(\)$"),
+    (lambda: half + 10**400, r"float\(\"inf\"\) would fit$"),
+    (lambda: Tensor([True]) + 1e300, "is no float32"),
+    (lambda: single * np.float64(1e300), "is no float32"),
+    (lambda: half * np.float32(1e9), "is no float16"),
+    (lambda: Tensor([1e300]), "is no float32"),
+  ):  # fmt: skip
+    with pytest.raises(OverflowError, match=says):
+      make()
+  assert (half.float() * 1e9).tolist() == [1e9] and (single.double() - 1e300).tolist() == [-1e300]
+  assert Tensor(np.array([1e9]), dtype="float16").tolist() == [math.inf] == Tensor([1e9]).half().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "bool"])
+def test_numbers_beyond_a_type_are_compared(dtype):
+  """With every number of the type the comparison is exact, and with the infinities."""
+  values = [0, 1, -1]
+  if "float" in dtype:
+    limits = dtypes.finfo(getattr(dtypes, dtype))
+    values += [limits.max, limits.min, math.inf, -math.inf, math.nan]
+  x = Tensor(values, dtype=dtype)
+  want = np.array(x.double().tolist())
+  for v in (1e300, -1e300, *((1e39, -1e39) if dtype != "float16" else (65520.0, -1e5, 10**6))):
+    found = [x < v, x <= v, x > v, x >= v, x == v, x != v, v < x, v == x]
+    exact = [want < v, want <= v, want > v, want >= v, want == v, want != v, v < want, v == want]
+    np.testing.assert_array_equal([t.numpy() for t in found], exact, err_msg=str(v))
+
+
+def test_numpys_arrays_become_infinite_as_numpys():
+  from mini import numpy as mnp
+
+  half = mnp.ones(2, dtype=mnp.float16)
+  for make in (
+    lambda: half * 1e9,
+    lambda: half + 1e9,
+    lambda: mnp.full(2, 1e9, dtype=mnp.float16),
+    lambda: mnp.array([1e9] * 2, dtype=mnp.float16),
+  ):
+    with pytest.warns(RuntimeWarning, match="overflow"):
+      found = make()
+    assert found.tolist() == [math.inf] * 2
+  with pytest.warns(RuntimeWarning, match="overflow"):
+    found = half < 1e9
+  assert found.tolist() == [True] * 2
 
 
 def test_what_fits_and_what_wraps_as_in_pytorch():
@@ -358,8 +470,3 @@ def test_what_fits_and_what_wraps_as_in_pytorch():
   assert Tensor(np.array([300]), dtype="uint8").tolist() == [44] and Tensor([300]).cast("uint8").tolist() == [
     44
   ]
-  assert (
-    Tensor([1e6], dtype="float16").tolist()
-    == [float("inf")]
-    == (Tensor([1.0], dtype="float16") + 1e6).tolist()
-  )

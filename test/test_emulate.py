@@ -253,6 +253,24 @@ def test_what_is_right_passes_the_check(checked, ab):
   assert checked.sequence.error() % 7 == 3
 
 
+TILES = """#include <metal_stdlib>
+using namespace metal;
+kernel void f(device float *y [[buffer(0)]], uint t [[thread_position_in_threadgroup]]) {
+  const int i = t < 3 ? t * 4 : 9;
+  *(device packed_float4 *)(y + i) = packed_float4(float4(%s, i + 1, i + 2, i + 3));
+}"""
+
+
+def test_vectors_that_overlap_in_some_elements():
+  """Of which the others change, in whatever order the threads run."""
+  got = Emulated("METAL", TILES % "i", check=True)("f", zeros(13), threads=4)
+  np.testing.assert_array_equal(got, np.arange(13))
+  with pytest.raises(
+    DeviceError, match=r"a race: thread [23] of group 0 writes y\[9\], and thread [23] of group 0"
+  ):
+    Emulated("METAL", TILES % "t * 4", check=True)("f", zeros(13), threads=4)
+
+
 @pytest.mark.parametrize("mutant", ["late", "early", "unordered", "unready"])
 def test_without_a_barrier_there_is_a_race(checked, ab, mutant):
   many = mutant in ("late", "early")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mini import Device, Tensor, jit, nn, stats
+from mini.engine.realize import Numbered
 from mini.ir import graph
 from mini.ir.uop import interned_count
 from mini.nn.state import lay, views
@@ -441,6 +442,89 @@ def test_an_index_out_of_bounds_in_a_jitted_function():
   ):
     f(Tensor([1, 7]))
   assert f(Tensor([1, 2])).shape == (2, 3)
+
+
+# fmt: off
+READ = {  # what is read at an index, all of 4 elements
+  "memory":   lambda at: Tensor([1.0, 2.0, 3.0, 4.0], device=at).realize(),
+  "a number": lambda at: Tensor.full((4,), 3, dtype="int8", device=at),
+  "a shrunk number": lambda at: Tensor.ones(9, device=at)[2:6],
+  "a range":  lambda at: Tensor.arange(4, device=at),
+  "computed": lambda at: Tensor.arange(4, device=at) * 2.0,
+}
+AT = {  # an index for which 4 elements are too few, and what it is
+  "memory":   (lambda at: Tensor([1, 7], device=at).realize(), 7),
+  "negative": (lambda at: Tensor([-9, 0], device=at).realize(), None),  # counted from the end by some
+  "a number": (lambda at: Tensor.full((2,), 5, dtype="int32", device=at), 5),
+  "a range":  (lambda at: Tensor.arange(5, device=at), 4),
+  "computed": (lambda at: Tensor.arange(2, device=at) * 6, 6),
+}
+BY = {
+  "x[i]":         lambda x, i: x[i],
+  "gather":       lambda x, i: x.gather(0, i),
+  "index_select": lambda x, i: x.index_select(0, i).sum(),
+  "take":         lambda x, i: x.take(i.reshape(-1, 1)) + 1,
+  "embedding":    lambda x, i: nn.functional.embedding(i, x.reshape(4, 1)),
+  "x[i] = v":     lambda x, i: x.index_put((i,), x[:1].expand(i.shape)),
+  "scatter":      lambda x, i: x.scatter(0, i, 1),
+  "scatter_add":  lambda x, i: x.scatter_add(0, i, x[:1].expand(i.shape)),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("at", AT)
+@pytest.mark.parametrize("read", READ)
+def test_an_index_is_checked_whatever_it_is_and_whatever_it_reads(read, at):
+  index, value = AT[at]
+  for how, by in BY.items():
+    for device, run in (("CPU", by), ("INTERP", by), ("CPU", jit(by)))[: 3 if how == "x[i]" else 2]:
+      with pytest.raises(IndexError, match="out of bounds for an axis of size 4") as e:
+        run(READ[read](device), index(device)).realize()
+      assert value is None or f"index {value} " in str(e.value), how
+
+
+def test_no_check_is_left_of_an_index_that_is_seen_to_be_within():
+  x, y, one = floats(5).realize(), floats(9).realize(), Tensor.ones(5)
+  i = Tensor.arange(3) + 1
+  for make in (
+    lambda: x[i],
+    lambda: one[i] + y[i],
+    lambda: x.gather(0, i - 1),
+    lambda: x[Tensor.full((4,), 2)],
+    lambda: y.scatter(0, i + 2, x[:3]),
+    lambda: y.scatter_add(0, i, one[:3]),
+  ):
+    graph = Numbered([make().uop])
+    assert not any(c.guarded for c in graph.program(graph.roots).compiled)
+  np.testing.assert_array_equal((x[i] + one[i]).numpy(), x.numpy()[1:4] + 1)
+
+
+def test_an_index_is_not_checked_where_nothing_is_read_around_a_pad():
+  """The index is computed there, too, of zeros."""
+  x, i = floats(4).realize(), Tensor([-7, -6]).realize()
+  for t in (x, Tensor.ones(4)):
+    want = np.pad(t.numpy()[:2], 1)
+    np.testing.assert_array_equal(t[i + 7].pad((1, 1)).numpy(), want)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for an axis of size 4"):
+      t[i + 15].pad((1, 1)).realize()
+
+
+def test_the_axis_of_an_index_has_something():
+  i = Tensor([0])
+  for x in (Tensor.ones(0, 2), Tensor(np.zeros((0, 2), np.float32)).realize()):
+    for wrong in (
+      lambda x: x[i],
+      lambda x: x.gather(0, i.reshape(1, 1)),
+      lambda x: x.scatter(0, i.reshape(1, 1), 1.0),
+      lambda x: x.index_put((i,), Tensor(1.0)),
+      lambda x: nn.functional.embedding(i, x),
+    ):
+      with pytest.raises(IndexError, match="out of bounds for axis 0 .* which has size 0"):
+        wrong(x)
+    assert x[Tensor([], dtype="int64")].shape == (0, 2) and x.T[Tensor([1])].shape == (1, 0)
+  assert Tensor(5.0).gather(0, Tensor(0)).item() == 5
+  with pytest.raises(IndexError, match="index 1 is out of bounds for an axis of size 1"):
+    Tensor(5.0).gather(0, Tensor(1)).realize()
 
 
 def test_what_is_gathered_from_a_range_has_memory():

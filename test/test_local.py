@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fuzz_graph import program, scheduled
 from fuzz_recipe import random_recipe
+from quickly import compile_quickly
 
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import digits, threads
@@ -195,8 +196,9 @@ def test_the_order_of_a_sum_is_that_of_its_threads():
 
 
 @pytest.mark.parametrize("dev", GPUS[:2])
-def test_random_kernels(dev, request):
+def test_random_kernels(dev, request, monkeypatch):
   """Random graphs, with random recipes for groups; in float64, which Metal lacks."""
+  compile_quickly(monkeypatch)
   first, kernels = request.config.option.seed, {}
   for seed in range(first, first + (400 if request.config.option.full else 40)):
     outs, _, rng = program(seed)

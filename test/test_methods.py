@@ -18,6 +18,7 @@ import methods
 import numpy as np
 import pytest
 from methods import weights
+from quickly import compile_quickly
 
 from mini import Context, Device, Tensor, dtypes, nn
 from mini.types import MiniError
@@ -186,8 +187,9 @@ def test_values(n, request):
 
 
 @each(quick(WITH_INPUTS, SIXTH))
-def test_of_views(n, request):
+def test_of_views(n, request, monkeypatch):
   """The inputs are turned around and transposed in memory."""
+  compile_quickly(monkeypatch)
   d = ROWS[n].types[0]
   check(ROWS[n], d, result(n, d, WITH_INPUTS if request.config.option.full else SIXTH, view=True))
 
@@ -362,7 +364,7 @@ def along(slopes):
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", range(-(-len(one_for_each_method()) // CHUNK)))
 @pytest.mark.parametrize("device", ["CL", "CUDA", "METAL"])
-def test_gpus(device, chunk):
+def test_gpus(device, chunk, monkeypatch):
   if device != "CL" and golden.CXX is None:
     pytest.skip("no C++ compiler found")
   with Context(EMULATE=int(device != "CL")):
@@ -370,6 +372,7 @@ def test_gpus(device, chunk):
       info = Device[device].shim.info
     except DeviceError as e:
       pytest.skip(str(e))
+    compile_quickly(monkeypatch, device)
     wrong, found = [], {}
     for n in one_for_each_method()[chunk * CHUNK : (chunk + 1) * CHUNK]:
       row = ROWS[n]

@@ -9,6 +9,7 @@ from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.engine.program import nameless
 from mini.ir.kernel import extent
+from mini.ir.parse import parse
 from mini.ir.verify import verify
 from mini.render.c import render
 from mini.schedule import schedule
@@ -117,12 +118,47 @@ def test_what_is_read_by_few_rows_is_read_where_it_lies():
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(threads):
   machine = AVX512._replace(threads=threads)
-  for n, k, m in ((768, 256, 3072), (1000, 100, 1000), (384, 2048, 384)):
+  for n, k, m, blocks in (
+    (768, 256, 3072, "job"),
+    (3072, 256, 768, "iob"),
+    (1000, 100, 1000, "job"),
+    (384, 2048, 1536, "job"),
+  ):
     tuned, recipe = write_recipe(kernel_of(n, k, m, "a"), machine)
     assert "stage 0 over (io, k, iu) stack" in recipe, (n, k, m)
-    assert threads == 1 or ("par iob" in recipe and extent(tuned) >= 2 * threads), (n, k, m)
+    assert threads == 1 or (f"par {blocks}" in recipe and extent(tuned) >= 2 * threads), (n, k, m)
   for n, k, m, layout in ((768, 64, 3072, "a"), (200, 256, 3072, "a"), (768, 256, 3072, "")):  # few pages
     assert "stage 0" not in source(kernel_of(n, k, m, layout), machine)[0]
+
+
+@pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
+def test_rows_that_lie_across_the_sum_of_every_type(dtype, rng):
+  """Of a type of one byte two vectors fill no register: panels of it divided by zero."""
+  for machine in (AVX2, AVX512, AVX512._replace(threads=4)):
+    source(kernel_of(100, 50, 200, "a", dtype), machine)
+  a, b = (rng.integers(0, 2, (50, m)).astype(np.float32) for m in (100, 200))
+  y = Tensor(a).cast(dtype).realize().T @ Tensor(b).cast(dtype).realize()
+  want = a.T @ b
+  assert (y.float().numpy() == (want > 0 if dtype is dtypes.bool else want)).all()
+
+
+def test_the_weights_of_several_heads_are_one_product_of_panels():
+  """What lies together in memory is a head's columns, not those of all."""
+  heads = parse("""kernel k(%w: out f32[384, 1152], %y: in f32[3, 8, 6, 256, 64], %x: in f32[8, 256, 384]) {
+    %m = range 384
+    %l = range 1152
+    %k = range 8
+    %k1 = range 256
+    %0 = load %y[%l // 384, %k, (%l // 64) % 6, %k1, %l % 64] : f32
+    %1 = load %x[%k, %k1, %m] : f32
+    %2 = mul %0, %1 : f32
+    %3 = reduce.add %2 over (%k, %k1) : f32
+    store %w[%m, %l], %3
+    end over (%m, %l)
+  }""")
+  recipe, text = source(heads, AVX512)
+  assert "split l 64 -> lo, lv" in recipe and "stage 0" in recipe and "stage 1" in recipe, recipe
+  assert "f32x16u*)(y + " in text
 
 
 def test_large_products_of_short_sums_are_stored_past_the_caches():

@@ -222,19 +222,21 @@ def test_halves_come_out_as_halves(rng):
 @pytest.mark.parametrize("rows", [1, 40])
 @pytest.mark.parametrize("bits,block", [(8, None), (8, 64), (4, None), (4, 64), ("e4m3", None), ("e5m2", 64)])
 def test_no_float_copy_is_allocated(rng, bits, block, rows):
-  """Neither by products, whichever way the matrix lies, nor by an embedding."""
+  """Neither by products, whichever way the matrix lies, nor by an embedding. What the blocks give to a vector's product
+  is as large as their scales."""
   n = 512
   w = Tensor(rng.standard_normal((n, n)).astype(np.float32))
   for axis in (0, 1):
     q = mini.quantize(w, bits, axis if block is None else 1 - axis, block).realize()
     assert q.nbytes <= n * n * (4 if bits == 4 else 8) // 8 + n * 4 * (n // block if block else 1)
     m = q if axis == 1 else q.T
+    parts = q.scale.nbytes if m is q and block and rows == 1 else 0
     x = Tensor(rng.standard_normal((rows, n)).astype(np.float32)).realize()
     for once in range(2):
       stats.reset()
       before = stats.bytes_live
       y = (x @ m).realize()
-      assert stats.bytes_peak - before <= y.nbytes + 4096, once
+      assert stats.bytes_peak - before <= y.nbytes + parts + 4096, once
       del y
     stats.reset()
     before = stats.bytes_live

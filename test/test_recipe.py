@@ -10,11 +10,14 @@ import golden_sources as golden
 import numpy as np
 import pytest
 from fuzz_recipe import FAMILIES
+from quickly import compile_quickly
 
 from mini import Device
 from mini.codegen.recipe import RecipeError, Tuning, apply
 from mini.engine.launch import Launchable
+from mini.ir.interp import run_kernel
 from mini.ir.parse import parse
+from mini.ir.text import kernel_text, uops_program, uops_text
 from mini.render import render_for
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
@@ -41,6 +44,8 @@ UPDATE = kernel("%p: inout f32[10], %g: in f32[10]", ["i = range 10"], """%0 = l
   %1 = load %g[%i] : f32
   %2 = add %0, %1 : f32
   store %p[%i], %2""", "%i")  # fmt: skip
+
+HELD = "stage 3 over (i, j) stack\naround k.3\n"  # the sums of PRODUCT, in memory
 
 # fmt: off
 REFUSED = [
@@ -79,6 +84,10 @@ REFUSED = [
   (PRODUCT, "par i j",                          "one range runs in parallel, and there is one"),
   (PRODUCT, "vec i j",                          "depends on two vec ranges"),
   (PRODUCT, "vec j k",                          "depends on two vec ranges"),
+  (PRODUCT, "around i",                         "%i is no loop of a plain reduce"),
+  (PRODUCT, "around k",                         "%k is a loop of a reduce that no stage on the stack holds"),
+  (PRODUCT, HELD + "split i.3 4 -> a, b overlap", "4 does not divide"),  # some would be added to twice
+  (PRODUCT, HELD + "around i.3",                "%i.3 is no loop of a plain reduce"),
   (PRODUCT, "local i",                          "%i has 10 values, no power of two"),
   # stages
   (PRODUCT, "stage a over (j) stack",           "%a does not depend on %j"),
@@ -119,6 +128,39 @@ def test_a_split_into_ranges_of_one_name_was_taken_for_one_range():
   assert (got["c"] == 7).all()
 
 
+@pytest.mark.parametrize("kind", ["add", "mul", "max"])
+@pytest.mark.parametrize(
+  "steps",
+  [
+    "stage 3 over (i, j) stack\naround k.3",  # nothing of the sum is left within a round
+    "split i 5 -> io, ii\nunroll ii\nvec j\nstage 1 over (k, j) stack\nstage 3 over (ii, j) stack\naround k.3\npar io",
+    "split k 4 -> ko, ki\nvec j\nstage 1 over (ki, j) stack\nstage 3 over (i, j) stack\naround ko.3",
+    "split k 2 -> ko, ki\nunroll ki\nstage 3 over (j) stack\norder ko.3 ki.3\naround ko.3",
+    "split k 4 -> ko, ki\nsplit ki 2 -> kp, kq\nstage 3 over (i, j) stack\naround ko.3 kp.3\nsplit i.3 5 -> p, q\norder q p",
+  ],
+)
+def test_sums_that_wait_in_memory_from_round_to_round(kind, steps):
+  plain = kernel("%c: out f32[10, 12], %a: in f32[10, 8], %b: in f32[8, 12]",
+  ["i = range 10", "j = range 12", "k = range 8"], f"""%0 = load %a[%i, %k] : f32
+  %1 = load %b[%k, %j] : f32
+  %2 = mul %0, %1 : f32
+  %3 = reduce.{kind} %2 over (%k) : f32
+  store %c[%i, %j], %3""", "%i, %j")  # fmt: skip
+  tuned = apply(plain, steps)
+  assert parse(kernel_text(tuned)) is tuned and " around" in kernel_text(tuned)
+  program = uops_program(tuned)
+  assert parse(uops_text(program)) is program and " around" in uops_text(program)
+  values = np.random.default_rng(3)
+  data = {"a": values.standard_normal((10, 8), np.float32), "b": values.standard_normal((8, 12), np.float32)}
+  each = data["a"][:, :, None].astype(np.float64) * data["b"]
+  want = {"add": np.sum, "mul": np.prod, "max": np.max}[kind](each, axis=1)
+  got, _ = Launchable(tuned).run(data, 0)
+  np.testing.assert_allclose(got["c"], want, rtol=1e-5, atol=1e-6)
+  held = {**data, "c": np.zeros((10, 12), np.float32)}
+  run_kernel(tuned, held)
+  np.testing.assert_allclose(held["c"], want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_some_recipes(family, seed):
   for wrong in fuzz_recipe.disagreements(family, seed, 12):
@@ -144,7 +186,8 @@ def test_a_thousand_recipes_for_each_family(seed):
 @pytest.mark.full
 @pytest.mark.skipif(golden.CXX is None, reason="no C++ compiler found")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recipes_with_threads_that_share_memory(family, seed):
+def test_recipes_with_threads_that_share_memory(family, seed, monkeypatch):
+  compile_quickly(monkeypatch)
   dev = ("CL", "CUDA", "METAL")[list(FAMILIES).index(family) % 3]
   for wrong in fuzz_recipe.emulated_disagreements(family, seed, 30, dev):
     pytest.fail(wrong)

@@ -71,24 +71,25 @@ def test_golden_source_computes_what_the_kernel_means(dev):
 
 
 @needs_cc
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int32, dtypes.float64, dtypes.int64], ids=str)
 @pytest.mark.parametrize("width", [4, 8, 16])
-def test_lanes_that_a_guard_shuts_out_touch_no_memory(width):
+def test_lanes_that_a_guard_shuts_out_touch_no_memory(width, dtype):
   """Vectors at both ends of a row that fills a page between two that may not be read."""
-  page = mmap.PAGESIZE
-  n = page // 4
+  page, d = mmap.PAGESIZE, dtype.short
+  n = page // dtype.itemsize
   k = parse(f"""
-kernel edges(%a0: out f32[{n + 16}], %a1: in f32[{n}]) {{
+kernel edges(%a0: out {d}[{n + 16}], %a1: in {d}[{n}]) {{
   %i = range {n + 16}
-  %0 = load %a1[%i - 3] if %i - 3 >= 0 && %i - 3 < {n} : f32
+  %0 = load %a1[%i - 3] if %i - 3 >= 0 && %i - 3 < {n} : {d}
   store %a0[%i], %0
   end over (%i)
 }}""")
   k = apply(k, f"split i {width} -> io, iv\nvec iv")
-  source = render_for("CPU", {"edges": k}, width)
-  assert source.count(f" : masked_f32x{width}(") == 1
+  source = render_for("CPU", {"edges": k}, width * dtype.itemsize // 4)
+  assert source.count(f" : masked_{d}x{width}(") == 1
   pages = np.frombuffer(mmap.mmap(-1, 3 * page), np.uint8)
-  row, out = pages[page : 2 * page].view(np.float32), np.full(n + 16, np.nan, np.float32)
-  row[:] = range(n)
+  row, out = pages[page : 2 * page].view(dtype.np), np.full(n + 16, -1, dtype.np)
+  row[:] = range(1, n + 1)
   protect = ctypes.CDLL(None).mprotect
   for end in (pages, pages[2 * page :]):
     assert protect(ctypes.c_void_p(end.ctypes.data), ctypes.c_size_t(page), 0) == 0

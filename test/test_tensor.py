@@ -522,3 +522,22 @@ def test_every_public_method_says_what_it_does():
     if not name.startswith("_") and callable(getattr(Tensor, name)) and not getattr(Tensor, name).__doc__
   ]
   assert not missing
+
+
+def test_lerp_reckons_from_the_nearer_end(rng):
+  torch = pytest.importorskip("torch")
+  a, b = ((rng.normal(size=40) * 10.0 ** rng.integers(-8, 8, 40)).astype(np.float32) for _ in range(2))
+  weight = np.where(rng.random(40) < 0.3, 1, rng.normal(size=40)).astype(np.float32)
+  x, y, w = Tensor(a), Tensor(b), Tensor(weight)
+  far = abs(b.astype(np.float64) - a)
+  for share in (0.0, 0.3, 0.5, 0.9, 1.0, -2.0, w):
+    theirs = torch.tensor(weight) if share is w else share
+    want = torch.tensor(a).lerp(torch.tensor(b), theirs).numpy()
+    np.testing.assert_array_less(abs(x.lerp(y, share).numpy() - want), 1e-6 * (far + abs(want)) + 1e-30)
+  assert x.lerp(y, 1.0).tolist() == y.tolist() and x.lerp(y, 0.0).tolist() == x.tolist()
+  low = Tensor([-math.inf, -2.5, -2.5])  # a quantile beside infinity
+  assert low.quantile(0.3).item() == low.numpy().min() and low.quantile(0.5).item() == -2.5
+
+
+def test_a_square_of_booleans_is_an_integer():
+  assert Tensor([True, False]).square().dtype == dtypes.int64 == (Tensor([True]) ** 2).dtype

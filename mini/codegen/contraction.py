@@ -9,12 +9,13 @@ looked up of an Ice Lake, and order the plans of a Zen 3 and a Skylake alike.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from math import ceil, prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index
+from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index, runs
 from mini.ir.kernel import all_ranges, contractions, is_inline, stores
 from mini.ir.uop import UOp, closed, const, rkind, rname, rsize, toposort
 
@@ -58,20 +59,26 @@ class Operand(NamedTuple):
   across: int
   along: int
   work: int  # operations that make an element of what is loaded
+  run: int = 0  # of so many of the output range at a time (a head's) is that true; 0: of all
+
+  def tiled(self, n: int) -> Operand:
+    """In tiles of n."""
+    return self._replace(across=FAR_APART) if self.run and self.run % n else self
 
 
 class Plan(NamedTuple):
   """A recipe before it is written, and what it takes."""
 
   cycles: float
-  kind: str  # tile: vectors along the columns; dot: vectors along the sum
+  kind: str  # tile: vectors along the columns; dot: vectors along the sum; panels: a tile, and both operands packed
   product: Product
   rows: int  # of the register tile
   columns: int  # of it
-  block: int  # tiles of rows that are packed together; 0: rows are read where they are
+  block: int  # of panels: tiles of rows, or panels of columns, that are done together
   packs: bool  # the columns' operand goes into a panel
   vector: int  # elements of the sum that a dot takes at once
-  parallel: str  # the loop that runs in parallel: rest, block, columns, rows, or tiles (columns and rows)
+  parallel: str  # the loop that runs in parallel: rest, columns, rows (of panels, in blocks), tiles (columns and rows)
+  terms: int = 0  # of a sum that panels hold
 
 
 def operand(x: UOp, across: UOp, along: UOp) -> Operand:
@@ -81,9 +88,11 @@ def operand(x: UOp, across: UOp, along: UOp) -> Operand:
 
   def step(r: UOp) -> int:
     """Of several loads the longest; those that stay where they are do not matter."""
-    return max((coefficient(f, r) or 1 << 20 for f in flats if r in f.free), default=0)
+    return max((coefficient(f, r) or FAR_APART for f in flats if r in f.free), default=0)
 
-  return Operand(step(across), step(along), work)
+  whole = Operand(step(across), step(along), work)
+  run, steps = runs(flats, across) if whole.across == FAR_APART else (0, [])
+  return whole._replace(across=max(steps), run=run) if run else whole
 
 
 class Sizes(NamedTuple):
@@ -92,20 +101,29 @@ class Sizes(NamedTuple):
   n: int  # rows
   m: int  # columns
   k: int  # terms of a sum
+  rounds: list[int]  # in how many at a time they may be taken
   rest: list[int]  # other output ranges
   a: Operand
   b: Operand
   out: int  # the step of the outputs from column to column
   itemsize: int
 
+  def tiled(self, rows: int, columns: int) -> Sizes:
+    """Of tiles: an operand may move by even steps in them, and not from one to the next."""
+    return self._replace(a=self.a.tiled(rows), b=self.b.tiled(columns))
 
+
+FAR_APART = 1 << 20  # elements: another place each time
 LATENCY = 5  # cycles of a multiply-add in a chain, with what comes between
 L1_RATE, L2_RATE, L3_RATE = 128, 32, 20  # bytes a cycle
 FAR = 1 << 10  # steps of at least so many bytes, and so many of them: each is a page that is looked up
+LINE = 64
 PAGE, WAYS = 4096, 8  # so many addresses that differ by pages alone does a first cache hold
 NEAR_PAGES = 64  # so many pages are looked up at no cost
 APART = 4  # cycles of a store that is not beside the last
 MISS = 24  # cycles of a step that misses where pages are looked up
+FAR_VECTOR = 12  # cycles of a vector that is packed from rows that are far apart
+PACKED_ROW = 0.7  # cycles of an element of rows that lie across the sum, which are packed term by term
 
 
 def spread_over(threads: int, size: int) -> float:
@@ -118,51 +136,85 @@ def step_cycles(rows: int, v: int) -> float:
   return max(rows * v, rows + v, 2 * LATENCY) / 2 + (rows + v) / 6
 
 
-def tiles(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
-  """Vectors along the columns, as many rows of them as there are registers for;
-  with and without panels of either operand."""
-  lanes, regs, item = machine.lanes, machine.registers, s.itemsize
+def tiles(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
+  """Vectors along the columns, as many rows of them as there are registers for; with and without a panel of columns."""
+  s, lanes, item = whole, machine.lanes, whole.itemsize
   narrow = [w for w in (lanes // 2, lanes // 4) if w > 1 and s.m < lanes]
   for width in [w for w in (*narrow, lanes, 2 * lanes, 3 * lanes, 4 * lanes) if w <= s.m]:
     v = max(1, width * item // (4 * lanes))  # registers
-    for rows in range(1, min(s.n, 12, (regs - 1 - v) // v) + 1):
+    for rows in range(1, most_rows(s, v, machine) + 1):
+      s = whole.tiled(rows, width)
       down, right = ceil(s.n / rows), ceil(s.m / width)
-      step = step_cycles(rows, v)
-      panel = s.k * width * item
       unpacked = v * (apart(s.b, s) + s.b.work) if s.b.across == 1 else width
-      once = 2 if s.k * s.m * item <= machine.l2_bytes // 2 else 4
-      packing = s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
-      for packs in (False, True)[: 2 if down > 1 and panel <= machine.panel_bytes else 1]:
-        in_blocks = row_blocks(down, rows * s.k * item, panel * packs, machine)
-        for blocks in (0, *in_blocks) if s.a.across == 1 != s.a.along and right > 2 else (0,):
-          block = ceil(down / blocks) if blocks else 0
-          each = max(step, 0 if block else reading(s, rows, machine)) + (0 if packs else unpacked)
-          if not block:
-            each += rows * s.a.work / 4 + lookups(s.a, s)
-            each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
-          stores = rows * v if s.out == 1 else rows * width * APART
-          made = (block * blocks or down) * right
-          compute = made * (s.k * each + 20 + 2 * rows * v + stores)
-          packed = max(1, blocks) * right * packing if packs else 0.0
-          rows_packed = s.n * s.k * (0.3 + lookups(s.a, s) / 16) if block else 0.0
-          loops = {"rest": max(s.rest, default=1), "block": blocks or 1, "columns": right, "rows": down}
-          if not packs and not block:
-            loops["tiles"] = down * right
-          cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine, rows_packed)
-          yield Plan(cycles, "tile", p, rows, width, block, packs, 0, parallel)
+      for packs in (False, True)[: 2 if down > 1 and s.k * width * item <= machine.panel_bytes else 1]:
+        each = max(step_cycles(rows, v), reading(s, rows, machine)) + (0 if packs else unpacked)
+        each += rows * s.a.work / 4 + lookups(s.a, s)
+        each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
+        compute = down * right * (s.k * each + 20 + 2 * rows * v + storing(s, rows, width, v))
+        packed = right * packing(s, width, v, machine) if packs else 0.0
+        loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
+        if not packs:
+          loops["tiles"] = down * right
+        cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+        yield Plan(cycles, "tile", p, rows, width, 0, packs, 0, parallel)
 
 
-def row_blocks(down: int, tile: int, panel: int, machine: Machine) -> tuple[int, ...]:
-  """In how many blocks the tiles of rows, each of `tile` bytes, may be packed: in one, if that leaves room for a panel,
-  or in as many for each thread, two at least, so that who is done early has something to take."""
-  room = (machine.stack_bytes - panel) // tile
-  if room < 1:
-    return ()
-  fewest = ceil(down / room)
-  shared = 2 * machine.threads * ceil(fewest / (2 * machine.threads))
-  if shared > down:
-    return (fewest,)
-  return (1, shared) if fewest == 1 else (shared,)
+def most_rows(s: Sizes, v: int, machine: Machine) -> int:
+  return min(s.n, 12, (machine.registers - 1 - v) // v)
+
+
+def storing(s: Sizes, rows: int, width: int, v: int) -> int:
+  return rows * v if s.out == 1 else rows * width * APART
+
+
+def packing(s: Sizes, width: int, v: int, machine: Machine) -> float:
+  """Cycles until columns are in a panel."""
+  once = 2 if s.k * s.m * s.itemsize <= machine.l2_bytes // 2 else 4
+  return s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
+
+
+def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
+  """Both operands packed, where rows lie across the sum. The rows, or the columns, are cut into blocks; in each, some
+  terms of all of its rows are packed, then panel by panel of its columns, and the sums wait in memory for the other
+  terms."""
+  s, lanes, item = whole, machine.lanes, whole.itemsize
+  if s.a.across != 1 or s.a.along == 1:
+    return
+  for width in [w for w in (2 * lanes, 3 * lanes, 4 * lanes) if 2 * w < s.m]:
+    v = max(1, width * item // (4 * lanes))
+    s = whole.tiled(1, width)
+    columns = packing(s, width, v, machine)
+    again = s.k * v * (FAR_VECTOR + s.b.work) if s.b.along * item >= FAR and s.k > NEAR_PAGES else columns
+    for rows in range(min(s.n, 4), most_rows(s, v, machine) + 1):
+      if s.a.run % rows:
+        continue
+      down, right, step = ceil(s.n / rows), ceil(s.m / width), step_cycles(rows, v)
+      for terms, blocked in itertools.product(s.rounds, ("rows", "columns")):
+        waits, room = terms < s.k, machine.stack_bytes // item - terms * width
+        if blocked == "rows":
+          size, each = down, rows * (terms + right * width * waits)
+        else:
+          size, each, room = right, down * rows * width * waits, room - down * rows * terms
+        for blocks in block_counts(size, room // max(each, 1), machine.threads):
+          block = ceil(size / blocks)
+          below, beside = (block, right) if blocked == "rows" else (down, block)
+          sums = 20 * s.k // terms + (5 * rows * v * s.k // terms if waits else 2 * rows * v)
+          compute = below * beside * (s.k * step + sums + storing(s, rows, width, v))
+          packed = below * rows * s.k * (PACKED_ROW + s.a.work / 4) + beside * (
+            again if blocks > 1 else columns
+          )
+          cycles = prod(s.rest) * blocks * (compute + packed) / spread_over(machine.threads, blocks)
+          yield Plan(cycles, "panels", p, rows, width, block, True, 0, blocked, terms)
+
+
+def block_counts(size: int, most: int, threads: int) -> list[int]:
+  """In how many blocks, of at most so many tiles, a loop may be cut: two for each thread at least, so that who is done
+  early has something to take."""
+  if most < 1:
+    return []
+  fewest = ceil(size / most)
+  shared = [n * ceil(fewest / n) for n in (2 * threads, 4 * threads) if threads > 1]
+  return [n for n in shared if n <= size] or [fewest]
 
 
 def apart(x: Operand, s: Sizes) -> float:
@@ -186,10 +238,14 @@ def rate(nbytes: int, machine: Machine) -> int:
 
 
 def lookups(x: Operand, s: Sizes) -> float:
-  """Cycles each step of the sum for pages that are far apart."""
-  if x.along * s.itemsize < FAR or s.k <= NEAR_PAGES:
+  """Cycles each step of the sum until what is far from the last step is there: in another page, or in another line of
+  more than a first cache holds."""
+  step = x.along * s.itemsize
+  if step < LINE or s.k <= NEAR_PAGES:
     return 0
-  return MISS if s.k > FAR else MISS / 6
+  if s.k > FAR:
+    return MISS if step >= FAR else MISS / 2
+  return MISS / 6 if step >= FAR else 0
 
 
 def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
@@ -225,7 +281,7 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
 
 
 def fastest(
-  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine, rows_packed: float = 0.0
+  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine
 ) -> tuple[float, str]:
   """(cycles, the loop to run in parallel).
   A loop within the one that a panel is packed in has it packed again and again."""
@@ -233,10 +289,14 @@ def fastest(
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    columns = packed * again if name == "rows" else packed / busy
-    rows = rows_packed * again if name in ("columns", "rows") else rows_packed / busy
-    found.append((rest * (compute / busy + columns + rows), name))
+    found.append((rest * (compute / busy + (packed * again if name == "rows" else packed / busy)), name))
   return min(found, key=lambda x: x[0])
+
+
+def rounds(ks: tuple[UOp, ...]) -> list[int]:
+  """How many terms of a sum over these ranges may be taken at a time: some of the innermost, all of it, or all."""
+  inner = rsize(ks[-1])
+  return [*(n for n in (128, 256, 512) if inner % n == 0 and n < inner), *{inner, prod(map(rsize, ks))}]
 
 
 def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
@@ -249,10 +309,11 @@ def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
   found: list[Plan] = []
   for p in (product, Product(b, a, columns, rows)):
     s = Sizes(
-      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rest, operand(p.a, p.rows, ks[-1]),
+      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), rest, operand(p.a, p.rows, ks[-1]),
       operand(p.b, p.columns, ks[-1]), coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
     )  # fmt: skip
     found += tiles(p, s, machine)
+    found += panels(p, s, machine)
     found += dots(p, s, machine) if len(ks) == 1 else ()
   return found
 
@@ -284,15 +345,14 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
   a, b, rows, columns = plan.product
   rest = [rname(r) for r in closed(w.kernel) if r is not rows and r is not columns]
   summed = [rname(r) for r in closed(contractions(w.kernel)[0]) if is_loop(r)]
-  kind = "vec" if plan.kind == "tile" else "unroll"
+  kind = "unroll" if plan.kind == "dot" else "vec"
   column_loop, lane = cut(w, rname(columns), rsize(columns), plan.columns, kind)
   row_loop, row = cut(w, rname(rows), rsize(rows), plan.rows, "unroll")
-  block = ""
-  if plan.block and row_loop:
-    block = f"{row_loop}b"
-    if not w.attempt(f"split {row_loop} {plan.block} -> {block}, {row_loop} overlap"):
-      block = ""
-  names = {"block": block, "columns": column_loop, "rows": row_loop}
+  names = {"columns": column_loop, "rows": row_loop}
+  blocked = names[plan.parallel] if plan.block else ""
+  block = f"{blocked}b" if blocked else ""
+  if blocked and not w.attempt(f"split {blocked} {plan.block} -> {block}, {blocked} overlap"):
+    block = ""
   if plan.parallel == "rest" and rest:
     names["rest"] = max(rest, key=lambda name: rsize(w.range(name)))
     rest = [names["rest"], *(name for name in rest if name != names["rest"])]
@@ -305,15 +365,37 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
     elif w.attempt(f"split {summed[0]} {plan.vector} -> {summed[0]}o, {summed[0]}v peel"):
       w.attempt(f"vec {summed[0]}v")
   else:
+    outer, summed = in_rounds(w, summed, plan.terms) if plan.terms else ([], summed)
     if plan.block:
-      pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
+      tag = pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
+      # a tile lies by itself, but each term is read of all tiles before the next, which is far away
+      w.attempt("order " + " ".join(name + tag for name in [*summed, *filter(None, [row_loop]), row]))
     if plan.packs:
       pack(w, summed, lane, b, machine)
+    if outer:
+      wait(w, outer, [*filter(None, [column_loop, row_loop]), row, lane])
   if plan.parallel == "tiles" and column_loop and row_loop:
     w.attempt(f"collapse {column_loop} {row_loop} -> {column_loop}")
-  best = names.get(plan.parallel) or column_loop or row_loop
+  best = block or names.get(plan.parallel) or column_loop or row_loop
   if best:
     w.attempt(f"par {best}")
+
+
+def in_rounds(w: Writer, summed: list[str], terms: int) -> tuple[list[str], list[str]]:
+  """The ranges of a sum (that of the rounds, that of the terms of each)."""
+  inner = summed[-1]
+  if terms < rsize(w.range(inner)) and w.attempt(f"split {inner} {terms} -> {inner}o, {inner}"):
+    return [*summed[:-1], f"{inner}o"], [inner]
+  n = next(n for n in range(len(summed)) if prod(rsize(w.range(k)) for k in summed[n:]) <= terms)
+  return summed[:n], summed[n:]
+
+
+def wait(w: Writer, outer: list[str], over: list[str]) -> None:
+  """Sums wait in memory from round to round."""
+  reduce = contractions(w.kernel)[0]
+  name = next(name[1:] for name, u in w.named.items() if u is reduce)
+  if w.attempt(f"stage {name} over ({', '.join(over)}) stack"):
+    w.attempt("around " + " ".join(f"{k}.{name}" for k in outer))
 
 
 def flat_index_of(value: UOp) -> UOp:
@@ -323,19 +405,19 @@ def flat_index_of(value: UOp) -> UOp:
   return flat_index(value) if value.op == "load" else const(0)
 
 
-def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: bool = False) -> None:
+def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: bool = False) -> str:
   """An operand that is read again and again goes into a panel: its lanes together, one step of the sum after another;
-  or `along` the sum, lane by lane."""
+  or `along` the sum, lane by lane. What the names of the loops that do so end in."""
   ranges = {rname(r): r for r in all_ranges(w.kernel)}
   found = next((s for s in factors(contractions(w.kernel)[0]) if ranges[inner] in s.free), None)
   name = next((name for name, u in w.named.items() if u is found), None)
   if found is None or name is None:
-    return
+    return ""
   mine = [k for k in ks if ranges[k] in found.free]
   flat, k = flat_index_of(found), mine[-1]
   order = [inner, *mine] if along else [*mine, inner]
   if not w.attempt(f"stage {name[1:]} over ({', '.join(order)}) stack"):
-    return
+    return ""
   lane = ranges[inner]
   transposed = rkind(lane) == "vec" and coefficient(flat, lane) != 1 and coefficient(flat, ranges[k]) == 1
   if transposed and rsize(lane) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes:
@@ -343,3 +425,4 @@ def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: 
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):
       w.attempt(f"unroll {inner}.{name[1:]}")
       w.attempt(f"vec {copied}v")
+  return f".{name[1:]}"

@@ -1,17 +1,18 @@
 """A kernel -> a flat list of lines with loop/end: the uops that a renderer prints.
 
-Placement is one rule. Only `loop` and `par` ranges make loops; `vec` and `unroll` ranges are *lanes* of the values that
-depend on them, and `local` ranges are digits of the thread's number (threads.py). An owner (kernel, stage, reduce)
-opens the loops it closes, in the order of its list, at the place where it stands. Any other node stands in the shortest
-prefix of the loops around its user that opens all its free loop ranges. Because a range has one owner, all users agree
-on that place; this is checked.
+Placement is one rule. Only `loop`, `par` and `around` ranges make loops; `vec` and `unroll` ranges are *lanes* of the
+values that depend on them, and `local` ranges are digits of the thread's number (threads.py). An owner (kernel, stage,
+reduce) opens the loops it closes, in the order of its list, at the place where it stands; but the `around` loops of a
+reduce are opened by the stage that it fills, around the stage's own, and each round adds to what is there. Any other
+node stands in the shortest prefix of the loops around its user that opens all its free loop ranges. Because a range has
+one owner, all users agree on that place; this is checked.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from mini.ir.kernel import is_inline
+from mini.ir.kernel import around, is_inline
 from mini.ir.uop import UOp, closed, rkind, rname, toposort
 
 
@@ -21,7 +22,13 @@ class Line(NamedTuple):
 
 
 def is_loop(r: UOp) -> bool:
-  return rkind(r) in ("loop", "par")
+  return rkind(r) in ("loop", "par", "around")
+
+
+def loops_of(u: UOp) -> tuple[UOp, ...]:
+  """The loops that an owner opens, outermost first."""
+  own = tuple(r for r in closed(u) if is_loop(r) and rkind(r) != "around")
+  return around(u.src[0]) + own if u.op == "stage" else own
 
 
 def lanes(u: UOp) -> tuple[UOp, ...]:
@@ -46,7 +53,7 @@ def sort_lanes(rs) -> tuple[UOp, ...]:
 
 def _prefix(place: tuple[UOp, ...], u: UOp) -> tuple[UOp, ...]:
   """The shortest prefix of the loops in `place` that opens all free loop ranges of u."""
-  need = {r for r in u.free if is_loop(r)}
+  need = {r for r in u.free if is_loop(r)} | set(around(u))
   n = 0
   while need:
     if n == len(place):
@@ -68,7 +75,7 @@ def places(kernel: UOp) -> dict[UOp, tuple[UOp, ...]]:
     for r in closed(u):
       if opened.setdefault(r, u) is not u:
         raise ValueError(f"range {rname(r)} has two owners")
-    inside = place[u] + tuple(r for r in closed(u) if is_loop(r))
+    inside = place[u] + loops_of(u)
     for s in u.src:
       for v in values_in(s):
         p = _prefix(inside, v)
@@ -107,11 +114,11 @@ def linearize(kernel: UOp) -> list[Line]:
       blocks.setdefault(outside, []).append(Line("acc", u))
       block.append(Line("accum", u))
       continue
-    if not closed(u):
+    if not closed(u) and u.op != "stage":
       if u.op != "kernel":
         block.append(Line(u.op, u))
       continue
-    loops = tuple(r for r in closed(u) if is_loop(r))
+    loops = loops_of(u)
     if u.op == "stage":
       block.append(Line("alloc", u))
     if u.op == "reduce" and loops:

@@ -6,6 +6,8 @@
   split R n -> a, b peel       for a reduce range: the rest becomes a second reduce, over R.rest
   collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
   vec R | unroll R | par R     the kind of R
+  around R                     R, of a reduce that fills a stage on the stack, is a loop around the loops of that stage:
+                               its sums wait there, and what is packed for one round serves all of them
   local R                      R is a digit of the thread's number in its group: 1, 2, 4 ... values; a group has at most
                                1024 threads (threads.py). A reduce that closes R adds over threads
   order R ...                  the order of the loops of each owner
@@ -51,6 +53,7 @@ from mini.ir.bounded import too_little
 from mini.ir.kernel import (
   access,
   all_ranges,
+  around,
   carries_value,
   is_inline,
   load,
@@ -78,7 +81,7 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
-from mini.ir.verify import VerifyError, may_race, verify
+from mini.ir.verify import VerifyError, kept_apart, may_race, verify
 from mini.types import MiniError
 
 
@@ -141,6 +144,8 @@ class Tuning:
     """May a value of this owner be computed and stored twice?"""
     if owner.op == "reduce":
       return owner.arg.what == "max"
+    if owner.op == "stage" and around(owner.src[0]):
+      return False
     if owner.op != "kernel":
       return True
     outs = set(written(self.kernel))
@@ -203,6 +208,10 @@ class Tuning:
       raise RecipeError(f"%{name} carries a scan: it stays a loop")
     if any(meets(s, r) for s in stores(self.kernel)):
       raise RecipeError(f"stores of different %{name} may meet at one address: it stays a loop")
+    if kind == "around":
+      why = kept_apart(self.kernel, self.owner(r))
+      if why:
+        raise RecipeError(f"%{name} is {why}")
     if kind == "local" and rsize(r).bit_count() != 1:
       raise RecipeError(f"%{name} has {rsize(r)} values, no power of two: split it")
     if kind == "local" and self.owner(r).op == "stage" and not is_shared(self.owner(r)):
@@ -375,7 +384,7 @@ class Tuning:
       getattr(self, name)(*parts)
 
 
-KINDS = ("vec", "unroll", "par", "local")
+KINDS = ("vec", "unroll", "par", "around", "local")
 WORD = r"[\w.]+"
 # How each step is written, and the pattern that catches its parts.
 STEPS = {

@@ -17,6 +17,7 @@ from mini.codegen.writer import (
   owner_key,
   owner_named,
   owners,
+  runs,
 )
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
@@ -62,6 +63,7 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
+  split_heads(w)
   if tile_transposed(w, machine) or across_rows(w, machine) or rows_apart(w, machine) or few_rows(w, machine):
     return parallel(w, machine)
   split_repeats(w)
@@ -103,6 +105,14 @@ def collapse_sums(w: Writer) -> None:
     if inwards != list(closed(owner)):
       w.attempt("order " + " ".join(map(rname, inwards)))
     collapse(w, f"reduce {rname(inwards[0])}")
+
+
+def split_heads(w: Writer) -> None:
+  """An output range of sums that is read in runs, each from another place, is a loop over the runs."""
+  for r in closed(w.kernel) if any(u.op == "reduce" for u in toposort(w.kernel)) else ():
+    flats = [flat_index(u) for u in accesses(w.kernel) if r in u.free]
+    if any(coefficient(f, r) is None for f in flats) and (n := runs(flats, r)[0]):
+      w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
 
 
 def split_repeats(w: Writer) -> None:

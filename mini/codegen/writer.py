@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.ir.kernel import access, contractions, stage_index, stores
-from mini.ir.uop import UOp, closed, index_nodes, linear, rkind, rname, toposort
+from mini.ir.uop import (
+  UOp,
+  add,
+  closed,
+  index_nodes,
+  linear,
+  mul,
+  range_,
+  rkind,
+  rname,
+  rsize,
+  substitute,
+  toposort,
+)
 from mini.schedule.index import flatten
 
 
@@ -79,6 +93,21 @@ def coefficient(flat: UOp, r: UOp) -> int | None:
   if any(t is not r and r in t.free for t in terms):
     return None
   return terms.get(r, 0)
+
+
+RUNS = (64, 32, 16)
+
+
+def runs(flats: Iterable[UOp], r: UOp) -> tuple[int, list[int]]:
+  """(n, by how much offsets move), if they do so evenly with n of r at a time, such as the columns of a head; or 0."""
+  for n in RUNS:
+    if rsize(r) % n == 0:
+      lane = range_("lane", n)
+      table = {r: add(mul(range_("run", rsize(r) // n), n), lane)}
+      steps = [coefficient(substitute(f, table), lane) for f in flats if r in f.free]
+      if None not in steps:
+        return n, [x for x in steps if x is not None]
+  return 0, []
 
 
 def divisions(kernel: UOp) -> int:

@@ -223,7 +223,7 @@ def scan(x: UOp, kind: str, axis: int) -> UOp:
 def gather(x: UOp, index: UOp, axis: int) -> UOp:
   """out[.., i, ..] = x[.., index[.., i, ..], ..].
 
-  Other axes are equal; an index outside is an IndexError at run time.
+  Other axes are equal; an index outside is an IndexError at run time, or at once if x has nothing along the axis.
   """
   _check_index("gather", x, index, axis)
   return uop("gather", x.dtype, (x, index), axis)
@@ -252,6 +252,8 @@ def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
     or any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis)
   ):
     raise ShapeError(f"{what}: index {si} and {s} differ in an axis other than {axis}")
+  if s[axis] == 0 and 0 not in si:
+    raise IndexError(f"{what}: any index is out of bounds for axis {axis} of {s}, which has size 0")
 
 
 # ---------------------------------------------------------------- marks

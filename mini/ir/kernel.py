@@ -13,9 +13,10 @@
 
 The ranges that an owner closes stand in loop order. `loop` and `par` ranges make loops; `vec` and `unroll` ranges are
 lanes of every value that depends on them and make none; a `loop` of a reduce or stage may have limits, which output
-loops decide: then it takes the values between them alone; `local` ranges are the threads of a group, each of which has
-its own value. With local ranges, the rounds of the `par` loop are groups, and without them threads. A stage is memory
-of each thread (`stack`), or of the group (`shared`).
+loops decide: then it takes the values between them alone. The `around` ranges of a reduce that fills a stage on the
+stack make loops around those of the stage, which begins with the identity and to which each round adds. `local` ranges
+are the threads of a group, each of which has its own value. With local ranges, the rounds of the `par` loop are groups,
+and without them threads. A stage is memory of each thread (`stack`), or of the group (`shared`).
 """
 
 from __future__ import annotations
@@ -118,6 +119,11 @@ def _on_indices(u: UOp) -> bool:
   if u.op == "lt":
     return u.src[0].dtype is dtypes.index
   return u.op == "and" and _on_indices(u.src[0]) and _on_indices(u.src[1])
+
+
+def around(u: UOp) -> tuple[UOp, ...]:
+  """The ranges of a reduce whose loops are those of the stage that it fills."""
+  return tuple(r for r in closed(u) if rkind(r) == "around") if u.op == "reduce" else ()
 
 
 def all_ranges(k: UOp) -> list[UOp]:

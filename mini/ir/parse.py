@@ -53,7 +53,7 @@ from mini.types import DType, dtypes
 __all__ = ["TextError", "parse", "parse_file"]
 
 DIRECTIONS = ("in", "out", "inout")
-RANGE_KINDS = ("loop", "par", "vec", "unroll", "local")
+RANGE_KINDS = ("loop", "par", "around", "vec", "unroll", "local")
 
 
 class Reader(Operands):
@@ -255,7 +255,7 @@ class Reader(Operands):
       if self.next == "}":
         self.fail("a kernel ends with: end over (...)")
       if self.next.partition(".")[0] == "store":
-        stores.append(self.store_line())
+        stores.append(self.store_line(stores))
       else:
         self.kernel_line()
       self.newline()
@@ -284,14 +284,16 @@ class Reader(Operands):
         self.fail(f"more than {MAX_STEPS} iterations", self.lines.get(u, start))
     return k
 
-  def store_line(self) -> UOp:
+  def store_line(self, others: list[UOp]) -> UOp:
+    """others: those that stand above."""
     at = self.at
     how = self.take().partition(".")[2] or None
     target = self.memory()
     index = self.index()
     self.take(",")
     value = self.value(target.dtype)
-    return self.value_node(store(target, index, value, self.guard(), how), at, at)
+    found = self.value_node(store(target, index, value, self.guard(), how), at, at)
+    return found if found not in others else self.fail("the same is stored in the same place twice", at)
 
   def kernel_line(self) -> None:
     if self.is_variable():

@@ -53,7 +53,7 @@ class UopsReader:
     if op == "store" and r.tokens[at + 1][1:] in self.memory:
       self.stage_store()
     elif op == "store":
-      self.stores.append(r.store_line())
+      self.stores.append(r.store_line(self.stores))
     elif op == "accum":
       self.accum(None, r.take().partition(".")[2], at)
     else:
@@ -69,7 +69,7 @@ class UopsReader:
     elif op == "loop":
       r.take()
       size = r.integer(1)
-      kind = "par" if r.accept("par") else "loop"
+      kind = next((kind for kind in ("par", "around") if r.accept(kind)), "loop")
       r.define(target, range_(target, size, kind, r.limits()), at)
       self.open.append(target)
     elif op == "alloc":

@@ -17,7 +17,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mini.codegen.linearize import Line, lanes, linearize, local_ranges
+from mini.codegen.linearize import Line, is_loop, lanes, linearize, local_ranges
 from mini.codegen.matrix import instruction_of, tile
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, carries_value, directions, is_inline, stage_index, wanted
@@ -391,7 +391,8 @@ def lane_text(u: UOp) -> str:
 def line_text(line: Line, show: Names) -> tuple[str, str]:
   u, op = line.node, line.op
   if op == "loop":
-    return f"%{rname(u)} = loop {rsize(u)}" + (" par" if rkind(u) == "par" else "") + limits_text(u, show), ""
+    kind = "" if rkind(u) == "loop" else f" {rkind(u)}"
+    return f"%{rname(u)} = loop {rsize(u)}{kind}{limits_text(u, show)}", ""
   if op == "end":
     return f"end %{rname(u)}", ""
   if op == "alloc":
@@ -417,7 +418,7 @@ def line_text(line: Line, show: Names) -> tuple[str, str]:
 def uops_text(program: UOp) -> str:
   kernel = program.src[0]
   show = Names(value_names(kernel))
-  rows = [(range_text(r, show), "") for r in all_ranges(kernel) if rkind(r) not in ("loop", "par")]
+  rows = [(range_text(r, show), "") for r in all_ranges(kernel) if not is_loop(r)]
   depth = 0
   for line in linearize(kernel):
     depth -= line.op == "end"

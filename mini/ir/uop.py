@@ -137,8 +137,8 @@ def _rounded(value: float, dtype: DType) -> float:
 
 
 def range_(name: str, size: int, kind: str = "loop", limits: tuple[UOp, ...] = ()) -> UOp:
-  """A loop index in 0..size-1. kind: loop | par | vec | unroll | local. limits: (first, end), expressions of outer
-  loops: of its values those from first to end - 1."""
+  """A loop index in 0..size-1. kind: loop | par | around | vec | unroll | local (kernel.py). limits: (first, end),
+  expressions of outer loops: of its values those from first to end - 1."""
   return uop("range", dtypes.index, limits, (name, size, kind))
 
 

@@ -199,6 +199,19 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   return all(r in terms or rsize(r) == 1 for r in ranges)
 
 
+def kept_apart(k: UOp, u: UOp) -> str:
+  """Why loops of u, which closes them, cannot run around those of a stage that it fills; empty where they can."""
+  if u.op != "reduce" or len(u.src) != 1 + u.arg.count or any(rkind(r) == "local" for r in closed(u)):
+    return "no loop of a plain reduce"
+  users = [x for x in toposort(k) if u in x.src]
+  if len(users) != 1 or users[0].op != "stage" or users[0].src[0] is not u or users[0].arg.what != "stack":
+    return "a loop of a reduce that no stage on the stack holds"
+  stage = users[0]
+  if not is_injective(stage_index(stage), stage.arg.shape, closed(stage)):
+    return "a loop of a reduce whose stage may write an element twice"
+  return ""
+
+
 def check_kernel_node(u: UOp, show: Callable[[], Names]) -> None:
   """The types of one node of a kernel and the bounds of its indices, given that its sources are right.
 
@@ -232,7 +245,7 @@ def check_kernel_types(u: UOp) -> None:
     kind = u.arg.what if u.op == "reduce" else u.arg
     if kind not in REDUCERS:
       raise VerifyError(u, f"{u.op} knows {', '.join(REDUCERS)}, not {kind}")
-  elif u.op == "cast" and dtypes.index in (u.dtype, u.src[0].dtype):
+  elif u.op == "cast" and u.src and dtypes.index in (u.dtype, u.src[0].dtype):
     other = u.src[0].dtype if u.dtype is dtypes.index else u.dtype
     if u.dtype is dtypes.index and other.kind not in "biu":
       raise VerifyError(u, f"an index is an integer, not {other.short}")
@@ -367,6 +380,8 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
   for u in order:
     if any(r.op != "range" for r in closed(u)) or len(set(closed(u))) < len(closed(u)):
       raise VerifyError(u, f"{u.op}: what it closes are not different ranges")
+    if any(rkind(r) == "around" for r in closed(u)) and (why := kept_apart(kernel, u)):
+      raise VerifyError(u, f"%{rname(next(r for r in closed(u) if rkind(r) == 'around'))} is {why}")
     if u.op == "store":
       _check_lanes(u, u.src[1], access(u)[1])
     elif u.op == "stage":

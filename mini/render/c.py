@@ -1,5 +1,5 @@
 """C with vector extensions, for gcc and clang: no header, one function per kernel. Where gcc has no other way (stores
-past the caches, three conversions), its builtins or asm.
+past the caches, loads by mask, three conversions), its builtins or asm.
 
   void NAME(void **args, long lo, long hi)      runs the kernel's parallel range from lo to hi
 
@@ -152,8 +152,20 @@ WIDEN = """
 #endif
 """
 
-# The elements where a mask, m, holds; memory is not touched where it does not. A load of gcc's, of elements of 4 bytes.
-MASKED_LOAD = "{T} r; for (int i = 0; i < {width}; i++) r[i] = m[i] ? p[i] : 0; return r;"
+# The elements where a mask, m, holds; memory is not touched where it does not. Of the loop gcc makes jumps in a kernel.
+MASKED_LOAD = """
+#if defined(__AVX512F__) && {nbytes} == 64
+  {S} s = __builtin_convertvector(m, {S});
+  unsigned short k; __asm__("vptestm{int} %1, %1, %0" : "=Yk"(k) : "v"(s));
+  {T} r; __asm__("vmovup{float} %1, %0%{{%2%}}%{{z%}}" : "=v"(r) : "m"(*(const {U} *)p), "Yk"(k)); return r;
+#elif defined(__AVX__) && ({nbytes} == 32 || {nbytes} == 16)
+  {S} s = __builtin_convertvector(m, {S});
+  {T} r; __asm__("vmaskmovp{float} %1, %2, %0" : "=x"(r) : "m"(*(const {U} *)p), "x"(s)); return r;
+#else
+  {T} r; for (int i = 0; i < {width}; i++) r[i] = m[i] ? p[i] : 0; return r;
+#endif
+"""
+SUFFIX = {4: {"int": "d", "float": "s"}, 8: {"int": "q", "float": "d"}}  # of x86's instructions, by an element's bytes
 
 # gcc 12 converts one number at a time
 HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
@@ -303,12 +315,13 @@ class Vectors(Spelling):
     return f"{name}({p} + {i})"
 
   def load_masked(self, p: str, i: str, mask: str, d: DType, width: int) -> str:
-    if d.itemsize != 4:
+    if d.itemsize not in SUFFIX:
       return ""
     t, m, name = self.type(d, width), self.type(dtypes.bool, width), f"masked_{d.short}x{width}"
     if name not in self.helpers:
-      body = MASKED_LOAD.format(T=t, width=width)
-      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p, {m} m) {{ {body} }}"
+      types = {"T": t, "S": self.type(MASKS[d.itemsize], width), "U": self.unaligned(d, width)}
+      body = MASKED_LOAD.format(**types, **SUFFIX[d.itemsize], nbytes=d.itemsize * width, width=width)
+      self.helpers[name] = f"INLINE {t} {name}(const {self.memory(d)} *p, {m} m) {{{body}}}"
     return f"{name}({p} + {i}, {mask})"
 
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
@@ -405,7 +418,7 @@ def C(width: int) -> Language:
     error="  long long *err = args[{n}];",
     between="\n",
     par="for (long {i} = lo; {i} < hi; {i}++) {{",
-    raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffL);",
+    raise_="if ({fails}) *err = ((long long){size} << 32) | ({index} & 0xffffffffL);",
     spaces={"stack": "{T} {name}[{n}] __attribute__((aligned(64)));"},
   )
 

@@ -20,6 +20,7 @@ from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, t
 from mini.ir.kernel import (
   access,
   all_ranges,
+  around,
   carries_value,
   is_inline,
   params_of,
@@ -226,14 +227,15 @@ class Renderer(Folds):
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "store" and u.op == "stage":
         others = idle(self.kernel, u) if is_shared(u) else 0
-        self.store(u, stage_index(u), u.src[0], e, ls, TRUE, None, others)
+        adds = u.src[0].arg.what if around(u.src[0]) else None
+        self.store(u, stage_index(u), u.src[0], e, ls, TRUE, adds, others)
       elif op == "store":
         target, index, gate = access(u)
-        self.check(index, gate, target, e)
+        self.check(gate, e)
         self.store(target, index, u.src[1], e, ls, gate, u.arg, idle(self.kernel, u), u in self.past)
       else:
         if op == "load":
-          self.check(access(u)[1], access(u)[2], u.src[0], e)
+          self.check(access(u)[2], e)
           self.fetch(u, e, c)
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
@@ -292,22 +294,24 @@ class Renderer(Folds):
     self.emit(f"{kind} {', '.join(f'{name} = {zero}' for name in names)};")
     self.emit(f"if ({conditions[0]}) {{ {wide.type} {x} = {load}; {'; '.join(got)}; }}")
 
-  def check(self, index: tuple[UOp, ...], gate: UOp, target: UOp, env: dict[UOp, int]) -> None:
-    """A data-dependent index that its guard keeps out is an error that the program reports."""
-    guards = [c for c in conjuncts(gate) if carries_value(c)]
+  def check(self, gate: UOp, env: dict[UOp, int]) -> None:
+    """A data-dependent index that its guard keeps out is an error that the program reports, wherever the rest of the
+    gate is open: what is computed where it is not (of zeros, around a pad) may be anything."""
+    conditions = conjuncts(gate)
+    guards = [c for c in conditions if carries_value(c)]
     if not guards or not self.lang.raise_:
       return
-    whole = [i for i in index if carries_value(i)]
-    for lane in range(
-      self.lang.width
-      if any(vector(lanes(v)) is not None for c in guards for v in toposort(c) if not is_inline(v))
-      else 1
-    ):
-      shown = " && ".join(self.at(c, env, lane) for c in guards)
-      least = max((c.src[1].arg for c in guards), default=0)
-      self.emit(
-        self.lang.raise_.format(guard=shown, size=least, index=self.at(whole[0], env, lane) if whole else "0")
-      )
+    around = [c for c in conditions if c not in guards]
+    # index < size, not -index < 1
+    ends = [c for c in guards if max(linear(c.src[0])[0].values()) > 0] or guards
+    end = max(ends, key=lambda c: c.src[1].arg)
+    values = [v for c in guards for v in toposort(c) if not is_inline(v)]
+    differ = any(vector(lanes(u)) is not None for u in (*values, *around))
+    for lane in range(self.lang.width if differ else 1):
+      fails = f"!({' && '.join(self.at(c, env, lane) for c in guards)})"
+      fails = " && ".join([*(self.at(c, env, lane) for c in around), fails])
+      index = self.at(end.src[0], env, lane)
+      self.emit(self.lang.raise_.format(fails=fails, size=end.src[1].arg, index=index))
 
   # ---------------------------------------------------------------- the kernel
 
@@ -423,7 +427,13 @@ class Renderer(Folds):
           raise RenderError(
             f"{self.lang.name} has no {u.arg.what} memory; it has {', '.join(self.lang.spaces)}"
           )
-        self.emit(self.lang.spaces[u.arg.what].format(T=t, name=f"m{self.number[u]}", n=n))
+        name = f"m{self.number[u]}"
+        self.emit(self.lang.spaces[u.arg.what].format(T=t, name=name, n=n))
+        if around(u.src[0]):
+          start = self.spelling.literal(identity(u.src[0].arg.what, u.dtype), u.dtype)
+          self.emit(
+            f"for ({self.index} n = 0; n < {n}; n++) {self.spelling.store(name, 'n', start, self.element(u))}"
+          )
       elif line.op == "barrier":
         assert self.lang.threads is not None
         self.emit(self.lang.threads.fence if u.op == "store" else self.lang.threads.barrier)

@@ -125,7 +125,7 @@ CUDA = Language(
     "for ({I} {i} = blockIdx.x * ({I})blockDim.x + threadIdx.x; {i} < {n}; "
     "{i} += gridDim.x * ({I})blockDim.x) {{"
   ),
-  raise_="if (!({guard})) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
+  raise_="if ({fails}) *err = ((long long){size} << 32) | ({index} & 0xffffffffLL);",
   wide={d: tuple(w for w, _ in ways) for d, ways in WIDE.items()},
   address={"param": "", "shared": ""},
   matrices={name: f"{function}({{c}}, {{a}}, {{b}});" for name, (function, _) in MATRICES.items()},

@@ -85,7 +85,7 @@ METAL = Language(
   error="device long *err [[buffer({n})]]",
   between=", ",
   par="for ({I} {i} = id; {i} < {n}; {i} += ids) {{",
-  raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  raise_="if ({fails}) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
   wide={d: tuple(wide(d, n) for n in (4, 2)) for d in TYPES if d.itemsize <= 4},
   address={"param": "device", "shared": "threadgroup"},
   matrices={"8x8 f32": "mma_8x8_float({c}, {a}, {b});", "8x8 f16": "mma_8x8_half({c}, {a}, {b});"},

@@ -84,7 +84,7 @@ OPENCL = Language(
   error="__global long *err",
   between=", ",
   par="for ({I} {i} = get_global_id(0); {i} < {n}; {i} += get_global_size(0)) {{",
-  raise_="if (!({guard})) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
+  raise_="if ({fails}) *err = ((long){size} << 32) | ({index} & 0xffffffffL);",
   wide={d: tuple(wide(d, n) for n in (4, 2) if n * d.itemsize <= 16) for d in TYPES if d is not dtypes.index},
   address={"param": "__global", "shared": "__local"},
   small_index="int",

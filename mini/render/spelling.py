@@ -192,7 +192,7 @@ class Language:
   error: str  # the parameter that holds the error word, where there is one
   between: str  # the parameters
   par: str  # how a loop opens whose rounds are threads: {i}, {n}
-  raise_: str  # sets the error word: {guard}, {size}, {index}
+  raise_: str  # sets the error word, if {fails}: {size}, {index}
   spaces: Mapping[str, str]  # stage memory: {T}, {name}, {n}
   staged: Mapping[DType, DType] = field(default_factory=dict)  # what stages hold as another type
   pointer: str = ""  # a statement that makes a pointer of a parameter: {const}, {T}, {name}

@@ -47,6 +47,7 @@ from mini.schedule.cost import (
   decide,
   inside,
   is_contraction,
+  stands_in,
 )
 from mini.schedule.index import Index, stored_index, view_index
 from mini.schedule.rows import Chains, factors, find_chains, repeated
@@ -447,7 +448,7 @@ class Schedule:
 
   def make(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     if node.op == "const":
-      return node
+      return gathered(node, gate)
     if node.op == "iota" and (node not in self.memory or node is root.node):
       return (
         uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
@@ -525,15 +526,19 @@ class Schedule:
         for c in conjuncts(gate):
           if not any(x.op == "at" for x in toposort(c)):
             outer = both(outer, c)
-        table[u] = substitute(
-          u,
-          {
-            a: uop("cast", dtypes.index, (self.scalar(root, a.arg[0], a.src, outer),))
-            for a in dict.fromkeys(ats)
-          },
-        )
+        table[u] = seen(substitute(u, {a: self.place_of(a, root, gate, outer) for a in dict.fromkeys(ats)}))
       k = substitute(k, table)
     return k
+
+  def place_of(self, a: UOp, root: Root, gate: UOp, outer: UOp) -> UOp:
+    """The value of a stand-in, as an index. What is computed from indices alone, and is seen to be within, is one
+    itself, and its guard holds."""
+    value = self.scalar(root, a.arg[0], a.src, outer)
+    found, free = as_index(value), stand_in(a.arg[0], a.src, None)
+    guards = [c for c in conjuncts(gate) if free in toposort(c)]
+    if found is not None and all(substitute(c, {free: found}) is TRUE for c in guards):
+      return found
+    return uop("cast", dtypes.index, (value,))
 
 
 def _within_value(a: UOp, s: UOp) -> bool:
@@ -572,6 +577,19 @@ def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
   """What stands for a graph node's value, read at `index`, in the index of a gather or scatter until it has been built.
   Its bounds are those that the guard sees to; without a size, as in the guard itself, it may be anything."""
   return uop("at", dtypes.index, index, (value, size))
+
+
+def gathered(number: UOp, gate: UOp) -> UOp:
+  """A number that is read at an index that is data has memory of its own: a load knows what is out of bounds."""
+  return (
+    load(stage_at(number, (), (), "stack", ()), (), gate) if any(map(stands_in, conjuncts(gate))) else number
+  )
+
+
+def seen(u: UOp) -> UOp:
+  """Without the memory of a number of which no index has to be checked."""
+  number = u.src[0].op == "stage" and u.src[0].src[0].op == "const"
+  return u.src[0].src[0] if u.op == "load" and number and u.src[1] is TRUE else u
 
 
 def guard(value: UOp, index: Index, size: int) -> UOp:

@@ -38,8 +38,14 @@ class Tensor(InPlace):
   data: a number, (nested) lists, a NumPy array, bytes, or a tensor. dtype: bool, int64, float32 or complex64 by what
   the numbers are, and that of an array, unless given. Nothing is computed until a value is asked for.
 
+  A Python number takes the type of the tensor that it meets. OverflowError where it is none of that type: too large an
+  integer, or a finite number that would be rounded to infinity (`half * 1e9`), which PyTorch takes for infinity in
+  products, sums, masks and `torch.tensor`. Comparisons with such numbers are exact.
+
   >>> (Tensor([[1, 2], [3, 4]]) * 10).sum(1)
   Tensor([30, 70])
+  >>> Tensor([1.0], dtype="float16") < 1e9
+  Tensor([ True])
   """
 
   train = _Training

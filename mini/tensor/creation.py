@@ -13,11 +13,11 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Scalar, Sizes, complex_numbers, device_named, fits, is_complex, sizes_of
+from mini.tensor.data import Scalar, Sizes, complex_numbers, device_named, is_complex, sizes_of
 from mini.tensor.dlpack import shared, taken_over
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
-from mini.tensor.promotion import scalar_dtype
+from mini.tensor.promotion import constant, scalar_dtype
 from mini.tensor.reduce import Reduce
 from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, real_of
 
@@ -59,9 +59,8 @@ class Creation(Reduce):
       return complex_numbers().full(s, fill_value, kind, device, requires_grad)
     if is_complex(fill_value):
       fail(DTypeError, f"full: a complex number is no {kind.name}", value=fill_value)
-    if kind.kind in "iuf" and isinstance(fill_value, (int, float)) and not fits(fill_value, kind):
-      fail(OverflowError, f"full: {fill_value} is no {kind.name}")
-    return placed(graph.full(s, fill_value, kind), device, requires_grad)
+    u = graph.expand_to(constant("full", fill_value, kind), s)
+    return placed(u, device, requires_grad)
 
   @staticmethod
   def zeros(
@@ -160,6 +159,8 @@ class Creation(Reduce):
       ends = [(z.real, z.imag) for z in map(complex, (start, end))]
       parts = (Creation.linspace(a, b, steps, real_of(kind), device) for a, b in zip(*ends))
       return complex_numbers().joined(*parts).requires_grad_(requires_grad)
+    for x in (start, end):
+      constant("linspace", x, kind)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     line = _line(steps, start, step, dtypes.float64, dtypes.float64)
     back = _line(

@@ -15,6 +15,7 @@ from mini.ir.uop import UOp, const
 from mini.tensor.data import Spans, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.movement import Movement, around, span, spread, tiled
+from mini.tensor.promotion import constant
 from mini.types import ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Cutting(Movement):
     if value == 0 or padded is u:
       return self._new(padded)
     inside = graph.pad(graph.full(graph.shape(u), True, dtypes.bool), widths)
-    return self._alu("where", inside, padded, const(value, self.dtype))
+    return self._alu("where", inside, padded, constant("pad", value, self.dtype, (self,)))
 
   def _widths(self, padding: Sequence[Any]) -> tuple[Any, ...]:
     if len(padding) and isinstance(padding[0], (tuple, list)):

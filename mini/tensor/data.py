@@ -25,17 +25,49 @@ Axes = Any  # None, an int or several
 Spans = Any  # for each axis a pair of integers, or None
 
 
+# fmt: off
 # The least numbers that are rounded to infinity.
-TOO_LARGE = {dtypes.float16: 65520.0, dtypes.bfloat16: 511 * 2.0**119, dtypes.float32: (2**25 - 1) * 2.0**103}
+TOO_LARGE = {dtypes.float16: 65520.0, dtypes.bfloat16: 511 * 2.0**119, dtypes.float32: (2**25 - 1) * 2.0**103,
+             dtypes.float64: (2**54 - 1) << 970}
+# fmt: on
 
 
 def fits(x: float, dtype: DType) -> bool:
   """Is a number one of this type: finite, if it is, or cut to an integer? As PyTorch's, a type without a sign takes
   negative numbers, too: -1 is its largest."""
   if dtype.kind == "f":
-    return not math.isfinite(x) or abs(x) < TOO_LARGE.get(dtype, math.inf)
+    return abs(x) < TOO_LARGE[dtype] or not abs(x) < math.inf
   most = 1 << 8 * dtype.itemsize - (dtype.kind == "i")
-  return -most - (dtype.kind == "i") < x < most
+  return dtype.kind == "b" or -most - (dtype.kind == "i") < x < most
+
+
+def misfit(x: float, dtype: DType) -> tuple[str, str]:
+  """What is wrong with a number that is none of this type, and what would fit."""
+  if dtype.kind != "f":
+    limits = dtypes.iinfo(dtype)
+    return f"{x} is no {dtype.name}: those go from {limits.min} to {limits.max}", "a wider type would fit"
+  wider = next((f"; {x} would after .{n}()" for n in ("float", "double") if fits(x, getattr(dtypes, n))), "")
+  return (
+    f"{x} is no {dtype.name}, whose largest number is {float(dtypes.finfo(dtype).max):g}",
+    f'float("{"-" * (x < 0)}inf") would fit{wider}',
+  )
+
+
+def check_numbers(data: Any, array: np.ndarray, dtype: DType) -> None:
+  """OverflowError if one of Python's numbers in data, which are in an array, is none of this type."""
+  wrong: Any = ()
+  if isinstance(data, (int, float)):
+    wrong = () if fits(data, dtype) else (data,)
+  elif dtype.kind == "f" and dtype is not dtypes.float64:
+    size = abs(array.astype(np.float64, copy=False))  # of tensors in a list it is narrower
+    wrong = array[(size >= TOO_LARGE[dtype]) & (size < math.inf)].tolist()
+  elif dtype.kind in "iu":
+    wrong = [x for x in (array.min().item(), array.max().item()) if not fits(x, dtype)]
+  if wrong:
+    about, way = misfit(wrong[0], dtype)
+    raise OverflowError(
+      f"Tensor: {about}\n  {way}; an array of NumPy's, or .cast(), would be rounded or wrapped"
+    )
 
 
 def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
@@ -68,12 +100,8 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   if dtype is not None:
     if array.dtype.kind == "c" and dtype.kind != "c":
       raise DTypeError(f"Tensor: a complex number is no {dtype.name}; its .real would fit")
-    if not typed and array.dtype.kind in "iuf" and dtype.kind in "iu":
-      wrong = next((x for x in (array.min(), array.max()) if not fits(x, dtype)), None)
-      if wrong is not None:
-        raise OverflowError(
-          f"Tensor: {wrong} is no {dtype.name}; an array of NumPy's or .cast() would wrap it"
-        )
+    if not typed and array.dtype.kind in "iuf" and dtype.kind in "iuf":
+      check_numbers(data, array, dtype)
     return array, dtype
   if typed or array.dtype.kind in "u":
     if array.dtype.newbyteorder("=") not in HANDED_IN:
@@ -82,6 +110,8 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
       )
     return array, HANDED_IN[array.dtype.newbyteorder("=")]
   found = {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float, "c": dtypes.complex64}
+  if array.dtype.kind == "f":
+    check_numbers(data, array, dtypes.default_float)
   return array, found[array.dtype.kind]
 
 

@@ -1,7 +1,7 @@
 """Element by element: arithmetic, comparisons, logic, choosing.
 
-Operands promote as in PyTorch (`result_type`): Python numbers adapt to tensors. Shapes broadcast as in NumPy.
-Integers wrap. Integer `//` and `%` round towards minus infinity, as in Python; by 0 they give 0.
+Operands promote as in PyTorch (`result_type`): Python numbers adapt to tensors, of whose type they have to be. Shapes
+broadcast as in NumPy. Integers wrap. Integer `//` and `%` round towards minus infinity, as in Python; by 0 they give 0.
 Every comparison with NaN is false, but for `!=`.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
@@ -164,8 +162,16 @@ class Elementwise(Operators):
     return self._alu("div", const(1, x.dtype), x)
 
   def lerp(self, end: Operand, weight: Operand) -> Tensor:
-    """a + weight * (end - a)."""
-    return self + weight * (end - self)
+    """a + weight * (end - a), reckoned from the nearer one, as in PyTorch: with weight 1 it is `end`, to the bit.
+
+    >>> Tensor([1e8]).lerp(Tensor([1.0]), 1.0)
+    Tensor([1.])
+    """
+    far = end - self
+    near, rest = self + weight * far, end - (1 - weight) * far
+    if isinstance(weight, Handle):
+      return (weight.abs() < 0.5).where(near, rest)  # type: ignore[attr-defined]
+    return near if abs(weight) < 0.5 else rest
 
   def __pow__(self, other: Operand) -> Tensor:
     return self.pow(other) if self._coerced(other) is not NotImplemented else NotImplemented
@@ -356,7 +362,7 @@ class Elementwise(Operators):
     """NaN and the infinities replaced: by 0, the largest and the least number, if not told otherwise."""
     if self.dtype.kind != "f":
       return self._new(self.uop)
-    top = 3.3895313892515355e38 if self.dtype is dtypes.bfloat16 else float(np.finfo(self.dtype.np).max)
+    top = float(dtypes.finfo(self.dtype).max)
     out = self.isnan().where(nan, self)  # type: ignore[arg-type]
     out = (out == math.inf).where(top if posinf is None else posinf, out)
     return (out == -math.inf).where(-top if neginf is None else neginf, out)

@@ -502,9 +502,11 @@ class Handle:
     return self._new(graph.alu(op, *src))
 
   def _coerced(self, x: Any) -> Any:
-    """x as an operand: a tensor or a number; NotImplemented if it is neither."""
-    if isinstance(x, (Handle, *Number)):
+    """x as an operand: a tensor or a Python number; NotImplemented if it is neither."""
+    if isinstance(x, Handle):
       return x
+    if isinstance(x, Number):
+      return x.item() if isinstance(x, np.generic) else x
     if type(x) is Variable:
       return Handle._final(x)
     return Handle._final(x, device=self.device) if isinstance(x, np.ndarray) else NotImplemented

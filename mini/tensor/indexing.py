@@ -20,7 +20,7 @@ from mini.tensor.data import Number, is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.tensor.movement import around, span, spread, strided
-from mini.tensor.promotion import broadcast_shape
+from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
 from mini.types import DTypeError, ShapeError, dtypes, prod
 
@@ -115,7 +115,11 @@ class Indexing(Random):
 
   def __setitem__(self, index: Any, value: Any) -> None:
     self._not_a_leaf("a[i] = b")
-    value = value if isinstance(value, (Handle, *Number)) else Handle._final(value, device=self.device)
+    if not isinstance(value, (Handle, *Number)):
+      dtype = (
+        self.dtype if isinstance(value, (list, tuple)) else None
+      )  # Python's numbers have to be of this type
+      value = Handle._final(value, dtype=dtype, device=self.device)
     if is_complex(value):
       fail(DTypeError, f"a[i] = b: a complex number is no {self.dtype.name}", a=self, b=value)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
@@ -135,7 +139,7 @@ class Indexing(Random):
     number = (
       graph.reshape(graph.cast(value.uop, self.dtype), ())
       if isinstance(value, Handle)
-      else const(value, self.dtype)
+      else constant("a[i] = b", value, self.dtype, (self, value))
     )
     wide_mask = graph.expand(
       graph.reshape(mask.uop, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape
@@ -159,7 +163,7 @@ class Indexing(Random):
   def _fitted(self, value: Any, room: tuple[int, ...]) -> UOp:
     """A value cast and repeated to where it is put."""
     if not isinstance(value, Handle):
-      return graph.full(room, value, self.dtype)
+      return graph.expand_to(constant("a[i] = b", value, self.dtype, (self, value)), room)
     s = value.shape
     while len(s) > len(room) and s[0] == 1:
       s = s[1:]

@@ -9,9 +9,10 @@ import math
 from operator import index
 from typing import TYPE_CHECKING
 
+from mini.ir import graph
 from mini.tensor.elementwise import Elementwise
 from mini.tensor.errors import fail
-from mini.types import DTypeError
+from mini.types import DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -51,8 +52,9 @@ class Mathematics(Elementwise):
     return self._math("rsqrt")
 
   def square(self) -> Tensor:
-    """a * a."""
-    return self._alu("mul", self.uop, self.uop)
+    """a * a; of booleans as integers."""
+    u = graph.cast(self.uop, dtypes.default_int) if self.dtype is dtypes.bool else self.uop
+    return self._alu("mul", u, u)
 
   def exp(self) -> Tensor:
     """e to the power of a."""

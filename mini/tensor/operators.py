@@ -4,6 +4,7 @@ Elementwise (elementwise.py) has their names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,7 +30,7 @@ from mini.tensor.algebra import (
   shift_right,
   sub,
 )
-from mini.tensor.data import Complex, Operand, complex_numbers
+from mini.tensor.data import TOO_LARGE, Complex, Operand, complex_numbers, fits
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import nodes, result_type
@@ -39,6 +40,7 @@ from mini.types import DType, DTypeError, dtypes
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
+LEAST_TOO_LARGE = min(TOO_LARGE.values())
 Build = Callable[[UOp, UOp], UOp]
 Operator = Callable[[Any, Operand], "Tensor"]
 
@@ -53,6 +55,17 @@ def operators(what: str, build: Build, way: str = "_binary") -> tuple[Operator, 
     return getattr(self, way)(what, build, other, True)
 
   return left, right
+
+
+def compared(build: Build, x: float, dtype: DType) -> float:
+  """A number for comparisons in this type. One beyond a float type stands for another of which the same is true: no
+  number of the type is equal to it, and none lies between the largest one and infinity."""
+  if dtype.kind != "f" or fits(x, dtype):
+    return x
+  if build in (equals, ne):
+    return math.nan
+  far = math.inf if (build in (lt, ge)) is (x > 0) else float(dtypes.finfo(dtype).max)
+  return far if x > 0 else -far
 
 
 class Operators(Values):
@@ -77,6 +90,8 @@ class Operators(Values):
     if type(operand) is int and build in COMPARISONS and self.dtype.kind in "iu" and self.dtype.itemsize < 8:
       limits = dtypes.iinfo(self.dtype)  # a number beyond the type is compared, too
       dtype = dtype if limits.min <= operand <= limits.max else dtypes.int64
+    elif build in COMPARISONS and isinstance(operand, (int, float)) and abs(operand) >= LEAST_TOO_LARGE:
+      operand = compared(build, operand, result_type(self, operand))
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
     return self._new(build(a, b))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.data import Complex, fits, is_complex
+from mini.tensor.data import Complex, fits, is_complex, misfit
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.types import CATEGORY, DType, DTypeError, ShapeError, complex_of, dtypes, promote_types
@@ -88,13 +88,20 @@ def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **name
       fail(DTypeError, f"{what}: {e}", **named(operands))
   if complex_too or dtype.kind == "c":
     fail(DTypeError, f"{what}: not of complex numbers", **named(operands))
-  if dtype.kind in "iu" and dtype.itemsize < 8:
-    for x in operands:
-      if isinstance(x, int) and not fits(x, dtype):
-        about = f"{what}: {x} is no {dtype.name}, the type of the tensors that it meets"
-        fail(OverflowError, about, "cast them to a wider one", **named(operands))
-  found = [graph.cast(x.uop, dtype) if isinstance(x, Handle) else const(x, dtype) for x in operands]
+  found = [
+    graph.cast(x.uop, dtype) if isinstance(x, Handle) else constant(what, x, dtype, operands)
+    for x in operands
+  ]
   return broadcast(what, found, operands)
+
+
+def constant(what: str, x: Any, dtype: DType, operands: Sequence[Any] = ()) -> UOp:
+  """A Python number in the type of the tensors that it meets. OverflowError if it is none of it."""
+  x = x.item() if isinstance(x, np.generic) else x
+  if not fits(x, dtype):
+    about, way = misfit(x, dtype)
+    fail(OverflowError, f"{what}: {about}", way, **named(operands))
+  return const(x, dtype)
 
 
 def broadcast(what: str, found: list[UOp], operands: Sequence[Any]) -> list[UOp]:

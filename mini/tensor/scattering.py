@@ -15,7 +15,7 @@ from mini.tensor.data import Operand, Scalar
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.indexing import Cut, Indexing, cut, from_front, uncut
-from mini.tensor.promotion import broadcast_shape, wide
+from mini.tensor.promotion import broadcast_shape, constant, wide
 from mini.types import DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ class Scattering(Indexing):
             [4]])
     """
     a = self._along("gather", dim, index)
+    if not self.ndim:
+      return self.reshape(1).gather(0, index.reshape(1)).reshape(())
     u = graph.shrink(
       self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape)))
     )
-    return self._new(graph.gather(u, index.uop, a) if self.ndim else self.uop)
+    return self._new(graph.gather(u, index.uop, a))
 
   def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` whose other axes repeat; negative indices count from the end. Without dim: of the flattened tensor.
@@ -161,7 +163,7 @@ class Scattering(Indexing):
         )
       value = graph.shrink(src.uop, tuple((0, n) for n in index.shape))
     else:
-      value = graph.full(index.shape, src, self.dtype)
+      value = graph.expand_to(constant(what, src, self.dtype, (self, index, src)), index.shape)
     if not self.ndim:
       one, at, new = (graph.reshape(u, (1,)) for u in (self.uop, index.uop, value))
       return graph.reshape(graph.scatter(one, at, new, kind, 0), ())

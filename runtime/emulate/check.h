@@ -41,8 +41,9 @@ static struct {
   char *error;
   struct {
     const char *p;
-    unsigned nbytes, thread;
+    unsigned thread;
     Access other;
+    unsigned long long met;  // a bit for each byte that is another thread's, too
     char held[64];
   } again;  // a write over another thread's, whose values are to be compared
   struct {
@@ -136,31 +137,38 @@ CORE bool meets(Access other, bool shared) {
   return other.moment && other.moment < now.group_began && !shared;  // shared memory is another in each group
 }
 
-// A write over another thread's: what the memory held is compared with what it holds when the next hook is called.
-CORE void remember(const char *p, unsigned nbytes, Access other) {
-  if (watched.again.nbytes) return;
-  if (nbytes > sizeof watched.again.held) nbytes = sizeof watched.again.held;
-  watched.again = {p, nbytes, my_number(), other};
-  __builtin_memcpy(watched.again.held, p, watched.again.nbytes);
+// A write over another thread's: what the memory held is compared with what it holds when the next hook is called. Of a
+// vector's store at p that is an element here, or several; the others may change.
+CORE void remember(const char *p, const char *here, unsigned element, Access other) {
+  auto &again = watched.again;
+  if (!again.met) again.p = p, again.thread = my_number(), again.other = other;
+  for (unsigned n = 0; n < element; n++) {
+    long at = here + n - p;
+    if (at < 0 || at >= (long)sizeof again.held) continue;
+    again.held[at] = p[at];
+    again.met |= 1ull << at;
+  }
 }
 
 CORE void compare() {
-  const char *p = watched.again.p;
-  unsigned nbytes = watched.again.nbytes;
-  watched.again.nbytes = 0;
-  for (unsigned n = 0; n < nbytes; n++)
-    if (p[n] != watched.again.held[n]) return report_race(p + n, watched.again.thread, true, watched.again.other, true);
+  const auto &again = watched.again;
+  unsigned long long met = again.met;
+  watched.again.met = 0;
+  for (; met; met &= met - 1) {
+    unsigned n = __builtin_ctzll(met);
+    if (again.p[n] != again.held[n]) return report_race(again.p + n, again.thread, true, again.other, true);
+  }
 }
 
-// p, nbytes: all that the access touches, of which this is one element.
-CORE void record(const Region *r, long element, bool write, const char *p, long nbytes) {
+// p: where all that the access touches begins, of which this is one element.
+CORE void record(const Region *r, long element, bool write, const char *p) {
   Cell *c = &r->cells[element];
   const char *here = r->start + (element << r->shift);
   bool shared = r->name;
   Access mine = {now.moment, my_number()};
   if (meets(c->write, shared)) {
     if (!write) return report_race(here, mine.thread, write, c->write, true);
-    remember(p, nbytes, c->write);
+    remember(p, here, 1 << r->shift, c->write);
   }
   if (write) {
     const Access readers[] = {c->read[0], c->read[1], c->before};
@@ -192,7 +200,7 @@ CORE void touch(const void *address, long nbytes, bool write) {
   }
   if (!r->cells) return;
   long at = p - r->start;
-  for (long e = at >> r->shift; e <= (at + nbytes - 1) >> r->shift; e++) record(r, e, write, p, nbytes);
+  for (long e = at >> r->shift; e <= (at + nbytes - 1) >> r->shift; e++) record(r, e, write, p);
 }
 
 // ---------------------------------------------------------------- what core.h says
@@ -202,7 +210,7 @@ CORE void watch_begin() {
   unsigned n = now.kernel->nparameters;
   forget();
   watched.last = nullptr;
-  watched.again.nbytes = 0;
+  watched.again.met = 0;
   watched.error = nullptr;
   for (unsigned i = 0; i < n; i++) {
     watched.pointers[i] = parameters[i].element ? *(char **)now.args[i] : nullptr;

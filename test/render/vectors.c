@@ -8,7 +8,18 @@ typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32)));
 INLINE i32x8 splat_i32x8(int x) { return (i32x8){x, x, x, x, x, x, x, x}; }
-INLINE f32x8 masked_f32x8(const float *p, i32x8 m) { f32x8 r; for (int i = 0; i < 8; i++) r[i] = m[i] ? p[i] : 0; return r; }
+INLINE f32x8 masked_f32x8(const float *p, i32x8 m) {
+#if defined(__AVX512F__) && 32 == 64
+  i32x8 s = __builtin_convertvector(m, i32x8);
+  unsigned short k; __asm__("vptestmd %1, %1, %0" : "=Yk"(k) : "v"(s));
+  f32x8 r; __asm__("vmovups %1, %0%{%2%}%{z%}" : "=v"(r) : "m"(*(const f32x8u *)p), "Yk"(k)); return r;
+#elif defined(__AVX__) && (32 == 32 || 32 == 16)
+  i32x8 s = __builtin_convertvector(m, i32x8);
+  f32x8 r; __asm__("vmaskmovps %1, %2, %0" : "=x"(r) : "m"(*(const f32x8u *)p), "x"(s)); return r;
+#else
+  f32x8 r; for (int i = 0; i < 8; i++) r[i] = m[i] ? p[i] : 0; return r;
+#endif
+}
 typedef unsigned short u16x8u __attribute__((vector_size(16), aligned(2), may_alias));
 typedef unsigned short u16x8 __attribute__((vector_size(16)));
 typedef unsigned u32x8 __attribute__((vector_size(32)));
