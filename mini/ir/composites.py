@@ -290,7 +290,9 @@ def power_single(a: UOp, b: UOp) -> UOp:
   first, *others = LOG2_WIDE
   ch = 2.884765625  # of `first`
   p = mul(sh, ch)
-  pl = add(add(mul(sh, first - ch), mul(sl, first)), mul(mul(s, mul(s, s)), polynomial(mul(s, s), others)))
+  z = mul(s, s)
+  missed = mul(mul(z, 3 * others[0]), add(sub(sh, s), sl))  # by the cube of s, which is sh + sl rounded
+  pl = add(add(add(mul(sh, first - ch), mul(sl, first)), missed), mul(mul(s, z), polynomial(z, others)))
   h = high(add(e, add(p, pl)))
   low = sub(pl, sub(sub(h, e), p))
   b_finite = clamp(b, -(2.0**32), 2.0**32)
