@@ -135,6 +135,25 @@ def test_gradients_of_what_is_masked_need_no_scores():
   )
 
 
+def test_gradients_of_parts_of_one_tensor():
+  """A product is made of the part that it reads, however large the memory is in which that lies."""
+  (qkv,) = drawn((2, 512, 3, 2, 32))
+  (g,) = drawn((2, 2, 512, 32))
+  x = Tensor(qkv, requires_grad=True).realize()
+  q, k, v = x.permute(2, 0, 3, 1, 4)
+  out = q.scaled_dot_product_attention(k, v, is_causal=True)
+  stats.reset()
+  before = stats.bytes_live
+  (got,) = out.gradient(x, gradient=Tensor(g))
+  Tensor.realize(out, got)
+  if device() == "CPU":
+    assert stats.bytes_peak - before < 4 * 2 * 2 * 512 * 512, "the scores have no memory"
+  parts = [qkv[:, :, n].swapaxes(1, 2) for n in range(3)]
+  np.testing.assert_allclose(out.numpy(), reference(*parts, causal=True), rtol=2e-5, atol=2e-6)
+  want = np.stack(gradients(*parts, g, True)).transpose(1, 3, 0, 2, 4)
+  np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=5e-6)
+
+
 def test_dropout_is_the_same_in_the_gradient():
   """With every value and gradient 1, the gradient of v is how much of each key was kept."""
   q, k = drawn((1, 150, 4), (1, 150, 4))

@@ -85,7 +85,7 @@ def _chain(
   """(what is wide, statistics) of the chain of these products; None where it is better in memory."""
   first = inner[0]
   size, item, batch = numel(first), first.dtype.itemsize, _batch(first)
-  operands = [[numel(_memory(f)) for f in factors(u)] for u in inner]
+  operands = [[_elements(f) for f in factors(u)] for u in inner]
   times = size * len(inner) / sum(map(sum, operands))  # as large as what a product is made of
   row = item * max(n for a, n in enumerate(shape(first)) if a not in batch)
   again = item * max(map(min, operands)) // prod(shape(first)[a] for a in batch)
@@ -138,8 +138,9 @@ def repeated(u: UOp) -> set[int]:
   return repeated(u.src[0]) if u.op in ("cast", "detach") else set()
 
 
-def _memory(u: UOp) -> UOp:
-  """The memory, or what will be, that a factor is made of."""
-  while u.op in TRANSPARENT or u.op == "cast":
-    u = u.src[0]
-  return u
+def _elements(factor: UOp) -> int:
+  """How many elements of memory, or of what will be, a factor is made of."""
+  memory, again = factor, repeated(factor)
+  while memory.op in TRANSPARENT or memory.op == "cast":
+    memory = memory.src[0]
+  return min(numel(memory), prod(n for a, n in enumerate(shape(factor)) if a not in again))

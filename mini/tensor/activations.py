@@ -58,7 +58,8 @@ class Activations(Special):
   def gelu(self, approximate: str = "none") -> Tensor:
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
     if approximate == "tanh":
-      return 0.5 * self * (1 + (math.sqrt(2 / math.pi) * (self + 0.044715 * self * self * self)).tanh())
+      scale = math.sqrt(2 / math.pi)
+      return 0.5 * self * (1 + (self * (0.044715 * scale * self * self + scale)).tanh())
     if approximate != "none":
       fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
     return 0.5 * self * (1 + (self * math.sqrt(0.5)).erf())
