@@ -1,5 +1,7 @@
 """checkpoint: what is not kept is computed again, to the same bits, in less memory."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ def gradients(wrapped, p=0.0, jitted=False, block=block):
   if jitted:
     Tensor.manual_seed(7)
     step = jit(step)
+  gc.collect()  # what other tests left, which would be freed on the way
   stats.reset()
   live = stats.bytes_live
   found = step(x)
