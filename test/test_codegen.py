@@ -156,6 +156,9 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "a vector by the rows of a large matrix": (lambda: zeros(1, 520) @ zeros(520, 520).T, "unroll ja"),
   "a vector by the columns of a large matrix": (lambda: zeros(1, 1040) @ zeros(1040, 1033), "unroll k"),
   "sums over heads": (lambda: zeros(2, 3, 4, 9, 64).permute(1, 3, 0, 2, 4).reshape(3, 9, 512).sum((0, 1)), "split l 64 -> lh, l; "),
+  "sums over the rows of a large memory": (lambda: zeros(523, 601).sum(0), "around k."),
+  "the largest over rows, block by block": (lambda: (zeros(3, 150, 801) * 2).max(1), "order i lp l; "),
+  "sums over rows of two large memories": (lambda: (zeros(40, 8191) * zeros(8191)).sum(0), " -> jp, j overlap; order jp j"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
 }  # fmt: skip
 

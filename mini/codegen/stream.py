@@ -20,7 +20,7 @@ from mini.codegen.writer import (
   runs,
 )
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
-from mini.ir.uop import UOp, closed, linear, rkind, rname, rsize, toposort
+from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
 AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
@@ -64,7 +64,7 @@ def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
   split_heads(w)
-  if tile_transposed(w, machine) or across_rows(w, machine) or rows_apart(w, machine) or few_rows(w, machine):
+  if any(shape(w, machine) for shape in (tile_transposed, across_rows, rows_apart, few_rows, sums_wait)):
     return parallel(w, machine)
   split_repeats(w)
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
@@ -310,6 +310,59 @@ def few_rows(w: Writer, machine: Machine) -> bool:
   w.attempt(f"unroll {rname(k)}")
   cut(w, rname(column), rsize(column), machine.lanes, "vec")
   return True
+
+
+TERMS = 8  # rows that are added up before the sum in memory is read and written
+RUN_BYTES = 1 << 10  # of a row, at least, before the next
+
+
+def sums_wait(w: Writer, machine: Machine) -> bool:
+  """Sums over the rows of a large memory wait in the L1 cache, and a few rows at a time are added to them, each read
+  in long pieces. (4096 x 4096 on two cores of a Zen 4: half of the time that columns in registers took, which come
+  back to each page of memory again and again.)"""
+  kernel, outputs = w.kernel, closed(w.kernel)
+  sums = [u for u in toposort(kernel) if u.op in ("reduce", "stage", "scan")]
+  if len(sums) != 1 or sums[0].op != "reduce" or len(closed(sums[0])) != 1 or not outputs:
+    return False
+  (k,), column, value = closed(sums[0]), outputs[-1], sums[0].src[0]
+  read = [u for u in accesses(value) if column in u.free]
+  parts = machine.threads if prod(map(rsize, outputs[:-1])) < machine.threads else 1
+  size = part_size(rsize(column), parts, machine.l1_bytes // 4 // sums[0].dtype.itemsize, machine.lanes)
+  in_order = size == rsize(column) and size in wide(kernel, column, machine)  # as registers read it
+  if (
+    in_order
+    or rsize(k) < 4 * TERMS
+    or not read
+    or size < RUN_BYTES // min(u.dtype.itemsize for u in read)
+    or wanted(kernel)
+    or any(below_data(u) for u in toposort(kernel))
+    or sum(not is_inline(u) and u.op != "load" for u in toposort(value)) > SIMPLE
+    or any(access(u)[2] is not TRUE or coefficient(flat_index(u), column) != 1 for u in read)
+    or any((coefficient(flat_index(u), k) or 0) < rsize(column) for u in read if k in u.free)
+    or max(u.dtype.itemsize * prod(map(rsize, u.free)) for u in read) < LARGE
+  ):
+    return False
+  name = next(n[1:] for n, u in w.named.items() if u is sums[0])
+  j, summed = rname(column), rname(k)
+  if size < rsize(column):
+    if not w.attempt(f"split {j} {size} -> {j}p, {j} overlap"):
+      return False
+    others = [rname(r) for r in outputs[:-1]]
+    w.attempt("order " + " ".join([f"{j}p", *others, j] if parts > 1 else [*others, f"{j}p", j]))
+  w.attempt(f"split {summed} {TERMS} -> {summed}, {summed}u peel")
+  w.attempt(f"stage {name} over ({j}) stack")
+  w.attempt(f"around {summed}.{name}")
+  w.attempt(f"unroll {summed}u.{name}")
+  for r in (f"{j}.{name}", j):
+    cut(w, r, size, machine.lanes, "vec")
+  return True
+
+
+def part_size(columns: int, parts: int, most: int, lanes: int) -> int:
+  """Columns of each part, in whole vectors: so many parts or, where one would be too large, so many times more."""
+  part = -(-columns // parts)
+  size = -(-part // -(-part // most) // lanes) * lanes
+  return size if size <= columns else -(-columns // (2 * lanes)) * lanes
 
 
 def interleave_scans(w: Writer) -> None:
