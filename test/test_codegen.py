@@ -202,8 +202,10 @@ def test_what_streams_is_read_ahead(monkeypatch):
     "rows, in eight places": (lambda x: x.sum(1), 8),
     "rows with gaps": (lambda x: x[:, :192].sum(1), 0),
     "a product": (lambda x: x @ x.T, 0),
+    "a product and a row": (lambda x: x @ w + w[0], 0),
+    "a product and what is as large": (lambda x: x @ w + x, 6 * 2),  # of a tile
   }
-  x = Tensor(np.zeros((1024, 512), np.float32))
+  x, w = (Tensor(np.zeros((n, 512), np.float32)) for n in (1024, 512))
   for name, (f, lines) in rows.items():
     first = nameless(scheduled({"out": f(x).uop})[0][0]).kernel
     assert render({"k": write_recipe(first, Machine(16))[0]}, 16).count("prefetch(") == lines, name
@@ -211,6 +213,9 @@ def test_what_streams_is_read_ahead(monkeypatch):
   source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
   loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)
   assert " exp_f32x16(" in loop and "+ 2048);" in loop  # four rows later
+  added = nameless(scheduled({"out": (x @ w + x).uop})[0][0]).kernel
+  *_, tile, inner = render({"k": write_recipe(added, Machine(16))[0]}, 16).split("for (")
+  assert "prefetch(" in tile and "prefetch(" not in inner, "before the sum, not after it"
   monkeypatch.setattr(streams, "AHEAD_OF", 0)
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
 

