@@ -121,6 +121,57 @@ def test_what_is_read_through_a_guard():
     apply(one(source), "bound k")
 
 
+EDGES = """kernel k(%c: out f32[2, 11], %a: in f32[5, 11], %b: in f32[5, 3, 2]) {
+  %j = range 2
+  %i = range 11
+  %n = range 5
+  %k = range 3
+  %0 = load %a[%n, %i + %k - 1] if %i + %k - 1 >= 0 && %i + %k - 1 < 11 : f32
+  %1 = load %b[%n, %k, %j] : f32
+  %2 = mul %0, %1 : f32
+  %3 = reduce.add %2 over (%n, %k) : f32
+  store %c[%j, %i], %3
+  end over (%j, %i)
+}"""
+
+
+@pytest.mark.parametrize("split", ["", "split i 4 -> io, i overlap; "])
+def test_unrolled_lanes_that_add_nothing(split, tmp_path, capsys):
+  """They are left out of the sum, not added as zeros: of a weight that is infinite, too."""
+  plain = one(EDGES)
+  kernel = apply(plain, steps(f"{split}unroll i; bound i finite"))
+  verify(kernel)
+  assert one(text(kernel)) is kernel and "= where %i" in text(kernel)
+  rng = np.random.default_rng(0)
+  data = {
+    name: rng.standard_normal(shape).astype(np.float32) for name, shape in (("a", (5, 11)), ("b", (5, 3, 2)))
+  }
+  results = []
+  for k in (plain, kernel):
+    mine = {**data, "c": np.zeros((2, 11), np.float32)}
+    run_kernel(k, mine)
+    results.append(mine["c"])
+  np.testing.assert_array_equal(results[0], results[1])
+  mine["b"][:, 0] = np.inf
+  run_kernel(kernel, mine)
+  assert np.isfinite(mine["c"][:, 0]).all() and not np.isfinite(mine["c"][:, 1:]).any()
+  path = tmp_path / "f.mini"
+  path.write_text(EDGES)
+  recipe = f"{split}unroll i; bound i finite; par j"
+  assert main([str(path), f"--recipe={recipe}", "--test", "--dev=CPU"]) == 0
+  assert main([str(path), f"--recipe={recipe}", "--show=source"]) == 0
+  assert "if ((" in capsys.readouterr().out
+
+
+def test_lanes_that_all_add_something():
+  with pytest.raises(RecipeError, match="nothing says that lanes of %i"):  # 0 * inf is nan
+    apply(one(EDGES), "unroll i\nbound i")
+  with pytest.raises(RecipeError, match="nothing says that lanes of %j"):
+    apply(one(EDGES), "unroll j\nbound j finite")
+  with pytest.raises(RecipeError, match="no plain loop"):  # a vector's lanes go together
+    apply(one(EDGES.replace("11", "16")), "vec i\nbound i finite")
+
+
 LIMITED = ROWS.replace("%k = range 50", "%k = range 50 from 0 to %i + 1")
 WRONG = {
   "may read what its stage did not write": ROWS.replace("%s = range 50", "%s = range 50 from 0 to %i + 1"),

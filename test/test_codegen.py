@@ -138,6 +138,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "rows of an image, each vector for itself": (lambda: zeros(2, 5, 18, 40).conv2d(zeros(7, 5, 3, 3), None, 1, 1), "; unroll k2.0; "),
   "channels": (lambda: zeros(24, 32, 9, 9).conv2d(zeros(32, 32, 5, 5)), "stage 1 over (k, k1, k2"),
   "channels, padded": (lambda: gradient_of((24, 33, 6, 17, 5, 0), 0), "bound k1 finite"),
+  "channels, without what is beyond a row": (lambda: gradient_of((24, 33, 11, 17, 5, 0), 0), "; bound n"),
   "channels, padded at both sides": (lambda: gradient_of((24, 32, 6, 32, 3, 1), 0), "order k1 k2 k; stage 0 over (k1 + m, k, k2"),
   "sums of channels": (lambda: gradient_of((4, 17, 8, 9, 3, 0), 1), "stage 0 over (k, k1 + m, k2 + n, lv)"),
   "sums of channels, 5x5": (lambda: gradient_of((2, 32, 9, 7, 5, 2), 1), "k1 + m, k2 + n, lv)"),

@@ -303,7 +303,7 @@ def test_the_gradient_of_what_a_stride_reads_leaves_out_the_zeros(lanes, registe
   y = x.conv2d(w, stride=2, padding=1)
   (dx,) = y.gradient(x, gradient=empty(*y.shape))
   recipe, text = written(dx, lanes, registers, capsys)
-  assert "; order i n p lo " in recipe and recipe.endswith("; bound k1 finite; bound k2 finite")
+  assert "; order i n p lo " in recipe and "; bound k1 finite; bound k2 finite" in recipe
   assert (
     "%k1 = range 2 from 0 to (%n + 1) // 2 + 1" in text
     and "%k2 = range 2 from 0 to (%p + 1) // 2 + 1" in text

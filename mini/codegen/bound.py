@@ -2,13 +2,15 @@
 
 A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If c compares its index with those of
 outer loops (k <= i, in a triangle), or with data that is the same everywhere (a size that only a run knows), the loop
-has limits that those decide. A stage need not be filled where nobody reads it, nor a result be stored where the
-kernel says that it is not wanted (schedule/unread.py).
+has limits that those decide; if it compares it with an unrolled range of the output, lanes of that are left out. A
+stage need not be filled where nobody reads it, nor a result be stored where the kernel says that it is not wanted
+(schedule/unread.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -17,14 +19,17 @@ from mini.ir.bounded import taken, unclamped, values
 from mini.ir.kernel import access, below_data, stage_index, under, wanted
 from mini.ir.ops import identity
 from mini.ir.uop import (
+  TRUE,
   UOp,
   add,
+  both,
   bounds,
   closed,
   conjuncts,
   const,
   div,
   is_condition,
+  less,
   linear,
   loop_limits,
   mul,
@@ -34,6 +39,7 @@ from mini.ir.uop import (
   rsize,
   substitute,
   toposort,
+  uop,
 )
 from mini.types import dtypes
 
@@ -90,6 +96,22 @@ def _of_conditions(kernel: UOp, r: UOp, conditions: list[Condition]) -> tuple[UO
   first = max(firsts, key=sum_of_bounds, default=const(0))
   end = min(ends, key=sum_of_bounds, default=const(rsize(r)))
   return first, end
+
+
+def _of_lanes(kernel: UOp, r: UOp, finite: bool) -> dict[UOp, UOp]:
+  out = {}
+  for u in toposort(kernel):
+    if u.op == "reduce" and r in u.src[0].free and r not in closed(u):
+      found = [less(e, c) for e, c in needed(u.src[0], u.arg.what, finite) if r in e.free]
+      apart = [c for c in found if not any(rkind(x) == "vec" for x in c.free)]
+      gate = reduce(both, apart, TRUE)
+      if gate is not TRUE:
+        nothing = const(identity(u.arg.what, u.dtype), u.dtype)
+        value = uop("where", u.dtype, (gate, u.src[0], nothing))
+        out[u] = uop(u.op, u.dtype, (value, *u.src[1:]), u.arg)
+  if not out:
+    raise ValueError(f"nothing says that lanes of %{rname(r)} add nothing")
+  return out
 
 
 def sum_of_bounds(e: UOp) -> int:
@@ -210,6 +232,8 @@ def _extreme(
   return None
 
 
-def bounded(kernel: UOp, r: UOp, finite: bool) -> UOp:
-  """r with limits."""
-  return range_(rname(r), rsize(r), rkind(r), limits(kernel, r, finite))
+def bounded(kernel: UOp, r: UOp, finite: bool) -> dict[UOp, UOp]:
+  """{r: r with limits}; or where r is unrolled, {a reduce: the same without what its lanes add that is nothing}."""
+  if rkind(r) == "unroll":
+    return _of_lanes(kernel, r, finite)
+  return {r: range_(rname(r), rsize(r), rkind(r), limits(kernel, r, finite))}

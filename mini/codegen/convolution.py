@@ -23,10 +23,13 @@ from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitu
 LATENCY = 5  # cycles of a product: two are begun in each
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
+READ = 0.25  # of that, of a load in a tile whose rows are beside each other
 LINES = 16  # of what is copied, each of which is written out
 LINE = 64  # bytes of a cache that come together
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
+ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
+GUARD = 7  # instructions of a load that is not at all steps inside of what it reads, nor is its product
 ROUND = 6  # instructions of a step beside products, loads and guards (two for a load); a cycle begins four
 
 
@@ -121,9 +124,13 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
   lanes, width, channels = machine.lanes, rsize(found.columns[0]), rsize(found.rows)
   images = prod(map(rsize, found.columns))
   terms = prod(map(rsize, found.summed))
+  ends, guarded = edges(found), access(found.seen)[2] is not TRUE
+  inside = prod(e.share for e in ends)
   summed = set(toposort(contractions(kernel)[0]))
   scattered = sum(
-    coefficient(flat_index(u), found.rows) not in (0, 1) for u in accesses(kernel) if u not in summed
+    1 if u.op == "store" else READ
+    for u in accesses(kernel)
+    if u not in summed and coefficient(flat_index(u), found.rows) not in (0, 1)
   )
   for vectors in (1, 2, 3, 4):
     tile, registers = vectors * lanes, vectors * max(1, found.weight.dtype.itemsize // 4)
@@ -138,9 +145,11 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     panel = terms * tile * found.weight.dtype.itemsize
     step = cycles(rows, registers)
     step += FAR * tile * found.weight.dtype.itemsize / LINE if panel > machine.l1_bytes // 2 else 0
-    begun = 2 * products + registers + rows * (3 if access(found.seen)[2] is not TRUE else 1) + ROUND
-    ends = APART * lanes * scattered / terms + COPY * lanes / images
-    yield Plan(full * max(step, begun / 4) / products + ends, "channels", 1, vectors, rows)
+    begun = 2 * products + registers + rows + ROUND
+    branches = min(rows, sum(e.places for e in ends if e.column is found.columns[0]))
+    read = begun + (2 * (rows - branches) + GUARD * branches if guarded else 0)
+    stored = APART * lanes * scattered / terms + COPY * lanes / images
+    yield Plan(full * max(step, read / 4) / products * inside + stored, "channels", 1, vectors, rows)
     around, room = padding(found), machine.panel_bytes - panel
     if around is not None and around.elements * found.seen.dtype.itemsize <= room:
       again = 1 if interleaved(kernel, found) else -(-channels // tile)
@@ -149,7 +158,8 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
       step += (
         FAR * -(-row // LINE) if around.elements * found.seen.dtype.itemsize > machine.l1_bytes // 2 else 0
       )
-      yield Plan(full * step / products * around.share + ends + copied, "channels", 1, vectors, rows, True)
+      cost = full * max(step, (begun + 2 * branches) / 4) / products * inside * around.share
+      yield Plan(cost + stored + copied, "channels", 1, vectors, rows, True)
 
 
 def cycles(rows: int, vectors: int) -> float:
@@ -169,31 +179,56 @@ class Padding(NamedTuple):
   axes: list[tuple[UOp, ...]]  # a summed range, or that and the column it slides along
   elements: int  # of the copy
   outputs: int  # that are made of it, for each of its other factor's
-  share: float  # of the products that are no zeros: of weights, or before and beyond the columns, not those of a row
+  share: float  # of the products that are no zeros of weights
 
 
 def padding(found: Windows) -> Padding | None:
   """For what is read through a guard, at places that are summed ranges or slide in steps of one."""
-  memory, index, gate = access(found.seen)
+  _, index, gate = access(found.seen)
   if gate is TRUE:
     return None
-  axes, share = [], open_share(access(found.weight)[2])
-  for i, size in zip(index, memory.arg[1]):
-    terms, first = linear(i)
+  axes = []
+  for i in index:
+    terms, _ = linear(i)
     tap = next((t for t in terms if t in found.summed), None)
     if tap is None:
       continue
     if set(terms.values()) != {1} or len(terms) > 2 or not all(t is tap or t in found.columns for t in terms):
       return None
     axes.append((tap, *(t for t in terms if t is not tap)))
-    if len(terms) == 2 and axes[-1][1] is not found.columns[0]:
-      taps, columns = rsize(tap), rsize(axes[-1][1])
-      inside = sum(max(min(columns, size - at) - max(-at, 0), 0) for at in range(first, first + taps))
-      share *= inside / (taps * columns)
   if not axes or axes[-1][1:] != (found.columns[0],):
     return None
   elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
-  return Padding(axes, elements, prod(rsize(r) for axis in axes for r in axis[1:]), share)
+  outputs = prod(rsize(r) for axis in axes for r in axis[1:])
+  return Padding(axes, elements, outputs, open_share(access(found.weight)[2]))
+
+
+class Edge(NamedTuple):
+  """An axis that a window leaves at its ends: what is outside counts as zeros."""
+
+  tap: UOp
+  column: UOp
+  share: float  # of the products that is inside
+  places: int  # columns at which some tap is outside
+
+
+def edges(found: Windows) -> list[Edge]:
+  """Those whose outside is worth a branch, or limits of a loop."""
+  memory, index, gate = access(found.seen)
+  out = []
+  for i, size in zip(index, memory.arg[1]) if gate is not TRUE else ():
+    terms, first = linear(i)
+    tap = next((t for t in terms if t in found.summed), None)
+    column = next((t for t in terms if t in found.columns), None)
+    if tap is None or column is None or len(terms) > 2 or min(terms.values()) < 1:
+      continue
+    taps, columns, step = rsize(tap), rsize(column), terms[column]
+    starts = [max(-((first + terms[tap] * n) // step), 0) for n in range(taps)]
+    stops = [min((size - 1 - first - terms[tap] * n) // step + 1, columns) for n in range(taps)]
+    inside = sum(max(stop - start, 0) for start, stop in zip(starts, stops))
+    if inside < (1 - ENDS) * taps * columns:
+      out.append(Edge(tap, column, inside / (taps * columns), max(starts) + columns - min(stops)))
+  return out
 
 
 def open_share(gate: UOp) -> float:
@@ -306,8 +341,12 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   loops = [*outside, *inside, *slid, *filter(None, [row_loop])]
   w.attempt(" ".join(["order", *loops, row, lane]))
   shared(w, outside or (inside if slid and inside else loops), machine)
-  for axis in around.axes if around is not None else ():
-    w.attempt(f"bound {rname(axis[0])} finite")
+  taps = [axis[0] for axis in around.axes] if around is not None else []
+  taps += [e.tap for e in edges(found) if e.column is not found.columns[0]]
+  for tap in dict.fromkeys(taps):
+    w.attempt(f"bound {rname(tap)} finite")
+  if any(e.column is found.columns[0] for e in edges(found)):
+    w.attempt(f"bound {row} finite")
 
 
 # ---------------------------------------------------------------- steps that others take, too

@@ -24,7 +24,8 @@
   bound R                      the loop R of a reduce begins and ends where what it adds is nothing but its identity
                                before and beyond, by a condition on indices, or on an index and a size that is data
                                (codegen/bound.py); of a stage, where nobody reads what it would store; of the kernel,
-                               by the condition in its last line. Loops are bounded last
+                               by the condition in its last line. Loops are bounded last. Of an unrolled range of the
+                               output the lanes for which a reduce adds nothing are left out of it
   bound R finite               the same where a product is nothing as soon as one factor is 0, whatever the other is
 
 X is a parameter (its one load) or the number of a value in the text that the recipe starts from.
@@ -259,7 +260,7 @@ class Tuning:
       new = bounded(self.kernel, r, how == "finite")
     except ValueError as e:
       raise RecipeError(str(e)) from None
-    self.rewrite({r: new})
+    self.rewrite(new)
     if (found := too_little(self.kernel)) is not None:
       raise RecipeError(f"of what a load needs, %{name} would not store all: {found[1]}")
 

@@ -33,6 +33,7 @@ from mini.ir.uop import (
   UOp,
   closed,
   conjuncts,
+  is_condition,
   linear,
   loop_limits,
   rkind,
@@ -224,7 +225,10 @@ class Renderer(Folds):
         start = self.spelling.literal(identity(how, u.dtype), u.dtype)
         self.emit(f"{kind} {acc} = {self.spelling.splat(start, u.dtype) if w > 1 else start};")
       elif op == "accum":
-        self.emit(f"{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(u.src[0], e, w > 1))};")
+        value, when = self.added(u, e)
+        only = f"if ({when}) " if when != "1" else ""
+        if when != "0":
+          self.emit(f"{only}{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(value, e, w > 1))};")
         if u.op == "scan":
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "ask":
@@ -244,6 +248,19 @@ class Renderer(Folds):
             self.fetch(u, e, c, self.ahead[u])
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
+
+  def added(self, u: UOp, env: dict[UOp, int]) -> tuple[UOp, str]:
+    """What a reduce or a scan adds, and when: a branch leaves out the lanes that add nothing, with what computes it,
+    where one condition holds for a whole vector."""
+    value = u.src[0]
+    if u.op != "reduce" or value.op != "where" or value not in self.nested:
+      return value, "1"
+    gate, some, nothing = value.src
+    if not is_condition(gate) or not unrolled(lanes(gate)) or vector(lanes(gate)) is not None:
+      return value, "1"
+    if nothing.op != "const" or nothing.arg != identity(u.arg.what, u.dtype):
+      return value, "1"
+    return some, self.at(gate, env)
 
   def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: int) -> None:
     """Asks for the cache line that a load wants later: so many elements after what it reads now."""
