@@ -209,6 +209,8 @@ def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
   """Of sums over rows that lie apart the more is read of each row at a time the better, as long as accumulators and
   what is added to them are few. (What is kept in fewer bits takes registers on its way.)"""
   sums = [u for u in toposort(kernel) if u.op in ("reduce", "scan") and r in u.free]
+  if not sums:
+    return []
   values = {x for u in sums for x in toposort(u.src[0]) if r in x.free and x.dtype is not dtypes.index}
   narrow = [x for x in values if x.op == "load" and x.dtype.itemsize < 4]
   most = 4 * machine.registers // (len(sums) + len(values) + len(narrow))
