@@ -113,6 +113,14 @@ FENCE = """#if defined(__SSE2__)
 #else
 #define FENCE()
 #endif"""
+# What a kernel without sums reads is not asked for on AMD's processors, which alone have CLZERO: they find such streams
+# by themselves. On two cores of a Zen 4 AdamW takes 0.92 of the time without it, a chain of five operations 0.91.
+# (Two of an Ice Lake do AdamW at 42 GB/s with it, and scale numbers in place at 34 without.)
+AHEAD = """#if defined(__CLZERO__)
+#define AHEAD(p)
+#else
+#define AHEAD(p) __builtin_prefetch(p)
+#endif"""
 
 # The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it. clang
 # finds them in the expression, gcc 12 in the loop, unless it knows that a is a constant.
@@ -408,9 +416,10 @@ def C(width: int) -> Language:
     width=width,
     types=REGISTER,
     storage=STORAGE,
-    helpers={**HELPERS, **BITS, "FENCE": FENCE},
+    helpers={**HELPERS, **BITS, "FENCE": FENCE, "AHEAD": AHEAD},
     fence="FENCE();",
     prefetch="__builtin_prefetch({p});",
+    prefetch_plain="AHEAD({p});",
     prelude=PRELUDE,
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",

@@ -114,6 +114,7 @@ class Renderer(Folds):
       )
     self.past = past_caches(kernel) if lang.fence else frozenset()
     self.ahead = ahead(kernel, self.lines) if lang.prefetch else {}
+    self.sums = any(u.op in ("reduce", "scan") for u in order)
     if lang.prefetch:
       self.lines = asked_for(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
@@ -269,7 +270,9 @@ class Renderer(Folds):
       return
     p, flat = self.memory(u.src[0], access(u)[1])
     at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)
-    self.emit(self.lang.prefetch.format(p=at))
+    text = self.lang.prefetch if self.sums else self.lang.prefetch_plain
+    self.spelling.need(text)
+    self.emit(text.format(p=at))
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
     """Loads or stores several elements at once, where lanes are scalars, v runs along memory, and it is worth it."""

@@ -213,6 +213,7 @@ class Language:
   speller: type[Spelling] | None = None  # that writes vectors
   fence: str = ""  # a statement after stores that went past the caches; "": none do
   prefetch: str = ""  # a statement that asks for the cache line at an address {p}; "": none does
+  prefetch_plain: str = ""  # the same, in a kernel without sums
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
 
