@@ -123,7 +123,8 @@ NEAR_PAGES = 64  # so many pages are looked up at no cost
 APART = 4  # cycles of a store that is not beside the last
 MISS = 24  # cycles of a step that misses where pages are looked up
 FAR_VECTOR = 12  # cycles of a vector that is packed from rows that are far apart
-PACKED_ROW = 0.7  # cycles of an element of rows that lie across the sum, which are packed term by term
+PACKED_TERMS = 8  # of a tile of such rows, before the next tile
+PACKED_ROW = 0.7  # cycles of an element of rows that lie across the sum, packed a few terms at a time
 
 
 def spread_over(threads: int, size: int) -> float:
@@ -368,8 +369,7 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
     outer, summed = in_rounds(w, summed, plan.terms) if plan.terms else ([], summed)
     if plan.block:
       tag = pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
-      # a tile lies by itself, but each term is read of all tiles before the next, which is far away
-      w.attempt("order " + " ".join(name + tag for name in [*summed, *filter(None, [row_loop]), row]))
+      in_lines(w, [k + tag for k in summed], [r + tag for r in (row_loop, row) if r])
     if plan.packs:
       pack(w, summed, lane, b, machine)
     if outer:
@@ -379,6 +379,16 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
   best = block or names.get(plan.parallel) or column_loop or row_loop
   if best:
     w.attempt(f"par {best}")
+
+
+def in_lines(w: Writer, summed: list[str], rows: list[str]) -> None:
+  """Packs rows that lie across the sum. A row of tiles is read in order, and the next term of one is far away;
+  in the panel the tiles are, and a few terms of one fill lines of the cache."""
+  *outer, k = summed
+  if w.attempt(f"split {k} {PACKED_TERMS} -> {k}o, {k}i overlap"):
+    rows = [*rows[:-1], f"{k}i", rows[-1]]
+    k = f"{k}o"
+  w.attempt("order " + " ".join([*outer, k, *rows]))
 
 
 def in_rounds(w: Writer, summed: list[str], terms: int) -> tuple[list[str], list[str]]:
