@@ -210,7 +210,9 @@ def test_what_streams_is_read_ahead(monkeypatch):
   for name, (f, lines) in rows.items():
     first = nameless(scheduled({"out": f(x).uop})[0][0]).kernel
     asks = "AHEAD(a" if name == "a copy" else "prefetch(a"
-    assert render({"k": write_recipe(first, Machine(16))[0]}, 16).count(asks) == lines, name
+    source = render({"k": write_recipe(first, Machine(16))[0]}, 16)
+    assert source.count(asks) == lines, name
+    assert source.count(", 0, 2);") == lines * (name == "rows, in eight places"), name  # past the first cache
   rows = nameless(scheduled({"out": x.softmax(1).uop})[0][0]).kernel
   source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
   loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)

@@ -420,6 +420,7 @@ def C(width: int) -> Language:
     fence="FENCE();",
     prefetch="__builtin_prefetch({p});",
     prefetch_plain="AHEAD({p});",
+    prefetch_second="__builtin_prefetch({p}, 0, 2);",
     prelude=PRELUDE,
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",

@@ -44,7 +44,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import ahead, asked_for, past_caches
+from mini.render.streams import ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
 LINE_BYTES = 64  # of a cache
@@ -114,7 +114,10 @@ class Renderer(Folds):
       )
     self.past = past_caches(kernel) if lang.fence else frozenset()
     self.ahead = ahead(kernel, self.lines) if lang.prefetch else {}
-    self.sums = any(u.op in ("reduce", "scan") for u in order)
+    sums = any(u.op in ("reduce", "scan") for u in order)
+    self.prefetch = lang.prefetch if sums else lang.prefetch_plain
+    if sums and passes_first(self.ahead):
+      self.prefetch = lang.prefetch_second
     if lang.prefetch:
       self.lines = asked_for(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
@@ -270,9 +273,8 @@ class Renderer(Folds):
       return
     p, flat = self.memory(u.src[0], access(u)[1])
     at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)
-    text = self.lang.prefetch if self.sums else self.lang.prefetch_plain
-    self.spelling.need(text)
-    self.emit(text.format(p=at))
+    self.spelling.need(self.prefetch)
+    self.emit(self.prefetch.format(p=at))
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
     """Loads or stores several elements at once, where lanes are scalars, v runs along memory, and it is worth it."""

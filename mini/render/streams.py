@@ -21,6 +21,7 @@ PAST_BYTES = 32 << 20
 SHORT_SUM = 256  # terms: who stores a product after so few waits for its stores
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
+FIRST_BYTES = 32 << 10  # a first cache holds so many, at least
 PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
 
 Places = Mapping[UOp, tuple[UOp, ...]]
@@ -67,6 +68,19 @@ def is_row(load: UOp) -> bool:
   terms, _ = linear(flatten(index, memory_shape(memory)))
   known = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
   return known and v is not None and terms.get(v) == 1
+
+
+def passes_first(found: Mapping[UOp, int]) -> bool:
+  """Is more on its way than a first cache holds? It would not stay there until it is wanted: it waits in the second.
+  (On two cores of a Zen 4 a sum of 64 MB, in eight places at once, takes 0.8 of the time, the product of a vector and
+  a matrix of bfloat16 0.79.)"""
+  nbytes = 0
+  for u in found:
+    memory, index, _ = access(u)
+    terms, _ = linear(flatten(index, memory_shape(memory)))
+    size = memory.dtype.itemsize
+    nbytes += AHEAD_BYTES * prod(rsize(r) for r in lanes(u) if abs(terms.get(r, 0)) * size >= AHEAD_BYTES)
+  return nbytes > FIRST_BYTES
 
 
 class Walk(NamedTuple):
