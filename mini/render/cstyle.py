@@ -348,7 +348,7 @@ class Renderer(Folds):
     here = {line.node for line in segment}
     for line in segment:
       user = self.users.get(line.node, [])
-      plain = line.op not in ("load", "fold", "store", "acc", "accum", "alloc")
+      plain = line.op not in ("load", "ask", "fold", "store", "acc", "accum", "alloc")
       if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
         onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
         if lanes(onto) == lanes(line.node) and not (
