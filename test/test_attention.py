@@ -154,6 +154,57 @@ def test_gradients_of_parts_of_one_tensor():
   np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=5e-6)
 
 
+COMPANIONS = {  # what is made of rows p and two matrices: how, and in how many kernels
+  "two sums": (lambda p, v, w: [p @ v, p @ w], 1),
+  "of multiples": (lambda p, v, w: [p @ v, (p * 2) @ w], 1),
+  "the other way": (lambda p, v, w: [p @ v, p.swapaxes(1, 2) @ w], 2),
+  "turned": (lambda p, v, w: [p @ v, w.swapaxes(1, 2) @ p.swapaxes(1, 2)], 1),
+  "one waits": (lambda p, v, w: [a := p @ v, p @ (a * w)], 2),
+  "one of three waits": (lambda p, v, w: [p @ v, p @ (p.swapaxes(1, 2) @ v * w), p @ w], 2),
+  "by a statistic": (lambda p, v, w: [p @ v, p @ (w * p.sum(2).reshape(2, -1, 1))], 2),
+}
+
+
+@pytest.mark.parametrize("name", COMPANIONS)
+def test_sums_over_the_same_rows_are_one_kernel(name):
+  """Unless one waits for the other."""
+  make, kernels = COMPANIONS[name]
+  q, k, v, w = drawn(*[(2, 160, 16)] * 4)
+  x = [Tensor(t).realize() for t in (q, k, v, w)]
+  stats.reset()
+  got = make((x[0] @ x[1].mT * 0.1).exp(), *x[2:])
+  Tensor.realize(*got)
+  if device() == "CPU":
+    assert stats.kernels == kernels
+  rows = np.exp(q.astype(np.float64) @ k.swapaxes(1, 2) * 0.1)
+  for a, b in zip(got, make(rows, v, w)):
+    np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=1e-5 * abs(b).max())
+
+
+def test_parts_of_a_cat_over_the_same_rows():
+  q, k, v, w = drawn(*[(2, 160, 16)] * 4)
+  x = [Tensor(t).realize() for t in (q, k, v, w)]
+  p = (x[0] @ x[1].mT * 0.1).exp()
+  stats.reset()
+  got = (p @ x[2]).cat(p.mT @ x[2], p @ x[3], dim=1).numpy()
+  if device() == "CPU":
+    assert stats.kernels == 2
+  rows = np.exp(q.astype(np.float64) @ k.swapaxes(1, 2) * 0.1)
+  want = np.concatenate([rows @ v, rows.swapaxes(1, 2) @ v, rows @ w], 1)
+  np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * abs(want).max())
+
+
+def test_gradients_of_keys_and_values_are_one_kernel():
+  """In all: one forward, one of the queries."""
+  q, k, v = (Tensor.zeros(2, 256, 64).contiguous().requires_grad_().realize() for _ in range(3))
+  out = q.scaled_dot_product_attention(k, v, is_causal=True)
+  found = out.gradient(q, k, v, gradient=Tensor.ones(2, 256, 64).contiguous().realize())
+  stats.reset()
+  Tensor.realize(out, *found)
+  if device() == "CPU":
+    assert stats.kernels == 3
+
+
 def test_dropout_is_the_same_in_the_gradient():
   """With every value and gradient 1, the gradient of v is how much of each key was kept."""
   q, k = drawn((1, 150, 4), (1, 150, 4))

@@ -103,10 +103,10 @@ def panels(w: Writer, name: str, vectors: int, machine: Machine) -> None:
 
 
 def along(w: Writer, machine: Machine) -> None:
-  """What runs along a row takes vectors of it."""
+  """What runs along a row takes vectors of it, before what is computed for each of its elements does."""
   done: set[str] = set()
   while True:
-    owners = [u for u in toposort(w.kernel) if u.op in ("reduce", "stage") and len(closed(u)) == 1]
+    owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage") and len(closed(u)) == 1]
     plain = (u for u in owners if is_loop(closed(u)[0]) and not any(rkind(r) == "vec" for r in u.src[0].free))
     found = next((u for u in plain if rname(closed(u)[0]) not in done), None)
     if found is None:

@@ -50,7 +50,7 @@ from mini.schedule.cost import (
   stands_in,
 )
 from mini.schedule.index import Index, stored_index, view_index
-from mini.schedule.rows import Chains, factors, find_chains, repeated
+from mini.schedule.rows import Chains, alike, factors, find_chains, repeated, rows_at
 from mini.types import dtypes
 
 
@@ -108,8 +108,12 @@ class Schedule:
     self.memory: dict[UOp, UOp] = {}  # node -> param
     self.roots: list[Root] = []
     self.forced: set[UOp] = set()
-    self.asides: dict[Root, list[tuple[UOp, Index]]] = {}  # what a kernel stores on its way
-    self.hosts: dict[UOp, Root] = {}  # ... and which kernel that is
+    # what a kernel stores on its way: {(value, its index): (memory, the index there)}
+    self.asides: dict[Root, dict[tuple[UOp, Index], tuple[UOp, Index]]] = {}
+    self.hosts: dict[UOp, list[Root]] = {}  # ... and which kernels those are
+    self.rows_of: dict[
+      UOp, list[tuple[Root, Index]]
+    ] = {}  # of an inner product: who makes them, at what index
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
@@ -182,19 +186,56 @@ class Schedule:
       value = value.src[0]
     if value.op in LEAVES or (value is not node and value in self.memory):
       value, views = top, []
-    index = output_ranges(shape(value))
+    host, index = self.companion(node, value) or (None, output_ranges(shape(value)))
     at = index
     for v in reversed(views):
       at = stored_index(v, at)
     if offset is not None:
       at = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(at))
-    root = Root(memory, node, value, index, at)
-    self.roots.append(root)
+    if host is None:
+      root = Root(memory, node, value, index, at)
+      self.roots.append(root)
+      for product, place in rows_at(value, index, self.chains.wide).items():
+        self.rows_of.setdefault(product, []).append((root, place))
+    else:
+      root = host
+      self.asides.setdefault(host, {})[value, index] = memory, at
+      for u in (node, host.node):
+        self.hosts.setdefault(u, []).append(host)
+      why = f"{value.op} in the kernel of {host.memory.arg[0]}: it is a sum over the same rows"
+      self.why.setdefault(memory.arg[0], []).append(why)
+    context = self.context_of(root.value, root.index)
     if value is node and node.op not in ("cat", "scatter", "stage", "copy", "shard"):
       self.demands.setdefault(node, {})
-      self.descend(node, root, index, self.context_of(node, index))
+      self.descend(node, root, index, context)
     else:
-      self.demand(value, root, index, self.context_of(value, index))
+      self.demand(value, root, index, context)
+
+  def companion(self, node: UOp, value: UOp) -> tuple[Root, Index] | None:
+    """A kernel that makes the same rows of a chain for another sum over them, and the index of this value there: the
+    gradients of attention's keys and values are one kernel."""
+    if node is not value and value in self.memory:
+      return None
+    index = output_ranges(shape(value))
+    for product, place in rows_at(value, index, self.chains.wide).items():
+      for root, there in self.rows_of.get(product, ()):
+        found = alike(live(index), place, live(root.index), there)
+        if found is not None and self.apart(root, node, value):
+          return root, tuple(found.get(i, i) for i in index)
+    return None
+
+  def apart(self, root: Root, node: UOp, value: UOp) -> bool:
+    """Does a kernel wait for nothing that is made of a value, nor that for what the kernel makes?"""
+    free = self.made(root).isdisjoint(self.awaits(value))
+    return free and not {node, value} & self.awaits(*self.values(root))
+
+  def made(self, root: Root) -> set[UOp]:
+    """The nodes that a kernel gives memory to."""
+    return {root.node, *(u for u, hosts in self.hosts.items() if root in hosts)}
+
+  def values(self, root: Root) -> list[UOp]:
+    """What a kernel computes, and has memory."""
+    return [root.value, *(u for u, _ in self.asides.get(root, ()))]
 
   def context_of(self, node: UOp, index: Index) -> tuple[UOp, ...]:
     """The loop order of a kernel; a scan runs along its last loop, and rows of a chain are made outside of what repeats
@@ -271,7 +312,7 @@ class Schedule:
         self.store_aside(node, host, name)
       else:
         self.open(node, name)
-      self.why[name] = [f"{node.op} in memory: {why}"]
+      self.why.setdefault(name, []).insert(0, f"{node.op} in memory: {why}")
       return
     for v, found in zip(values, decisions):
       if found.where == "stack":
@@ -286,27 +327,32 @@ class Schedule:
     product of the chain, if it can."""
     at = {root: index for root, index in self.demands[node]}
     known = node in self.chains.statistics
-    if not (known or self.chains.wide) or len(at) < 2 or len(self.demands[node]) > len(at):
+    if not (known or self.chains.wide) or len(at) < 2:
       return None
+    often = Counter(root for root, _ in self.demands[node])
     ways = {root: bool(self.products(root.value)) for root in at}
     for root in sorted(at, key=lambda root: not ways[root]):
       if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
         break
       own = set(live(root.index))
+      if often[root] > 1:
+        continue
       wide = [(i, n) for i, n in zip(at[root], shape(node)) if n > 1]
       plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
-      others = {other.node for other in at if other is not root}
-      if plain and others.isdisjoint(self.awaits(root.value)):  # or they would wait for each other
+      others = {u for other in at if other is not root for u in self.made(other)}
+      if plain and others.isdisjoint(self.awaits(*self.values(root))):  # or they would wait for each other
         return root
     return None
 
-  def awaits(self, value: UOp) -> set[UOp]:
-    """What is computed before a kernel of this value can run: its sources, and all that a kernel computes which stores
-    one of them on its way."""
-    found, todo = {value}, [value]
+  def awaits(self, *values: UOp) -> set[UOp]:
+    """What is computed before a kernel of these values can run: their sources, and all that a kernel computes which
+    stores one of them on its way."""
+    todo = list(values)
+    found = set(values)
     for u in todo:  # grows
-      also = [self.hosts[u].value] if u in self.hosts else []
-      new = [s for s in dict.fromkeys((*u.src, *also)) if s not in found]
+      also = [x for root in self.hosts.get(u, ()) for x in self.values(root)]
+      after = [self.awaited[u]] if u in self.awaited else []
+      new = [s for s in dict.fromkeys((*u.src, *also, *after)) if s not in found]
       found.update(new)
       todo += new
     return found
@@ -325,10 +371,10 @@ class Schedule:
   def store_aside(self, node: UOp, host: Root, name: str) -> None:
     """Give node memory that its host writes, which goes on to compute it."""
     self.memory[node] = param(name, shape(node), node.dtype)
-    self.hosts[node] = host
+    self.hosts.setdefault(node, []).append(host)
     for (root, index), context in self.demands[node].items():
       if root is host:
-        self.asides.setdefault(host, []).append((node, index))
+        self.asides.setdefault(host, {})[node, index] = self.memory[node], index
         self.descend(node, root, index, context)
 
   def keep(self, v: Value, why: str) -> None:
@@ -432,8 +478,8 @@ class Schedule:
     if root.accumulates:
       rs = root.accumulates + tuple(r for r in rs if r not in root.accumulates)
     aside = [
-      store(self.memory[node], index, self.scalar(root, node, index, TRUE))
-      for node, index in self.asides.get(root, ())
+      store(memory, at, self.scalar(root, node, index, TRUE))
+      for (node, index), (memory, at) in self.asides.get(root, {}).items()
     ]
     return self.resolve(root, kernel(root.memory.arg[0], (*aside, out), rs))
 
@@ -455,7 +501,7 @@ class Schedule:
       )
     if node.op == "buffer":
       return load(param(node.arg[0], shape(node), node.dtype), guarded(index, gate), gate)
-    if node in self.memory and (node, index) not in self.asides.get(root, ()):
+    if node in self.memory and (node, index) not in self.asides.get(root, {}):
       return load(self.memory[node], guarded(index, gate), gate)
     if (node, root) in self.stages:
       axes, own = self.stages[node, root]

@@ -5,7 +5,7 @@ one on its stack, and read b once for each few rows. A *chain* is all that lies 
 use them: values as wide as a @ b, and *statistics* of their rows or columns, such as a maximum. It goes without memory
 where nothing outside wants what is wide, b and its like stay in the cache, and it is worth it: where one kernel uses
 the chain, it must be larger than what it is made of; where several do (attention and its gradients), each makes the
-rows again, and it must be much larger.
+rows again, and it must be much larger. Sums that go through rows the same way are one kernel (fuse.py's companions).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from mini.ir.graph import numel, shape
 from mini.ir.ops import is_elementwise
-from mini.ir.uop import UOp, toposort
+from mini.ir.uop import UOp, range_, rsize, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
+from mini.schedule.index import Index, view_index
 
 # A chain must be so many times as large as what one product of it is made of, ...
 LARGER = 2  # where one user keeps it on the stack
@@ -114,6 +115,36 @@ def _chain(
         return None
   least = LARGER if len(outer) == 1 else MASKED if any(map(is_masked, wide)) else MUCH_LARGER
   return (wide, statistics) if outer and times >= least else None
+
+
+def rows_at(value: UOp, index: Index, wide: Container[UOp]) -> dict[UOp, Index]:
+  """{inner product: at what index}, of a sum over rows of a chain."""
+  if not is_contraction(value):
+    return {}
+  summed = {a: range_(f"sum{a}", shape(value.src[0])[a]) for a in value.arg[1]}
+  at = tuple(summed.get(a, i) for a, i in enumerate(index))
+  todo = {f: at for f in factors(value) if f in wide}
+  found: dict[UOp, Index] = {}
+  while todo:
+    u, at = todo.popitem()
+    if is_contraction(u):
+      found.setdefault(u, at)
+      continue
+    inner = view_index(u, at)[0] if u.op in TRANSPARENT else at
+    todo.update((s, inner) for s in u.src if s in wide)
+  return found
+
+
+def alike(mine: Index, place: Index, theirs: Index, there: Index) -> dict[UOp, UOp] | None:
+  """{a range of mine: one of theirs}, where mine stand in a place as theirs do there; None where they do not."""
+  found: dict[UOp, UOp] = {}
+  for a, b in zip(place, there):
+    if (a in mine) != (b in theirs) or (a in mine and found.setdefault(a, b) is not b):
+      return None
+  rest, left = ([r for r in rs if r not in known] for rs, known in ((mine, found), (theirs, found.values())))
+  pairs = [*found.items(), *zip(rest, left)]
+  same = len(rest) == len(left) and len(set(found.values())) == len(found)
+  return dict(pairs) if same and all(rsize(a) == rsize(b) for a, b in pairs) else None
 
 
 def is_masked(u: UOp) -> bool:
