@@ -373,6 +373,25 @@ def test_training(name):
     assert set(found[n][2]) == {3 * n * (n - 1) + 2 * (n - 1)}
 
 
+def test_what_is_sent_is_not_made_by_a_kernel_that_waits():
+  """The loss of one device is there before those of the others come: a kernel of the gradients, which has to wait for
+  them, does not make on its way what the loss is made of."""
+  rng = np.random.default_rng(0)
+  h, w, y = rng.standard_normal((4, 64, 8)), rng.standard_normal((8, 16)), rng.integers(0, 16, (4, 64))
+
+  def run(devices):
+    x, target = Tensor(h.astype(np.float32)).shard(devices, 0), Tensor(y).shard(devices, 0)
+    x.requires_grad_()
+    made = x.scaled_dot_product_attention(x, x, is_causal=True) @ w.astype(np.float32)
+    loss = made.reshape(-1, 16).cross_entropy(target.reshape(-1))
+    (found,) = loss.gradient(x)
+    Tensor.realize(loss, found)
+    return loss.numpy(), found.numpy()
+
+  for got, want in zip(run(("CPU", "CPU:1")), run(("CPU",))):
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.full
 def test_training_a_gpt():
   """Dropout, a tied embedding, groups with and without weight decay. AdamW's eps is larger than the rounding errors of

@@ -37,9 +37,9 @@ def schedule(
   some, as sentences. gpu: for a device with groups of threads. fuse: else each operation is a kernel.
   """
   outputs, order, awaited = untied(outputs)
-  s = Schedule(outputs, order, awaited, {} if fuse else apart(order), gpu or not fuse)
+  s = Schedule(outputs, order, awaited, {} if fuse else apart(order), late, gpu or not fuse)
   while cuts := {u: why for u, why in s.cuts().items() if u not in s.cut}:
-    s = Schedule(outputs, order, awaited, {**s.cut, **cuts}, gpu or not fuse)
+    s = Schedule(outputs, order, awaited, {**s.cut, **cuts}, late, gpu or not fuse)
   if why is not None:
     why.update(s.why)
   kernels = merge_kernels(s.kernels, late, s.waits) if fuse else s.kernels

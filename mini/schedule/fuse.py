@@ -91,12 +91,17 @@ class Schedule:
     order: list[UOp],
     awaited: Mapping[UOp, UOp],
     cut: Mapping[UOp, str],
+    late: Mapping[str, int],
     gpu: bool = False,
   ):
     """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}.
-    cut: nodes that get memory whatever they cost, with the reason. gpu: its threads have no stack for rows between
-    products."""
+    cut: nodes that get memory whatever they cost, with the reason. late: of inputs that come later than others, how
+    late. gpu: its threads have no stack for rows between products."""
     self.cut, self.awaited = cut, awaited
+    self.late: dict[UOp, int] = {}
+    for u in order if late else ():
+      mine = late.get(u.arg[0], 0) if u.op == "buffer" else 0
+      self.late[u] = max((self.late[s] for s in u.src), default=mine)
     self.waiting: dict[Root, dict[UOp, None]] = {}  # tags of what a kernel is computed from
     self.demands: dict[UOp, Demands] = {}
     self.wanted: dict[Root, dict[tuple[UOp, Index], None]] = {}
@@ -220,7 +225,9 @@ class Schedule:
     for product, place in rows_at(value, index, self.chains.wide).items():
       for root, there in self.rows_of.get(product, ()):
         found = alike(live(index), place, live(root.index), there)
-        if found is not None and self.apart(root, node, value):
+        if (
+          found is not None and self.level(root) == self.late.get(value, 0) and self.apart(root, node, value)
+        ):
           return root, tuple(found.get(i, i) for i in index)
     return None
 
@@ -228,6 +235,10 @@ class Schedule:
     """Does a kernel wait for nothing that is made of a value, nor that for what the kernel makes?"""
     free = self.made(root).isdisjoint(self.awaits(value))
     return free and not {node, value} & self.awaits(*self.values(root))
+
+  def level(self, root: Root) -> int:
+    """How late the inputs of a kernel come."""
+    return max(self.late.get(u, 0) for u in self.values(root))
 
   def made(self, root: Root) -> set[UOp]:
     """The nodes that a kernel gives memory to."""
@@ -340,7 +351,10 @@ class Schedule:
       wide = [(i, n) for i, n in zip(at[root], shape(node)) if n > 1]
       plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
       others = {u for other in at if other is not root for u in self.made(other)}
-      if plain and others.isdisjoint(self.awaits(*self.values(root))):  # or they would wait for each other
+      early = all(self.level(root) <= self.level(other) for other in at)
+      if (
+        plain and early and others.isdisjoint(self.awaits(*self.values(root)))
+      ):  # or they would wait for each other
         return root
     return None
 
