@@ -73,7 +73,12 @@ class Progress:
     bar = ("━" * (24 * done // self.steps)).ljust(24, "─")
     left = (self.steps - done) * seconds
     text = f"{done:>{len(str(self.steps))}}/{self.steps} {bar} loss {loss:.3f}{self.validation}"
-    text += f"  {self.tokens / max(seconds, 1e-9):,.0f} tokens/s  {int(left) // 60}:{int(left) % 60:02} left"
+    if step == self.start:  # says nothing of the others
+      text += f"  {seconds:.1f} s with compiling"
+    else:
+      text += (
+        f"  {self.tokens / max(seconds, 1e-9):,.0f} tokens/s  {int(left) // 60}:{int(left) % 60:02} left"
+      )
     if self.live:
       print(f"\r\033[K{text}", end="" if done < self.steps else "\n", file=sys.stderr, flush=True)
     elif done % max(1, self.steps // 20) == 0 or done == self.steps or step == self.start:
