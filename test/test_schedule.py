@@ -23,7 +23,8 @@ from mini.schedule import schedule
 from mini.schedule.choices import without_repeated_choices
 from mini.schedule.flat import scatter_in_place
 from mini.schedule.memory import ALIGN, Need, plan
-from mini.schedule.merge import MOST_PARAMS
+from mini.schedule.merge import MOST_PARAMS, Order
+from mini.schedule.needs import Needs
 from mini.schedule.overwrite import overwrite
 from mini.schedule.regions import regions
 from mini.types import dtypes
@@ -397,3 +398,64 @@ def test_what_is_chosen_by_a_condition_is_not_chosen_by_it_again():
     run_kernel(kernel, memory)
     results.append((memory["y"].tobytes(), memory["z"].tobytes()))
   assert results[0] == results[1] and without_repeated_choices(found) is found
+
+
+def reached(starts, ways):
+  """All that some steps along {from: to which} lead to."""
+  found, todo = set(), [m for s in starts for m in ways.get(s, ())]
+  while todo:
+    n = todo.pop()
+    if n not in found:
+      found.add(n)
+      todo += ways.get(n, ())
+  return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_value_needs(seed):
+  """Beside a walk of the whole graph: sources, and what is tied to them later."""
+  rng = random.Random(seed)
+  nodes = [g.buffer(f"b{n}", (2,), F) for n in range(2)]
+  while len(nodes) < 30:
+    nodes.append(g.alu("add", rng.choice(nodes[-6:]), rng.choice(nodes)))
+  nodes = list(dict.fromkeys(nodes))
+  awaited = {nodes[n]: nodes[m] for n, m in [rng.sample(range(len(nodes)), 2)]}
+  needs, ways = Needs(nodes, awaited), {u: set(u.src) for u in nodes}
+  for u, other in awaited.items():
+    ways[u].add(other)
+  for _ in range(40):
+    values, wanted = (set(rng.sample(nodes, rng.randint(1, 3))) for _ in range(2))
+    expected = not (values | reached(values, ways)).isdisjoint(wanted)
+    assert needs.any_of(values, wanted) == expected, seed
+    if rng.random() < 0.2:
+      u, *others = rng.sample(nodes, 3)
+      needs.tie(u, others)
+      ways[u].update(others)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_which_kernel_runs_before_which(seed):
+  """Beside a walk of all kernels: as they are added, linked, and made one where nothing is between them."""
+  rng = random.Random(seed)
+  order, ways, alive = Order(), {}, []
+  for _ in range(30):
+    producers = set(rng.sample(alive, min(len(alive), rng.randint(0, 3))))
+    n = order.add(producers)
+    ways[n] = producers
+    alive.append(n)
+    first, second = rng.sample(alive, 2) if len(alive) > 1 else (n, n)
+    if rng.random() < 0.2 and first != second and second not in reached((first,), ways):
+      order.link(first, second)
+      ways[second].add(first)
+    for first in alive:
+      assert (order.before[n] >> first & 1) == (first in reached((n,), ways)), seed
+      for second in alive:
+        between = first in reached(ways[second], ways)
+        assert order.something_between(first, second) == between, seed
+    g = rng.choice(alive)
+    apart = n not in reached(ways[g], ways) and g not in reached(ways[n], ways)
+    if g != n and rng.random() < 0.5 and apart:
+      order.join(g, n)
+      alive.remove(g)
+      merged = (ways.pop(g) | ways[n]) - {g, n}
+      ways = {m: {n if w == g else w for w in found} for m, found in ways.items()} | {n: merged}

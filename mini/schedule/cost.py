@@ -9,7 +9,7 @@ few axes, into a row beside its loops. memory: a kernel of its own writes it, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -177,17 +177,23 @@ class Value:
         times = max(times, prod(rsize(r) for r in context if r not in own))
     return times
 
-  @cached_property
-  def beneath(self) -> int:
-    """Bytes of the memories that it is made of, but for single numbers."""
-    return sum(numel(u) * u.dtype.itemsize for u in memories(self.node) if shape(u))
+  def beneath(self, most: int) -> int:
+    """Bytes of the memories that it is made of, but for single numbers; beyond `most` some of them."""
+    found = 0
+    for u in memories(self.node):
+      found += numel(u) * u.dtype.itemsize if shape(u) else 0
+      if found > most:
+        break
+    return found
 
   @cached_property
   def widened(self) -> bool:
     """Is it made of less than half of the memory that it would take, by a few operations; of bytes, by some?"""
+    size = numel(self.node) * self.node.dtype.itemsize
+    if not 0 < 2 * self.beneath(size) < size:
+      return False
     coded = any(u.dtype.itemsize == 1 and numel(u) == numel(self.node) for u in memories(self.node))
-    few = self.node.op != "reduce" and self.work <= RECOMPUTE if coded else not self.costly
-    return few and 0 < 2 * self.beneath < numel(self.node) * self.node.dtype.itemsize
+    return self.node.op != "reduce" and self.work <= RECOMPUTE if coded else not self.costly
 
   @property
   def summed(self) -> bool:
@@ -229,17 +235,16 @@ class Value:
     return any(root.accumulates for root, _ in self.wanted)
 
 
-def memories(u: UOp) -> set[UOp]:
+def memories(u: UOp) -> Iterator[UOp]:
   """What is read where u is computed in place."""
-  found, todo, seen = set(), [u], {u}
+  todo, seen = [u], {u}
   while todo:
     n = todo.pop()
     if n.op in ("buffer", "reduce", "gather") or n.op in ALWAYS_GLOBAL:
-      found.add(n)
+      yield n
       continue
     todo += [s for s in n.src if s not in seen]
     seen.update(n.src)
-  return found
 
 
 def in_memory(u: UOp) -> bool:
@@ -307,7 +312,7 @@ def decide(v: Value) -> Decision:
     return Decision(
       "memory", f"a reduction of {numel(v.node.src[0]):,} elements in a kernel with few results, {v.narrow}"
     )
-  if v.node.dtype is dtypes.bool and not v.costly and v.beneath <= numel(v.node):
+  if v.node.dtype is dtypes.bool and not v.costly and v.beneath(numel(v.node)) <= numel(v.node):
     return Decision("inline", f"a mask of {v.work} operations on indices or bytes")
   if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")

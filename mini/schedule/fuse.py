@@ -9,7 +9,7 @@ pass per kernel, sources before users, builds the scalar DAG that ir/kernel.py d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,7 @@ from mini.schedule.cost import (
   stands_in,
 )
 from mini.schedule.index import Index, stored_index, view_index
+from mini.schedule.needs import Needs
 from mini.schedule.rows import Chains, alike, factors, find_chains, repeated, rows_at
 from mini.types import dtypes
 
@@ -98,6 +99,7 @@ class Schedule:
     cut: nodes that get memory whatever they cost, with the reason. late: of inputs that come later than others, how
     late. gpu: its threads have no stack for rows between products."""
     self.cut, self.awaited = cut, awaited
+    self.needs = Needs(order, awaited)
     self.late: dict[UOp, int] = {}
     for u in order if late else ():
       mine = late.get(u.arg[0], 0) if u.op == "buffer" else 0
@@ -115,7 +117,7 @@ class Schedule:
     self.forced: set[UOp] = set()
     # what a kernel stores on its way: {(value, its index): (memory, the index there)}
     self.asides: dict[Root, dict[tuple[UOp, Index], tuple[UOp, Index]]] = {}
-    self.hosts: dict[UOp, list[Root]] = {}  # ... and which kernels those are
+    self.also: dict[Root, set[UOp]] = {}  # ... and the nodes that get memory so
     self.rows_of: dict[
       UOp, list[tuple[Root, Index]]
     ] = {}  # of an inner product: who makes them, at what index
@@ -204,9 +206,7 @@ class Schedule:
         self.rows_of.setdefault(product, []).append((root, place))
     else:
       root = host
-      self.asides.setdefault(host, {})[value, index] = memory, at
-      for u in (node, host.node):
-        self.hosts.setdefault(u, []).append(host)
+      self.aside(host, node, value, index, memory, at)
       why = f"{value.op} in the kernel of {host.memory.arg[0]}: it is a sum over the same rows"
       self.why.setdefault(memory.arg[0], []).append(why)
     context = self.context_of(root.value, root.index)
@@ -233,8 +233,8 @@ class Schedule:
 
   def apart(self, root: Root, node: UOp, value: UOp) -> bool:
     """Does a kernel wait for nothing that is made of a value, nor that for what the kernel makes?"""
-    free = self.made(root).isdisjoint(self.awaits(value))
-    return free and not {node, value} & self.awaits(*self.values(root))
+    needs = self.needs.any_of
+    return not needs((value,), self.made(root)) and not needs(self.values(root), {node, value})
 
   def level(self, root: Root) -> int:
     """How late the inputs of a kernel come."""
@@ -242,11 +242,18 @@ class Schedule:
 
   def made(self, root: Root) -> set[UOp]:
     """The nodes that a kernel gives memory to."""
-    return {root.node, *(u for u, hosts in self.hosts.items() if root in hosts)}
+    return {root.node, *self.also.get(root, ())}
 
   def values(self, root: Root) -> list[UOp]:
     """What a kernel computes, and has memory."""
     return [root.value, *(u for u, _ in self.asides.get(root, ()))]
+
+  def aside(self, root: Root, node: UOp, value: UOp, index: Index, memory: UOp, at: Index) -> None:
+    """A kernel stores a value, and with it a node, on its way."""
+    self.asides.setdefault(root, {})[value, index] = memory, at
+    self.also.setdefault(root, set()).add(node)
+    for u in self.made(root):
+      self.needs.tie(u, self.values(root))
 
   def context_of(self, node: UOp, index: Index) -> tuple[UOp, ...]:
     """The loop order of a kernel; a scan runs along its last loop, and rows of a chain are made outside of what repeats
@@ -341,7 +348,7 @@ class Schedule:
     if not (known or self.chains.wide) or len(at) < 2:
       return None
     often = Counter(root for root, _ in self.demands[node])
-    ways = {root: bool(self.products(root.value)) for root in at}
+    ways = {root: next(self.products(root.value), None) is not None for root in at}
     for root in sorted(at, key=lambda root: not ways[root]):
       if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
         break
@@ -352,43 +359,28 @@ class Schedule:
       plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
       others = {u for other in at if other is not root for u in self.made(other)}
       early = all(self.level(root) <= self.level(other) for other in at)
-      if (
-        plain and early and others.isdisjoint(self.awaits(*self.values(root)))
-      ):  # or they would wait for each other
+      if plain and early and not self.needs.any_of(self.values(root), others):  # or they wait for each other
         return root
     return None
 
-  def awaits(self, *values: UOp) -> set[UOp]:
-    """What is computed before a kernel of these values can run: their sources, and all that a kernel computes which
-    stores one of them on its way."""
-    todo = list(values)
-    found = set(values)
-    for u in todo:  # grows
-      also = [x for root in self.hosts.get(u, ()) for x in self.values(root)]
-      after = [self.awaited[u]] if u in self.awaited else []
-      new = [s for s in dict.fromkeys((*u.src, *also, *after)) if s not in found]
-      found.update(new)
-      todo += new
-    return found
-
-  def products(self, value: UOp) -> list[UOp]:
+  def products(self, value: UOp) -> Iterator[UOp]:
     """The products that a kernel of this value would make, as far as is known: those that it has element by element."""
     todo = [value]
     seen = {value}
     for u in todo:  # grows
-      if is_elementwise(u.op) or u.op in TRANSPARENT:
+      if is_contraction(u):
+        yield u
+      elif is_elementwise(u.op) or u.op in TRANSPARENT:
         new = [s for s in dict.fromkeys(u.src) if s not in self.memory and s not in seen]
         seen.update(new)
         todo += new
-    return [u for u in todo if is_contraction(u)]
 
   def store_aside(self, node: UOp, host: Root, name: str) -> None:
     """Give node memory that its host writes, which goes on to compute it."""
     self.memory[node] = param(name, shape(node), node.dtype)
-    self.hosts.setdefault(node, []).append(host)
     for (root, index), context in self.demands[node].items():
       if root is host:
-        self.asides.setdefault(host, {})[node, index] = self.memory[node], index
+        self.aside(host, node, node, index, self.memory[node], index)
         self.descend(node, root, index, context)
 
   def keep(self, v: Value, why: str) -> None:
@@ -452,7 +444,7 @@ class Schedule:
         plain.setdefault(root, []).append(node)
     out = []
     for root, nodes in plain.items():
-      products = self.products(root.value)
+      products = list(self.products(root.value))
       chained = any(f in self.chains.wide for u in products for f in factors(u))
       if len(products) == 1 and not chained and numel(products[0].src[0]) >= LARGE:
         out += nodes

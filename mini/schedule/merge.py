@@ -30,43 +30,66 @@ class Group:
 
 
 class Order:
-  """Which group must run before which, and after: transitive, as bit sets by number.
-  A group that was merged is in none."""
+  """Which group must run before which, by number; sets of them are bits. One that has become part of another is waited
+  for no more."""
 
   def __init__(self) -> None:
-    self.before: list[int] = []
-    self.after: list[int] = []
+    self.before: list[int] = []  # what one waits for, however far
+    self.far: list[int] = []  # ... with another in between
+    self.producers: list[set[int]] = []  # those that one waits for itself
+    self.users: list[set[int]] = []  # ... and that wait for it
 
   def add(self, producers: Iterable[int]) -> int:
-    n, mine = len(self.before), 0
-    for g in producers:
-      mine |= 1 << g | self.before[g]
-    self.before.append(mine)
-    self.after.append(0)
-    for g in members(mine):
-      self.after[g] |= 1 << n
+    n = len(self.before)
+    self.before.append(0)
+    self.far.append(0)
+    self.producers.append(set(producers))
+    self.users.append(set())
+    for g in self.producers[n]:
+      self.users[g].add(n)
+    self._look(n)
     return n
 
   def link(self, first: int, second: int) -> None:
     """Group `first`, which does not wait for group `second`, must run before it."""
-    before, after = self.before[first] | 1 << first, self.after[second] | 1 << second
-    for m in members(before):
-      self.after[m] |= after
-    for m in members(after):
-      self.before[m] |= before
+    self.producers[second].add(first)
+    self.users[first].add(second)
+    self._look(second)
+    self._pass_on(second)
 
   def something_between(self, first: int, second: int) -> bool:
-    return bool(self.after[first] & self.before[second])
+    return bool(self.far[second] >> first & 1)
 
   def join(self, g: int, n: int) -> None:
     """Group g becomes part of group n."""
-    both = 1 << g | 1 << n
-    before, after = (self.before[g] | self.before[n]) & ~both, (self.after[g] | self.after[n]) & ~both
-    for m in members(before):
-      self.after[m] = self.after[m] & ~both | after | 1 << n
-    for m in members(after):
-      self.before[m] = self.before[m] & ~both | before | 1 << n
-    self.before[n], self.after[n] = before, after
+    for near, back in ((self.producers, self.users), (self.users, self.producers)):
+      near[n] = (near[n] | near[g]) - {g, n}
+      for m in near[n]:
+        back[m].discard(g)
+        back[m].add(n)
+      near[g] = set()
+    self._look(n)
+    self._pass_on(n)
+    for m in self.users[n]:  # a way by g may have been all that was between
+      self._look(m)
+
+  def _look(self, n: int) -> None:
+    """Note what n waits for, by what its producers do."""
+    self.far[n] = self.before[n] = 0
+    for g in self.producers[n]:
+      self.far[n] |= self.before[g]
+      self.before[n] |= 1 << g
+    self.before[n] |= self.far[n]
+
+  def _pass_on(self, n: int) -> None:
+    """What n waits for, its users wait for."""
+    todo = [n]
+    for g in todo:  # grows
+      for m in self.users[g]:
+        if (self.before[g] | 1 << g) & ~self.before[m] or self.before[g] & ~self.far[m]:
+          self.before[m] |= self.before[g] | 1 << g
+          self.far[m] |= self.before[g]
+          todo.append(m)
 
 
 def members(bits: int) -> Iterator[int]:
