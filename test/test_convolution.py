@@ -286,9 +286,9 @@ def empty(*size, **kw):
   return Tensor.empty(*size, **kw).realize()
 
 
-def written(tensor, lanes, registers, capsys):
+def written(tensor, lanes, registers, capsys, l2="1280K"):
   """What a tensor is computed by on such a machine: (its one contraction's recipe, the kernels as text)."""
-  machine = f"lanes={lanes},registers={registers},threads=2,l1=48K,l2=1280K,stack=1536K"
+  machine = f"lanes={lanes},registers={registers},threads=2,l1=48K,l2={l2},stack=1536K"
   with Context(MACHINE=machine, SHOW="kernel", SEARCH=0):
     tensor.realize()
   text = capsys.readouterr().err
@@ -308,6 +308,17 @@ def test_the_gradient_of_what_a_stride_reads_leaves_out_the_zeros(lanes, registe
     "%k1 = range 2 from 0 to (%n + 1) // 2 + 1" in text
     and "%k2 = range 2 from 0 to (%p + 1) // 2 + 1" in text
   )
+
+
+def test_a_strided_convolution_with_a_small_cache(capsys):
+  """A padded image may take the whole of an L2; all places of a window in all channels are one loop."""
+  x, w = empty(8, 64, 56, 56, requires_grad=True), empty(128, 64, 3, 3)
+  y = x.conv2d(w, stride=2, padding=1)
+  (dx,) = y.gradient(x, gradient=empty(*y.shape))
+  recipe, _ = written(dx, 8, 16, capsys, "512K")
+  assert "stage 0 over (k1 + m, k, k2 + o) stack" in recipe
+  recipe, text = written(x.detach().conv2d(w, stride=2, padding=1), 8, 16, capsys, "512K")
+  assert "collapse k k1 -> k; collapse k k2 -> k" in recipe and "%k = range 576" in text
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

@@ -2,7 +2,7 @@
 
 import random
 from functools import reduce
-from itertools import product
+from itertools import permutations, product
 
 from mini import Tensor, nn
 from mini.ir.guards import guarded, guarded_bounds
@@ -68,6 +68,21 @@ def test_where_the_gate_is_open_the_index_is_the_same(seed):
       if substitute(gate, at) is TRUE:
         value = substitute(index, at)
         assert substitute(found, at) is value and lo <= value.arg <= hi, f"{index} beneath {gate} at {at}"
+
+
+def test_what_was_divided_becomes_one_again():
+  """As loops over channels, rows and columns that become one loop: not by one, and then the next, but all three."""
+  k = range_("k", 60)
+  parts = (mul(div(k, 9), 9), mul(mod(div(k, 3), 3), 3), mod(k, 3))
+  for order in permutations(parts):
+    assert reduce(add, order) is k
+    assert reduce(add, (mul(part, 7) for part in order), const(1)) is add(mul(k, 7), 1)
+  for other in (mul(div(k, 9), 8), mul(div(k, 18), 9), div(k, 9)):
+    at = {k: const(31)}
+    left = reduce(add, (other, *parts[1:]))
+    assert (
+      substitute(left, at).arg == sum(substitute(x, at).arg for x in (other, *parts[1:])) and left is not k
+    )
 
 
 def test_rows_of_a_padded_image_are_not_divided():

@@ -166,6 +166,13 @@ def test_large_products_of_short_sums_are_stored_past_the_caches():
     assert ("past_f32x16(" in source(kernel_of(n, k, m, "a"), AVX512)[1]) == past, (n, k, m)
 
 
+def test_a_part_of_a_line_is_not_stored_past_the_caches():
+  """24 columns are a line and a half: the next tile writes the rest of it."""
+  recipe, text = source(kernel_of(768, 256, 3072, "a"), AVX2)
+  assert "split j 24 ->" in recipe and "past_f32x8(" not in text
+  assert "past_f32x16(" not in source(kernel_of(768, 256, 3080, "a"), AVX512)[1]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
 def test_the_loop_that_runs_in_parallel_has_enough_rounds(threads):
   for n, k, m in ((64, 512, 64), (128, 128, 128), (3072, 768, 32), (32, 768, 3072)):

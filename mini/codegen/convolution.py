@@ -16,7 +16,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.contraction import factors
-from mini.codegen.writer import Machine, Writer, accesses, coefficient, cut, flat_index
+from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse, cut, flat_index, owner_key
 from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
 
@@ -150,7 +150,7 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     read = begun + (2 * (rows - branches) + GUARD * branches if guarded else 0)
     stored = APART * lanes * scattered / terms + COPY * lanes / images
     yield Plan(full * max(step, read / 4) / products * inside + stored, "channels", 1, vectors, rows)
-    around, room = padding(found), machine.panel_bytes - panel
+    around, room = padding(found), min(machine.l2_bytes, machine.stack_bytes * 3 // 4) - panel
     if around is not None and around.elements * found.seen.dtype.itemsize <= room:
       again = 1 if interleaved(kernel, found) else -(-channels // tile)
       copied = COPY * around.elements * again / (around.outputs * channels * terms)
@@ -300,6 +300,7 @@ def windows(w: Writer, machine: Machine) -> bool:
   loops = (column_loop, row_loop) if narrow <= machine.l1_bytes // 2 else (row_loop, column_loop)
   inner = [n for n in loops if n]
   w.attempt(" ".join(["order", *outer, *inner]))
+  collapse(w, owner_key(contractions(w.kernel)[0]))
   shared(w, outer or inner, machine)
   return True
 

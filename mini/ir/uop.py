@@ -255,16 +255,18 @@ def merged(a: Terms, b: Terms, times: int = 1) -> Terms:
 
 
 def _rejoin(terms: Terms) -> tuple[Terms, int] | None:
-  """(x // c) * c*s + (x % c) * s  ->  x * s"""
+  """(x // c) * c*s + (x % c) * s  ->  x * s;  (x // bc) * c*s + (x // b % c) * s  ->  x // b * s"""
   for q, cq in terms.items():
     if q.op != "div":
       continue
     x, c = q.src[0], q.src[1].arg
-    m = terms.get(uop("mod", dtypes.index, (x, q.src[1])))
-    if m is not None and cq == m * c:
-      rest = {t: k for t, k in terms.items() if t is not q and not (t.op == "mod" and t.src == q.src)}
-      inner, ci = linear(x)
-      return merged(rest, inner, m), ci * m
+    for m, cm in terms.items():
+      if m.op != "mod" or cq != cm * m.src[1].arg:
+        continue
+      y, n = m.src[0], m.src[1].arg
+      if (y is x and n == c) or (y.op == "div" and y.src[0] is x and y.src[1].arg * n == c):
+        inner, ci = linear(y)
+        return merged({t: k for t, k in terms.items() if t is not q and t is not m}, inner, cm), ci * cm
   return None
 
 

@@ -32,18 +32,18 @@ kernel void group_matmul(device float *a0 [[buffer(0)]], device const float *a1 
       float v3_2 = a1[(g / 3) * 2048 + ((ft / 16) * 32) + (ko * 16) + (ft % 16) + 1024];
       float v3_3 = a1[(g / 3) * 2048 + ((ft / 16) * 32) + (ko * 16) + (ft % 16) + 1536];
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      m6[(ft % 16) * 64 + ((ft / 64) * 4) + ((ft / 16) % 4)] = v3_0;
+      m6[(ft % 16) * 64 + (ft / 16)] = v3_0;
       float v7_0 = a2[ko * 3072 + ((ht / 64) * 192) + ((g % 3) * 64) + (ht % 64)];
       float v7_1 = a2[ko * 3072 + ((ht / 64) * 192) + ((g % 3) * 64) + (ht % 64) + 768];
       float v7_2 = a2[ko * 3072 + ((ht / 64) * 192) + ((g % 3) * 64) + (ht % 64) + 1536];
       float v7_3 = a2[ko * 3072 + ((ht / 64) * 192) + ((g % 3) * 64) + (ht % 64) + 2304];
-      m6[(ft % 16) * 64 + ((ft / 64) * 4) + ((ft / 16) % 4) + 16] = v3_1;
-      m6[(ft % 16) * 64 + ((ft / 64) * 4) + ((ft / 16) % 4) + 32] = v3_2;
-      m6[(ft % 16) * 64 + ((ft / 64) * 4) + ((ft / 16) % 4) + 48] = v3_3;
-      m9[(ht / 64) * 64 + (((ht / 4) % 16) * 4) + (ht % 4)] = v7_0;
-      m9[(ht / 64) * 64 + (((ht / 4) % 16) * 4) + (ht % 4) + 256] = v7_1;
-      m9[(ht / 64) * 64 + (((ht / 4) % 16) * 4) + (ht % 4) + 512] = v7_2;
-      m9[(ht / 64) * 64 + (((ht / 4) % 16) * 4) + (ht % 4) + 768] = v7_3;
+      m6[(ft % 16) * 64 + (ft / 16) + 16] = v3_1;
+      m6[(ft % 16) * 64 + (ft / 16) + 32] = v3_2;
+      m6[(ft % 16) * 64 + (ft / 16) + 48] = v3_3;
+      m9[ht] = v7_0;
+      m9[ht + 256] = v7_1;
+      m9[ht + 512] = v7_2;
+      m9[ht + 768] = v7_3;
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (int ki = 0; ki < 16; ki++) {
         float4 w13_0 = float4(*(threadgroup const packed_float4 *)(m9 + ki * 64 + (jt * 4)));

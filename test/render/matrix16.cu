@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(64) bf16_product(float *a0, const u
       for (int fo = 0; fo < 8; fo++) {
         ushort2 w6_0 = load_ushort2(a1 + g * 2048 + (fo * 256) + ((ft / 16) * 64) + (ko * 32) + ((ft % 16) * 2));
         float v6_0 = bf16_to_f32(w6_0.x), v6_1 = bf16_to_f32(w6_0.y);
-        { ushort2 x; x.x = f32_to_bf16(v6_0); x.y = f32_to_bf16(v6_1); store_ushort2(m7 + fo * 128 + ((ft / 16) * 32) + (((ft / 8) % 2) * 16) + ((ft % 8) * 2), x); }
+        { ushort2 x; x.x = f32_to_bf16(v6_0); x.y = f32_to_bf16(v6_1); store_ushort2(m7 + fo * 128 + (ft * 2), x); }
       }
       for (int kt_2 = 0; kt_2 < 2; kt_2++) {
         for (int eo = 0; eo < 8; eo++) {
