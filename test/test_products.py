@@ -161,6 +161,29 @@ def test_the_weights_of_several_heads_are_one_product_of_panels():
   assert "f32x16u*)(y + " in text
 
 
+def test_a_sum_over_heads_is_a_loop_over_them():
+  """What attention has made is read head by head; its product with a weight is the tile of any other."""
+  heads = parse("""kernel out(%y: in f32[8, 6, 256, 64], %w: in f32[384, 384], %o: out f32[8, 256, 384]) {
+    %i = range 8
+    %j = range 256
+    %l = range 384
+    %k = range 384
+    %0 = load %y[%i, %k // 64, %j, %k % 64] : f32
+    %1 = load %w[%k, %l] : f32
+    %2 = mul %0, %1 : f32
+    %3 = reduce.add %2 over (%k) : f32
+    store %o[%i, %j, %l], %3
+    end over (%i, %j, %l)
+  }""")
+  recipe, text = source(heads, AVX512)
+  assert recipe.startswith("split k 64 -> kh, k\n") and "vec lv" in recipe, recipe
+  assert "f32x16u*)(o + " in text and "/ 64" not in text
+  rng = np.random.default_rng(0)
+  y, w = (rng.integers(-9, 10, s).astype(np.float32) for s in ((2, 3, 20, 64), (192, 40)))
+  got = Tensor(y).transpose(1, 2).reshape(2, 20, 192) @ Tensor(w)
+  assert np.array_equal(got.numpy(), y.transpose(0, 2, 1, 3).reshape(2, 20, 192) @ w)
+
+
 def test_large_products_of_short_sums_are_stored_past_the_caches():
   for n, k, m, past in ((768, 256, 3072, True), (768, 257, 3072, False), (512, 256, 3072, False)):
     assert ("past_f32x16(" in source(kernel_of(n, k, m, "a"), AVX512)[1]) == past, (n, k, m)

@@ -15,7 +15,17 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs, cut, flat_index, runs
+from mini.codegen.writer import (
+  Machine,
+  Writer,
+  accesses,
+  coefficient,
+  collapse_outputs,
+  cut,
+  flat_index,
+  runs,
+  split_runs,
+)
 from mini.ir.kernel import all_ranges, contractions, is_inline, stores
 from mini.ir.uop import UOp, closed, const, rkind, rname, rsize, toposort
 
@@ -326,6 +336,8 @@ def tile(w: Writer, machine: Machine) -> bool:
   if not contractions(w.kernel) or not single or any(u.op in ("stage", "scan") for u in order):
     return False
   collapse_outputs(w)
+  reduce = contractions(w.kernel)[0]
+  split_runs(w, closed(reduce), accesses(reduce.src[0]))
   found = find_product(w.kernel) or largest_product(w.kernel)
   plan = min(plans(w.kernel, found, machine), key=lambda p: p.cycles, default=None) if found else None
   if plan is None:

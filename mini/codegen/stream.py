@@ -17,7 +17,7 @@ from mini.codegen.writer import (
   owner_key,
   owner_named,
   owners,
-  runs,
+  split_runs,
 )
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
@@ -63,7 +63,8 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
-  split_heads(w)
+  if any(u.op == "reduce" for u in toposort(w.kernel)):
+    split_runs(w, closed(w.kernel), accesses(w.kernel))
   if any(shape(w, machine) for shape in (tile_transposed, across_rows, rows_apart, few_rows, sums_wait)):
     return parallel(w, machine)
   split_repeats(w)
@@ -105,14 +106,6 @@ def collapse_sums(w: Writer) -> None:
     if inwards != list(closed(owner)):
       w.attempt("order " + " ".join(map(rname, inwards)))
     collapse(w, f"reduce {rname(inwards[0])}")
-
-
-def split_heads(w: Writer) -> None:
-  """An output range of sums that is read in runs, each from another place, is a loop over the runs."""
-  for r in closed(w.kernel) if any(u.op == "reduce" for u in toposort(w.kernel)) else ():
-    flats = [flat_index(u) for u in accesses(w.kernel) if r in u.free]
-    if any(coefficient(f, r) is None for f in flats) and (n := runs(flats, r)[0]):
-      w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
 
 
 def split_repeats(w: Writer) -> None:

@@ -110,6 +110,15 @@ def runs(flats: Iterable[UOp], r: UOp) -> tuple[int, list[int]]:
   return 0, []
 
 
+def split_runs(w: Writer, ranges: Iterable[UOp], read: Iterable[UOp]) -> None:
+  """A range along which something is read in runs, each from another place, as heads are, is a loop over the runs."""
+  flats = {u: flat_index(u) for u in read}
+  for r in ranges:
+    mine = [f for u, f in flats.items() if r in u.free]
+    if any(coefficient(f, r) is None for f in mine) and (n := runs(mine, r)[0]):
+      w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
+
+
 def divisions(kernel: UOp) -> int:
   """Divisions in the addresses of a kernel: what collapsing two ranges must not add to."""
   return sum(
