@@ -369,7 +369,7 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
   name = rng.choice(list(t.named))
   mine = [rname(x) for x in rs if x in t.named[name].free] or names
   over = rng.sample(mine, rng.randint(1, len(mine)))
-  spelled = over[0] + "".join(rng.choice([", ", ", ", ", ", " + "]) + x for x in over[1:])
+  spelled = over[0] + "".join(rng.choice([f", {x}", f", {x}", f" + {x}", f" + {x}*2"]) for x in over[1:])
   return f"stage {name[1:]} over ({spelled}) {rng.choice(['stack', 'shared']) if groups else 'stack'}"
 
 

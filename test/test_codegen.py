@@ -143,6 +143,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "sums of channels": (lambda: gradient_of((4, 17, 8, 9, 3, 0), 1), "stage 0 over (k, k1 + m, k2 + n, lv)"),
   "sums of channels, 5x5": (lambda: gradient_of((2, 32, 9, 7, 5, 2), 1), "k1 + m, k2 + n, lv)"),
   "sums along": (lambda: gradient_of((2, 3, 13, 9, 3, 0), 1), "vec k1v"),
+  "sums of windows in steps": (lambda: gradient_of((1, 3, 112, 32, 7, 3), 1, stride=2), "stage 0 over (m + k*2, n + k1*2) stack"),
   "every second, through a guard": (lambda: gradient_of((1, 3, 40, 3, 3, 1), 1, stride=2, groups=3), "vec k1v"),
   "places of a window": (lambda: gradient_of((2, 3, 28, 3, 3, 1), 1, groups=3), "unroll n; unroll m; split k2 "),
   "places, a row at a time": (lambda: gradient_of((1, 3, 37, 3, 5, 1), 1, stride=2, groups=3), "unroll n; split k1 "),

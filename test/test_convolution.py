@@ -321,6 +321,17 @@ def test_a_strided_convolution_with_a_small_cache(capsys):
   assert "collapse k k1 -> k; collapse k k2 -> k" in recipe and "%k = range 576" in text
 
 
+def test_the_gradient_of_a_weight_whose_windows_move_in_steps(capsys):
+  """What a window sees is copied with zeros around it: no guard stands in the inner loop."""
+  x, w = empty(8, 3, 224, 224), empty(64, 3, 7, 7, requires_grad=True)
+  y = x.conv2d(w, stride=2, padding=3)
+  (dw,) = y.gradient(w, gradient=empty(*y.shape))
+  recipe, text = written(dw, 8, 16, capsys, "512K")
+  assert "; stage 0 over (o + k*2, p + k1*2) stack; " in recipe
+  (guarded,) = [line for line in text.splitlines() if "load %a1" in line and "if" in line]
+  assert " %p.0" in guarded  # in the loops that copy, not in those of the sum
+
+
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
 @pytest.mark.parametrize("size, channels", [(56, 16), (28, 32), (14, 64), (30, 48)])
 def test_a_tile_and_its_operands_fit_the_registers(size, channels, lanes, registers, capsys):

@@ -92,6 +92,9 @@ REFUSED = [
   # stages
   (PRODUCT, "stage a over (j) stack",           "%a does not depend on %j"),
   (PRODUCT, "stage a over (i + k) stack",       "%a depends on %k not only through the sum"),
+  (PRODUCT, "stage a over (i + k*2) stack",     "%a depends on %k not only through the sum"),
+  (PRODUCT, "stage a over (i*2 + k) stack",     "an axis is a range, and others once or more: %i + ..."),
+  (PRODUCT, "stage a over (i + k*0) stack",     "an axis is a range, and others once or more: %i + ..."),
   (PRODUCT, "stage a over (k) heap",            "a stage is in stack or in shared memory, not in heap"),
   (PRODUCT, "stage a over (k) shared",          "a stage in shared memory, but no range is local"),
   (PRODUCT, "inline a",                         "%a is no stage"),

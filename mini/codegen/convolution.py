@@ -20,7 +20,7 @@ from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse
 from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
 
-LATENCY = 5  # cycles of a product: two are begun in each
+LATENCY = 4  # cycles of a product: two are begun in each
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
 READ = 0.25  # of that, of a load in a tile whose rows are beside each other
@@ -154,10 +154,8 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     if around is not None and around.elements * found.seen.dtype.itemsize <= room:
       again = 1 if interleaved(kernel, found) else -(-channels // tile)
       copied = COPY * around.elements * again / (around.outputs * channels * terms)
-      row = (width + rsize(around.axes[-1][0]) - 1) * found.seen.dtype.itemsize
-      step += (
-        FAR * -(-row // LINE) if around.elements * found.seen.dtype.itemsize > machine.l1_bytes // 2 else 0
-      )
+      nbytes = around.elements * found.seen.dtype.itemsize
+      step += FAR * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
       cost = full * max(step, (begun + 2 * branches) / 4) / products * inside * around.share
       yield Plan(cost + stored + copied, "channels", 1, vectors, rows, True)
 
@@ -173,34 +171,65 @@ def height_of_tile(rows: int, vectors: int, machine: Machine) -> int:
   return -(-rows // -(-rows // most))
 
 
+class Axis(NamedTuple):
+  """Of what slides: it is read at sums of a few ranges, of each so many times."""
+
+  tap: UOp  # the summed one
+  columns: tuple[UOp, ...]  # the output that it slides along, if any
+  terms: dict[UOp, int]  # both, one that is taken once first
+
+  @property
+  def reach(self) -> int:
+    return 1 + sum((rsize(r) - 1) * times for r, times in self.terms.items())
+
+  def __str__(self) -> str:
+    return " + ".join(rname(r) if times == 1 else f"{rname(r)}*{times}" for r, times in self.terms.items())
+
+
 class Padding(NamedTuple):
   """What slides, as a copy with zeros around it."""
 
-  axes: list[tuple[UOp, ...]]  # a summed range, or that and the column it slides along
-  elements: int  # of the copy
-  outputs: int  # that are made of it, for each of its other factor's
+  axes: list[Axis]  # those that slide first, and inside of them the rest: the order of the sum
+  row: Axis  # the one that the columns slide along, whose elements are beside each other
   share: float  # of the products that are no zeros of weights
+
+  @property
+  def elements(self) -> int:
+    return prod(axis.reach for axis in self.axes)
+
+  @property
+  def outputs(self) -> int:
+    """That are made of it, for each of its other factor's."""
+    return prod(rsize(r) for axis in self.axes for r in axis.columns)
+
+  def lines(self, itemsize: int) -> float:
+    """Of a cache, that a step of the sum reads and the one before did not."""
+    if self.axes[-1] is self.row:
+      return min(self.row.terms[self.row.tap] * itemsize / LINE, 1)
+    return -(-self.row.reach * itemsize // LINE)
 
 
 def padding(found: Windows) -> Padding | None:
-  """For what is read through a guard, at places that are summed ranges or slide in steps of one."""
+  """For what is read through a guard, at places that are summed ranges or slide along an output."""
   _, index, gate = access(found.seen)
   if gate is TRUE:
     return None
   axes = []
   for i in index:
-    terms, _ = linear(i)
-    tap = next((t for t in terms if t in found.summed), None)
-    if tap is None:
+    parts, _ = linear(i)
+    terms = {t: times for t, times in parts.items() if t.free & {*found.summed, *found.columns}}
+    taps = [t for t in terms if t in found.summed]
+    columns = tuple(t for t in terms if t in found.columns)
+    if not taps:
       continue
-    if set(terms.values()) != {1} or len(terms) > 2 or not all(t is tap or t in found.columns for t in terms):
+    if len(taps) > 1 or len(columns) > 1 or len(terms) > len(taps + [*columns]) or min(terms.values()) != 1:
       return None
-    axes.append((tap, *(t for t in terms if t is not tap)))
-  if not axes or axes[-1][1:] != (found.columns[0],):
+    axes.append(Axis(taps[0], columns, dict(sorted(terms.items(), key=lambda term: term[1]))))
+  if not axes or axes[-1].columns != (found.columns[0],):
     return None
-  elements = prod(sum(map(rsize, axis)) - len(axis) + 1 for axis in axes)
-  outputs = prod(rsize(r) for axis in axes for r in axis[1:])
-  return Padding(axes, elements, outputs, open_share(access(found.weight)[2]))
+  row = axes[-1]
+  axes.sort(key=lambda axis: not axis.columns)
+  return Padding(axes, row, open_share(access(found.weight)[2]))
 
 
 class Edge(NamedTuple):
@@ -316,18 +345,18 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   if around is not None:
     # row by row, and place by place in the window: all channels of a row stay in the L1; and what a step reads is no
     # part of what the next one reads, which C compilers would keep in registers that there are not
-    axes = [*sorted(around.axes[:-1], key=len, reverse=True), around.axes[-1]]
-    place = {axis[0]: n for n, axis in enumerate(sorted(axes, key=len, reverse=True))}
+    place = {axis.tap: n for n, axis in enumerate(around.axes)}
     summed.sort(key=lambda r: place.get(r, -1))
     w.attempt("order " + " ".join(map(rname, summed)))
-    w.attempt(f"stage {seen} over ({', '.join(' + '.join(map(rname, axis)) for axis in axes)}) stack")
-    copy_rows(w, f"{rname(axes[-1][0])}.{seen}", machine)
+    axes = [*(axis for axis in around.axes if axis is not around.row), around.row]
+    w.attempt(f"stage {seen} over ({', '.join(map(str, axes))}) stack")
+    copy_rows(w, f"{rname(next(iter(around.row.terms)))}.{seen}", machine)
   panels, lane = cut(w, c, rsize(found.rows), plan.vectors * machine.lanes, "vec")
   row_loop, row = cut(w, q, rsize(found.columns[0]), plan.rows, "unroll")
   w.attempt(f"stage {name} over ({', '.join([*map(rname, summed), lane])}) stack")
   # what a panel is for, outside; then what has the same panel again, first what has a copy of its own
   outside = [rname(r) for r in rest if r in weight.free]
-  within = {r for axis in around.axes for r in axis} if around is not None else set()
+  within = {r for axis in around.axes for r in axis.terms} if around is not None else set()
   inside = [rname(r) for r in rest if r not in weight.free and r not in within]
   slid = [rname(r) for r in rest if r in within]
   outside += filter(None, [panels])
@@ -342,7 +371,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   loops = [*outside, *inside, *slid, *filter(None, [row_loop])]
   w.attempt(" ".join(["order", *loops, row, lane]))
   shared(w, outside or (inside if slid and inside else loops), machine)
-  taps = [axis[0] for axis in around.axes] if around is not None else []
+  taps = [axis.tap for axis in around.axes] if around is not None else []
   taps += [e.tap for e in edges(found) if e.column is not found.columns[0]]
   for tap in dict.fromkeys(taps):
     w.attempt(f"bound {rname(tap)} finite")

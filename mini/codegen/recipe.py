@@ -14,7 +14,7 @@
   stage X over (R, ...) stack  X is copied into memory over those ranges (the copies are named R.X), and read back from
                                it. The memory has one axis per range, in the order given
   stage X over (R, ...) shared   the same in memory of the group, which its threads fill together
-  stage X over (R + S, ...)    stages the footprint of an index expression: one axis for R + S, not one for each
+  stage X over (R + S*n, ...)  stages the footprint of an index expression: one axis for R + S*n, not one for each
   move X shared | stack        the stage X has its memory in the group, or in each thread
   inline X                     what the stage X holds is computed again wherever it is read
   matrix NAME i j k            a contraction's tile of rows i, columns j and inner range k is by a matrix instruction,
@@ -68,6 +68,7 @@ from mini.ir.uop import (
   UOp,
   add,
   closed,
+  const,
   copy,
   div,
   least,
@@ -289,32 +290,34 @@ class Tuning:
           {owner: uop(owner.op, owner.dtype, owner.src[: len(owner.src) - len(rs)] + new, owner.arg)}
         )
 
-  def stage(self, name: str, axes: list[list[str]], space: str) -> None:
-    """Each axis is a list of ranges; of several, their sum is staged,
+  def stage(self, name: str, axes: list[list[tuple[str, int]]], space: str) -> None:
+    """Each axis is a list of ranges and how many times each is taken; of several, their sum is staged,
     and the value must depend on them through it alone."""
     if space not in ("stack", "shared"):
       raise RecipeError(f"a stage is in stack or in shared memory, not in {space}")
     value = self.value(name)
-    ranges = [[self.range(n) for n in axis] for axis in axes]
+    ranges = [[(self.range(n), times) for n, times in axis] for axis in axes]
     tag = "." + name
     while any(rname(r).endswith(tag) for r in all_ranges(self.kernel)):
       tag += "_"
     table: dict[UOp, UOp] = {}
     new = []
-    for first, *rest in ranges:
-      size = rsize(first) + sum(rsize(r) - 1 for r in rest)
+    for (first, once), *rest in ranges:
+      if once != 1 or any(times < 1 for _, times in rest):
+        raise RecipeError(f"an axis is a range, and others once or more: %{rname(first)} + ...")
+      size = rsize(first) + sum((rsize(r) - 1) * times for r, times in rest)
       kind = "loop" if rest or rkind(first) == "par" else rkind(first)
       if kind == "local" and space != "shared":
         raise RecipeError(f"%{rname(first)} is local: its threads share no stack")
       new.append(range_(rname(first) + tag, size, kind))
       table[first] = new[-1]
-      for r in rest:
-        table[first] = add(table[first], mul(r, -1))  # first := sum - rest; rest must then cancel
-    for r in (r for axis in ranges for r in axis):
+      for r, times in rest:
+        table[first] = add(table[first], mul(r, -times))  # first := sum - rest; rest must then cancel
+    for r in (r for axis in ranges for r, _ in axis):
       if r not in value.free:
         raise RecipeError(f"%{name} does not depend on %{rname(r)}")
     inner = copy(value, table, tag)
-    left = inner.free & {r for axis in ranges for r in axis[1:]}
+    left = inner.free & {r for axis in ranges for r, _ in axis[1:]}
     if left:
       raise RecipeError(f"%{name} depends on %{rname(next(iter(left)))} not only through the sum")
     memory = stage_at(inner, tuple(new), tuple(new), space, tuple(map(rsize, new)))
@@ -380,13 +383,15 @@ class Tuning:
     elif name == "order":
       self.order(*parts[0].split())
     elif name == "stage":
-      self.stage(parts[0], [re.findall(WORD, axis) for axis in parts[1].split(",")], parts[2])
+      axes = [re.findall(rf"({WORD})(?:\*(\d+))?", axis) for axis in parts[1].split(",")]
+      self.stage(parts[0], [[(r, int(n or 1)) for r, n in axis] for axis in axes], parts[2])
     else:
       getattr(self, name)(*parts)
 
 
 KINDS = ("vec", "unroll", "par", "around", "local")
 WORD = r"[\w.]+"
+TERM = rf"{WORD}(?:\*\d{{1,9}})?"
 # How each step is written, and the pattern that catches its parts.
 STEPS = {
   name: (written, re.compile(pattern.replace("R", f"({WORD})").replace("LIST", rf"({WORD}(?: {WORD})*)")))
@@ -395,7 +400,7 @@ STEPS = {
     ("collapse", "R S -> a", "R R -> R"),
     *((kind, "R ...", "LIST") for kind in KINDS),
     ("order", "R ...", "LIST"),
-    ("stage", "X over (R, ...) stack | shared", rf"R over \(({WORD}(?:(?:, ?| ?\+ ?){WORD})*)\) R"),
+    ("stage", "X over (R, ...) stack | shared", rf"R over \(({TERM}(?:(?:, ?| ?\+ ?){TERM})*)\) R"),
     ("bound", "R [finite]", "R(?: (finite))?"),
     ("move", "X shared | stack", "R R"),
     ("inline", "X", "R"),
@@ -438,8 +443,8 @@ def apply(kernel: UOp, recipe: str) -> UOp:
   return t.kernel
 
 
-def sum_of(rs: list[UOp]) -> UOp:
-  total = rs[0]
-  for r in rs[1:]:
-    total = add(total, r)
+def sum_of(axis: list[tuple[UOp, int]]) -> UOp:
+  total = const(0)
+  for r, times in axis:
+    total = add(total, mul(r, times))
   return total
