@@ -208,7 +208,9 @@ class Samples:
     """What nodes of one sample are for all; None for what they share."""
     return batched(roots, self.table, self.n)
 
-  def draw(self, blocks: Callable[[tuple[int, ...]], UOp], shape: tuple[int, ...]) -> UOp:
+  def draw(
+    self, words: Callable[[tuple[int, ...]], tuple[UOp, UOp]], shape: tuple[int, ...]
+  ) -> tuple[UOp, UOp]:
     """Random bits of a shape, for one sample."""
     if self.randomness == "error":
       raise MiniError(
@@ -216,7 +218,10 @@ class Samples:
         '  vmap(f, randomness="different") draws others for each sample, "same" the same for all'
       )
     with self.left():
-      return blocks(shape) if self.randomness == "same" else self.one(blocks((self.n, *shape)))
+      if self.randomness == "same":
+        return words(shape)
+      first, second = words((self.n, *shape))
+      return self.one(first), self.one(second)
 
 
 class Memory:

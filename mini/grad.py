@@ -218,6 +218,7 @@ NO_GRADIENT: dict[str, str] = {
   "trunc":   "flat between its steps",
   "round":   "flat between its steps",
   "threefry": "is of integers",
+  "threefry2": "is of integers",
 }
 # fmt: on
 

@@ -46,7 +46,7 @@ def ulps(got, exact):
 
 def run_body(op, *inputs):
   """The body of op, by the interpreter."""
-  kinds = {np.dtype(d.np): d for d in (dtypes.float32, dtypes.float64, dtypes.uint64)}
+  kinds = {np.dtype(d.np): d for d in (dtypes.float32, dtypes.float64, dtypes.uint32)}
   sources = [buffer(n, x.shape, kinds[x.dtype]) for n, x in enumerate(inputs)]
   root = expand(uop(op, sources[0].dtype, tuple(sources)))
   assert root.op != op
@@ -74,7 +74,7 @@ def test_rows_join_the_ops():
 @pytest.mark.parametrize("op", ROWS)
 def test_body_is_made_of_primitives(op):
   row = ROWS[op]
-  d = dtypes.uint64 if row.types == "u64" else dtypes.float32
+  d = dtypes.uint32 if row.types == "u32" else dtypes.float32
   sources = tuple(buffer(n, (), d) for n in range(row.arity))
   body = row.body(*sources)
   assert body.dtype is d
@@ -180,16 +180,20 @@ def test_round_to_even():
 
 def test_threefry(rng):
   """The known answers of Random123 (kat_vectors, threefry2x32 with 20 rounds)."""
-  ones = (1 << 64) - 1
-  counter = np.array([0, ones, 0x85A308D3243F6A88], np.uint64)
-  key = np.array([0, ones, 0x0370734413198A2E], np.uint64)
-  known = [0x99BA4EFE6B200159, 0xBB002BE71CB996FC, 0x483DF7A0C4923A9C]
-  assert OPS["threefry"].numpy(counter, key).tolist() == known
-  assert run_body("threefry", counter, key).tolist() == known
-  assert OPS["threefry"].numpy(counter[0], key[0]).shape == ()
-  counter = rng.integers(0, ones, 100, np.uint64)
-  key = np.full(100, 7, np.uint64)
-  assert np.array_equal(run_body("threefry", counter, key), OPS["threefry"].numpy(counter, key))
+  ones = (1 << 32) - 1
+  counter = [0, ones, 0x243F6A88], [0, ones, 0x85A308D3]
+  key = [0, ones, 0x13198A2E], [0, ones, 0x03707344]
+  block = np.array([*counter, *key], np.uint32)
+  some = rng.integers(0, ones, (4, 100), np.uint32)
+  known = {
+    "threefry": [0x6B200159, 0x1CB996FC, 0xC4923A9C],
+    "threefry2": [0x99BA4EFE, 0xBB002BE7, 0x483DF7A0],
+  }
+  for op, words in known.items():
+    assert OPS[op].numpy(*block).tolist() == words
+    assert run_body(op, *block).tolist() == words
+    assert OPS[op].numpy(*block[:, 0]).shape == ()
+    assert np.array_equal(run_body(op, *some), OPS[op].numpy(*some))
 
 
 # ---------------------------------------------------------------- bodies in C

@@ -150,8 +150,8 @@ TOLERANCE = {dtypes.float16: 2e-3, dtypes.bfloat16: 2e-2, dtypes.float32: 1e-6, 
 
 
 def takes(op, d):
-  if op == "threefry":
-    return d is dtypes.uint64
+  if op in ("threefry", "threefry2"):
+    return d is dtypes.uint32
   if op in ("cast", "bitcast"):
     return False
   if d is dtypes.bool:
@@ -170,7 +170,7 @@ def operation_kernel(op, d, vec):
   lane = range_("lane", 8, "vec")
   at = add(mul(i, 8), lane) if vec else i
   kinds = (dtypes.bool, d, d) if op == "where" else (d,) * OPS[op].arity
-  sources = tuple(load(param(name, (N,), kind), (at,)) for name, kind in zip("xyz", kinds))
+  sources = tuple(load(param(name, (N,), kind), (at,)) for name, kind in zip("xyzw", kinds))
   value = uop(op, dtypes.bool if OPS[op].result == "bool" else d, sources)
   out = param("out", (N,), value.dtype)
   return kernel(f"test_{op}_{d.short}", (store(out, (at,), value),), (i, lane) if vec else (i,))
@@ -203,7 +203,7 @@ def test_operation(dev):
       sources = [operands(op, d, 3 * seed + n) for n in range(OPS[op].arity)]
       if op == "where":
         sources[0] = sources[0] != sources[1]
-      data = dict(zip("xyz", sources))
+      data = dict(zip("xyzw", sources))
       value = k.src[0].src[1]
       want = elementwise(value, sources)
       got = emulated.run(k, {**data, "out": np.zeros(N, want.dtype)})[0]["out"]

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from fuzz_graph import scheduled
 
 from mini import Context, Device, Tensor, dtypes, stats
 from mini.ir import graph
+from mini.ir.uop import toposort
 from mini.tensor.random import Random
 
 # Random123 1.14, tests/kat_vectors: threefry2x32 with 20 rounds, counter key -> block
@@ -17,9 +19,8 @@ VECTORS = [
 
 @pytest.mark.parametrize("counter, key, block", VECTORS)
 def test_published_vectors(counter, key, block):
-  word = lambda pair: Tensor([pair[0] | pair[1] << 32], dtype=dtypes.uint64)
-  got = Tensor._new(graph.alu("threefry", word(counter).uop, word(key).uop)).item()
-  assert (got & 0xFFFFFFFF, got >> 32) == block
+  words = [Tensor([word], dtype=dtypes.uint32).uop for word in (*counter, *key)]
+  assert tuple(Tensor._new(graph.alu(op, *words)).item() for op in ("threefry", "threefry2")) == block
 
 
 def test_numbers_follow_the_documented_layout():
@@ -27,11 +28,17 @@ def test_numbers_follow_the_documented_layout():
   Tensor.manual_seed(123)
   Tensor.rand(2)
   second = Tensor.rand(3).numpy()
-  counter = Tensor([i | 1 << 32 for i in range(3)], dtype=dtypes.uint64)
-  blocks = Tensor._new(graph.alu("threefry", counter.uop, Tensor([123] * 3, dtype=dtypes.uint64).uop)).numpy()
-  np.testing.assert_array_equal(
-    second, ((blocks & np.uint64(0xFFFFFFFF)) >> np.uint64(8)).astype(np.float32) / 2**24
-  )
+  block = [Tensor(word, dtype=dtypes.uint32).uop for word in (range(3), [1] * 3, [123] * 3, [0] * 3)]
+  word = Tensor._new(graph.alu("threefry", *block)).numpy()
+  np.testing.assert_array_equal(second, (word >> np.uint32(8)).astype(np.float32) / 2**24)
+
+
+def test_random_numbers_fill_vectors_as_floats_do():
+  """A vector has half as many lanes where one of its values is of 64 bits: no counter is, and no word."""
+  for t in (Tensor.rand(40, 30), Tensor.randn(40, 30), Tensor.ones(40, 30).dropout(0.5, training=True)):
+    kernels, *_ = scheduled({"out": t.uop})
+    of_each = [u for u in toposort(kernels[-1]) if u.free and u.dtype is not dtypes.index]
+    assert any(u.op == "threefry" for u in of_each) and max(u.dtype.itemsize for u in of_each) == 4
 
 
 def test_the_same_seed_gives_the_same_numbers_in_any_order():

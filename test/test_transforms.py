@@ -77,7 +77,8 @@ ROWS = {
   "lt": lambda a, b: g.cast(g.alu("lt", a, b), F),
   "ne": lambda a, b: g.cast(g.alu("ne", a, b), F),
   **{op: lambda a, b, op=op: g.cast(g.alu(op, index(a), index(b)), F) for op in ("and", "or", "xor")},
-  "threefry": lambda a, b: g.cast(g.alu("threefry", *(g.cast(x, dtypes.uint64) for x in (a, b))), F),
+  "threefry": lambda a, b: g.cast(g.alu("threefry", *(g.cast(x, dtypes.uint32) for x in (a, b, a, b))), F),
+  "threefry2": lambda a, b: g.cast(g.alu("threefry2", *(g.cast(x, dtypes.uint32) for x in (b, a, a, b))), F),
 }
 # fmt: on
 for name, op in OPS.items():

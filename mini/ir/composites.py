@@ -32,7 +32,7 @@ class Composite(NamedTuple):
   arity: int
   numpy: Callable  # the meaning, on arrays of the inputs
   body: Callable[..., UOp]  # of inputs as nodes
-  types: str  # the body takes: f32, u64, or any
+  types: str  # the body takes: f32, u32, or any
   ulp: float  # the float32 body is at most this far from the exact result, in units in its last place
   note: str = ""
 
@@ -63,9 +63,8 @@ TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
 PARITY = 0x1BD11BDA
 
 
-def numpy_threefry(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
-  c, k = np.atleast_1d(counter, key)
-  x, y, k0, k1 = (w.astype(np.uint32) for w in (c, c >> 32, k, k >> 32))
+def numpy_threefry(*words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  x, y, k0, k1 = np.atleast_1d(*words)
   keys = k0, k1, k0 ^ k1 ^ np.uint32(PARITY)
   x, y = x + k0, y + k1
   for n in range(1, 6):
@@ -73,8 +72,8 @@ def numpy_threefry(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
       x = x + y
       y = (y << np.uint32(turn) | y >> np.uint32(32 - turn)) ^ x
     x, y = x + keys[n % 3], y + keys[(n + 1) % 3] + np.uint32(n)
-  out = x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
-  return out.reshape(np.broadcast_shapes(np.shape(counter), np.shape(key)))
+  s = np.broadcast_shapes(*map(np.shape, words))
+  return x.reshape(s), y.reshape(s)
 
 
 # ---------------------------------------------------------------- nodes
@@ -384,10 +383,8 @@ def cos(x: UOp) -> UOp:
   return cast(add(mul(mul(s, s), -2), 1), dtypes.float32)
 
 
-def threefry(counter: UOp, key: UOp) -> UOp:
+def threefry(x: UOp, y: UOp, k0: UOp, k1: UOp) -> tuple[UOp, UOp]:
   """Threefry-2x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011)."""
-  x, k0 = cast(counter, dtypes.uint32), cast(key, dtypes.uint32)
-  y, k1 = (cast(div(u, 1 << 32), dtypes.uint32) for u in (counter, key))
   keys = k0, k1, unlike(unlike(k0, k1), PARITY)
   x, y = add(x, k0), add(y, k1)
   for n in range(1, 6):
@@ -395,7 +392,7 @@ def threefry(counter: UOp, key: UOp) -> UOp:
       x = add(x, y)
       y = unlike(either(mul(y, 1 << turn), div(y, 1 << (32 - turn))), x)
     x, y = add(x, keys[n % 3]), add(add(y, keys[(n + 1) % 3]), n)
-  return either(cast(x, dtypes.uint64), mul(cast(y, dtypes.uint64), 1 << 32))
+  return x, y
 
 
 # ---------------------------------------------------------------- the table
@@ -416,7 +413,10 @@ COMPOSITES: dict[str, Composite] = {row.name: row for row in (
   Composite("round",    1, np.rint,        round_to_even, "f32", 0, "half to even"),
   Composite("abs",      1, np.abs,         magnitude,     "f32", 0, "of the least integer: itself"),
   Composite("min",      2, np.minimum,     least,         "any", 0, "NaN wins, as in max"),
-  Composite("threefry", 2, numpy_threefry, threefry,      "u64", 0, "random bits of counter and key; low words first"),
+  Composite("threefry", 4, lambda *w: numpy_threefry(*w)[0], lambda *w: threefry(*w)[0],
+            "u32", 0, "random bits of a counter and a key, of two words each: the first word"),
+  Composite("threefry2", 4, lambda *w: numpy_threefry(*w)[1], lambda *w: threefry(*w)[1],
+            "u32", 0, "the second word"),
 )}
 
 PRIMITIVES: dict[str, Composite] = {row.name: row for row in (

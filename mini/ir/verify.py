@@ -84,6 +84,7 @@ KINDS_OF = {
   "mod": "iuf",
   "pow": "iuf",
   "threefry": "u",
+  "threefry2": "u",
 }
 KINDS_OF.update(
   dict.fromkeys(("exp", "log", "cos", "tanh", "erf", "atan", "rsqrt", "floor", "ceil", "trunc", "round"), "f")
@@ -106,7 +107,7 @@ def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
     return f"{op}: inputs are {spelled}"
   kind = values[0].kind
   if kind not in KINDS_OF.get(op, "f" if row.family == "unary" else "biuf") or (
-    op == "threefry" and values[0].itemsize < 8
+    op in ("threefry", "threefry2") and values[0].itemsize != 4
   ):
     return f"{op} does not take {spelled}"
   want = dtypes.bool if row.result == "bool" else values[-1]

@@ -27,7 +27,7 @@ REGISTER = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short
             dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double", dtypes.index: "long"}
 STORAGE = {dtypes.bool: "unsigned char", dtypes.float16: "_Float16", dtypes.bfloat16: "unsigned short"}
 
-TAKES = {"f32": "f32", "u64": "u64", "any": "float"}
+TAKES = {"f32": "f32", "u32": "u32", "any": "float"}
 BY_BODY: tuple[Row, ...] = tuple((op, TAKES[ROWS[op].types], body) for op, body in BODIES.items())
 
 SCALARS: tuple[Row, ...] = (

@@ -33,7 +33,8 @@ ROWS: tuple[Row, ...] = (
   ("shuffle",  "small",       "({T})simd_shuffle_xor((int){0}, {1})"),
   ("shuffle",  "i64 u64",     "({T})shuffle_u64((ulong){0}, {1})"),
   ("shuffle",  "any",         "simd_shuffle_xor({0}, {1})"),
-  ("threefry", "u64",         COMPOSITES["threefry"].body),
+  ("threefry", "u32",         COMPOSITES["threefry"].body),
+  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
   ("exp2 log2 sin sqrt exp log cos tanh atan rsqrt", "f32", "precise::{op}({0})"),  # whatever the build's default
   ("bitcast",  "f32>int",     "as_type<{T}>({0})"),
   ("bitcast",  "int>f32",     "as_type<{T}>({0})"),

@@ -34,7 +34,8 @@ ROWS: tuple[Row, ...] = (
   ("nan",      "float",       "({T})NAN"),
   ("erf",      "f32",         COMPOSITES["erf"].body),
   ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
-  ("threefry", "u64",         COMPOSITES["threefry"].body),
+  ("threefry", "u32",         COMPOSITES["threefry"].body),
+  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
   ("bitcast",  "f32 f64>int", "as_{T}({0})"),
   ("bitcast",  "int>f32 f64", "as_{T}({0})"),
   *WRAPPING,

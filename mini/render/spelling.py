@@ -363,7 +363,7 @@ class Spelling:
   ) -> str:
     """The inline function for what has no expression."""
     of = sources[0] if op in CONVERSIONS else sources[-1]
-    names = "abc"[: len(sources)]
+    names = "abcd"[: len(sources)]
     result, each = self.type(d, width), [self.type(s, width) for s in sources]
     if text is None:
       body = self.each_lane(op, sources, d, width, names)

@@ -2,8 +2,8 @@
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3,
 SC 2011). Its state is two 0-d tensors, a key and the number of calls so far: element i of call c is made from the block
-threefry(key, (i, c)). Each call rebinds the count, so a jitted step draws new numbers each time, and a mask that is
-needed again in the backward pass is computed again instead of kept.
+threefry(key, (i, c)), two words of 32 bits. Each call rebinds the count, so a jitted step draws new numbers each time,
+and a mask that is needed again in the backward pass is computed again instead of kept.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-def _low(u: UOp) -> UOp:
-  return graph.cast(u, dtypes.uint32)
+Words = tuple[UOp, UOp]  # uint32: two times 32 random bits for each element
 
 
-def _high(u: UOp) -> UOp:
-  return graph.cast(graph.alu("div", u, const(1 << 32, dtypes.uint64)), dtypes.uint32)
+def _halves(u: UOp) -> Words:
+  """A uint64 as two words, the lower one first."""
+  upper = graph.alu("div", u, const(1 << 32, dtypes.uint64))
+  return graph.cast(u, dtypes.uint32), graph.cast(upper, dtypes.uint32)
 
 
-def _joined(low: UOp, high: UOp) -> UOp:
-  upper = graph.alu("mul", graph.cast(high, dtypes.uint64), const(1 << 32, dtypes.uint64))
-  return graph.alu("or", upper, graph.cast(low, dtypes.uint64))
+def joined(words: Words) -> UOp:
+  """As one uint64."""
+  low, high = (graph.cast(w, dtypes.uint64) for w in words)
+  return graph.alu("or", graph.alu("mul", high, const(1 << 32, dtypes.uint64)), low)
 
 
 class Generator:
@@ -52,11 +54,10 @@ class Generator:
     """Begin anew; the low 64 bits of `seed` count."""
     self.set_state((seed & (2**64 - 1), 0))
 
-  def blocks(self, shape: tuple[int, ...], device: str | None = None) -> UOp:
-    """A uint64 with 64 random bits for each element, made on the device from a copy of the state;
-    advances the count."""
+  def words(self, shape: tuple[int, ...], device: str | None = None) -> Words:
+    """Random bits for each element, made on the device from a copy of the state; advances the count."""
     if local.samples is not None:
-      return local.samples.draw(lambda s: self.blocks(s, device), shape)
+      return local.samples.draw(lambda s: self.words(s, device), shape)
     if not self.seeded:  # not when mini is imported: that would open the device
       with outside():  # or a jitted function would begin anew at each call
         self.seed(int.from_bytes(os.urandom(8), "little"))
@@ -65,10 +66,16 @@ class Generator:
         self.set_state(self.get_state())
     device = default_device() if device is None else device_named(device)
     calls, key = on_device(self.advance(), device), on_device(self.key.uop, device)
-    counter = graph.alu(
-      "add", graph.iota(prod(shape), dtypes.uint64), graph.alu("mul", calls, const(1 << 32, dtypes.uint64))
+    n = prod(shape)
+    x, y = graph.iota(n, dtypes.uint32), graph.cast(calls, dtypes.uint32)
+    if n > 1 << 32:
+      x, more = _halves(graph.iota(n, dtypes.uint64))
+      y = graph.alu("add", more, y)
+    block = x, y, *_halves(key)
+    return (
+      graph.reshape(graph.alu("threefry", *block), shape),
+      graph.reshape(graph.alu("threefry2", *block), shape),
     )
-    return graph.reshape(graph.alu("threefry", counter, key), shape)
 
   def advance(self) -> UOp:
     """The number of calls so far. It is one more afterwards: memory of its own, so that the same graph comes again."""
@@ -101,18 +108,18 @@ def _plus(u: UOp, n: int) -> UOp:
   return graph.alu("add", u, const(n, u.dtype))
 
 
-def unit(blocks: UOp) -> UOp:
-  """Uniform float32 in [0, 1): the upper 24 bits of the first word."""
+def unit(word: UOp) -> UOp:
+  """Uniform float32 in [0, 1): the upper 24 bits."""
   return graph.alu(
     "mul",
-    graph.cast(graph.alu("div", _low(blocks), const(1 << 8, dtypes.uint32)), dtypes.float32),
+    graph.cast(graph.alu("div", word, const(1 << 8, dtypes.uint32)), dtypes.float32),
     const(2.0**-24, dtypes.float32),
   )
 
 
-def unit64(blocks: UOp) -> UOp:
+def unit64(words: Words) -> UOp:
   """Uniform float64 in [0, 1): the upper 53 bits of both words."""
-  bits = graph.cast(graph.alu("div", blocks, const(1 << 11, dtypes.uint64)), dtypes.int64)
+  bits = graph.cast(graph.alu("div", joined(words), const(1 << 11, dtypes.uint64)), dtypes.int64)
   return graph.alu("mul", graph.cast(bits, dtypes.float64), const(2.0**-53, dtypes.float64))
 
 
@@ -141,13 +148,13 @@ class Random(Creation):
     if _is_complex(dtype):
       return _of_two(Random.rand, size, dtype, device, requires_grad)
     s, kind = checked_sizes("rand", size), _float_dtype("rand", dtype)
-    blocks = Random.generator.blocks(s, device)
+    words = Random.generator.words(s, device)
     if kind.itemsize == 2:  # rounded down to its own 11 or 8 bits, or 1.0 would be among them
       bits = 11 if kind is dtypes.float16 else 8
-      word = graph.alu("div", _low(blocks), const(1 << (32 - bits), dtypes.uint32))
+      word = graph.alu("div", words[0], const(1 << (32 - bits), dtypes.uint32))
       u = graph.alu("mul", graph.cast(word, kind), const(2.0**-bits, kind))
     else:
-      u = unit64(blocks) if kind is dtypes.float64 else unit(blocks)
+      u = unit64(words) if kind is dtypes.float64 else unit(words[0])
     return placed(u, device, requires_grad)
 
   @staticmethod
@@ -165,10 +172,10 @@ class Random(Creation):
     if _is_complex(dtype):
       return _of_two(Random.normal, size, dtype, device, requires_grad, std=0.5**0.5)
     kind = _float_dtype("randn", dtype)
-    blocks = Random.generator.blocks(checked_sizes("randn", size), device)
-    flipped = graph.alu("mul", unit(blocks), const(-1.0, dtypes.float32))
+    first, second = Random.generator.words(checked_sizes("randn", size), device)
+    flipped = graph.alu("mul", unit(first), const(-1.0, dtypes.float32))
     u = Handle._new(graph.alu("add", flipped, const(1.0, dtypes.float32)))
-    v = Handle._new(unit(_joined(_high(blocks), _high(blocks))))
+    v = Handle._new(unit(second))
     if kind is dtypes.float64:
       u, v = u.to(kind), v.to(kind)
     normal = (-2 * u.log()).sqrt() * (2 * math.pi * v).cos()
@@ -196,12 +203,13 @@ class Random(Creation):
     span = int(high) - int(low)
     if span < 1 or span > 2**64:
       fail(ValueError, f"randint: there are no integers from {low} up to, but without, {high}")
-    blocks = Random.generator.blocks(s, device)
+    words = Random.generator.words(s, device)
     if span <= 2**32:  # the upper word of the product: no bias beyond 2**-32
-      product = graph.alu("mul", graph.cast(_low(blocks), dtypes.uint64), const(span, dtypes.uint64))
+      product = graph.alu("mul", graph.cast(words[0], dtypes.uint64), const(span, dtypes.uint64))
       value = graph.alu("div", product, const(1 << 32, dtypes.uint64))
     else:
-      value = blocks if span == 2**64 else graph.alu("mod", blocks, const(span, dtypes.uint64))
+      value = joined(words)
+      value = value if span == 2**64 else graph.alu("mod", value, const(span, dtypes.uint64))
     shifted = graph.alu("add", graph.cast(value, dtypes.int64), const(int(low), dtypes.int64))
     return placed(graph.cast(shifted, kind), device, False)
 
@@ -315,7 +323,7 @@ class Random(Creation):
     """
     if n < 0:
       fail(ShapeError, f"randperm: there are no {n} integers")
-    order = Handle._new(Random.generator.blocks((n,), device)).argsort()
+    order = Handle._new(joined(Random.generator.words((n,), device))).argsort()
     return placed(graph.cast(order.uop, as_dtype(dtype or dtypes.default_int)), device, False)
 
   def bernoulli(self) -> Tensor:
