@@ -2,6 +2,7 @@
 `import mini` takes: in modules that it has no need of."""
 
 import gc
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -14,21 +15,46 @@ from mini.config import config
 bench = import_module("compile")  # examples/bench/compile.py
 
 
-def calls(layers):
-  """Of functions, Python's and C's, to capture a training step of a GPT-2 with so many layers."""
+def captured(layers, hook, counted):
+  """How many events are counted while a training step of a GPT-2 with so many layers is captured.
+  hook: sys.setprofile or sys.settrace; counted: what it calls, with a list to count in."""
   step, tokens = bench.training_step(layers)
   count = [0]
-
-  def counted(frame, event, arg):
-    count[0] += event in ("call", "c_call")
-
+  before = sys.gettrace() if hook is sys.settrace else sys.getprofile()
   gc.collect()
-  sys.setprofile(counted)
+  hook(counted(count))
   try:
     bench.captured(step, tokens)
   finally:
-    sys.setprofile(None)
+    hook(before)
   return count[0]
+
+
+def calls(layers):
+  """Of functions, Python's and C's."""
+
+  def counted(count):
+    def called(frame, event, arg):
+      count[0] += event in ("call", "c_call")
+
+    return called
+
+  return captured(layers, sys.setprofile, counted)
+
+
+def lines(layers):
+  """Of the scheduler, that run."""
+
+  def counted(count):
+    def local(frame, event, arg):
+      count[0] += event == "line"
+      return local
+
+    return lambda frame, event, arg: (
+      local if "/mini/schedule/" in frame.f_code.co_filename.replace("\\", "/") else None
+    )
+
+  return captured(layers, sys.settrace, counted)
 
 
 def test_twice_the_layers_are_twice_the_work():
@@ -36,27 +62,6 @@ def test_twice_the_layers_are_twice_the_work():
   few, more, most = map(calls, (2, 3, 5))
   assert most - more < 2.2 * (more - few), (few, more, most)
   assert most - more < 2 * 600_000, most  # 340,000 for each layer when this was written
-
-
-def lines(layers):
-  """Of the scheduler, that run for such a training step."""
-  step, tokens = bench.training_step(layers)
-  count = [0]
-
-  def local(frame, event, arg):
-    count[0] += event == "line"
-    return local
-
-  def called(frame, event, arg):
-    return local if "/mini/schedule/" in frame.f_code.co_filename.replace("\\", "/") else None
-
-  before = sys.gettrace()
-  sys.settrace(called)
-  try:
-    bench.captured(step, tokens)
-  finally:
-    sys.settrace(before)
-  return count[0]
 
 
 def test_no_pass_of_the_scheduler_goes_through_all_for_each_value():
@@ -93,8 +98,12 @@ LATER = {
 
 
 @pytest.mark.parametrize("program", LATER)
-def test_what_is_not_needed_is_not_imported(program):
+def test_what_is_not_needed_is_not_imported(program, tmp_path):
   code = f"import sys, numpy; before = {{*sys.modules}}; {program}; print(*{{*sys.modules}} - before)"
-  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  env = {
+    **os.environ,
+    "MINI_CACHE": str(tmp_path),
+  }  # in the user's there may be recipes that were searched for
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
   loaded = set(done.stdout.split())
   assert "mini.tensor" in loaded and not loaded & set(LATER[program].split())

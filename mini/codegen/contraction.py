@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
 from mini.codegen.writer import (
+  LINE,
   Machine,
   Writer,
   accesses,
@@ -127,7 +128,6 @@ FAR_APART = 1 << 20  # elements: another place each time
 LATENCY = 5  # cycles of a multiply-add in a chain, with what comes between
 L1_RATE, L2_RATE, L3_RATE = 128, 32, 20  # bytes a cycle
 FAR = 1 << 10  # steps of at least so many bytes, and so many of them: each is a page that is looked up
-LINE = 64
 PAGE, WAYS = 4096, 8  # so many addresses that differ by pages alone does a first cache hold
 NEAR_PAGES = 64  # so many pages are looked up at no cost
 APART = 4  # cycles of a store that is not beside the last

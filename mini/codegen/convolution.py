@@ -16,7 +16,17 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.contraction import factors
-from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse, cut, flat_index, owner_key
+from mini.codegen.writer import (
+  LINE,
+  Machine,
+  Writer,
+  accesses,
+  coefficient,
+  collapse,
+  cut,
+  flat_index,
+  owner_key,
+)
 from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
 
@@ -25,7 +35,6 @@ COPY = 8  # what it costs to copy an element to the stack, in products of vector
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
 READ = 0.25  # of that, of a load in a tile whose rows are beside each other
 LINES = 16  # of what is copied, each of which is written out
-LINE = 64  # bytes of a cache that come together
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
 ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
@@ -150,6 +159,7 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     read = begun + (2 * (rows - branches) + GUARD * branches if guarded else 0)
     stored = APART * lanes * scattered / terms + COPY * lanes / images
     yield Plan(full * max(step, read / 4) / products * inside + stored, "channels", 1, vectors, rows)
+    # beside the panel the copy may fill the L2: each of its lines is read for a few rows and then no more
     around, room = padding(found), min(machine.l2_bytes, machine.stack_bytes * 3 // 4) - panel
     if around is not None and around.elements * found.seen.dtype.itemsize <= room:
       again = 1 if interleaved(kernel, found) else -(-channels // tile)

@@ -24,6 +24,8 @@ from mini.ir.uop import (
 )
 from mini.schedule.index import flatten
 
+LINE = 64  # bytes of a cache that come together
+
 
 class Machine(NamedTuple):
   """What the heuristic must know of a device. The defaults are those of a processor with AVX2."""

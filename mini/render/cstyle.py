@@ -17,6 +17,7 @@ from math import prod
 from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
+from mini.codegen.writer import LINE
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -46,8 +47,6 @@ from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
 from mini.render.streams import ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
-
-LINE_BYTES = 64  # of a cache
 
 
 def line_lanes(line: Line) -> tuple[UOp, ...]:
@@ -269,7 +268,7 @@ class Renderer(Folds):
   def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: int) -> None:
     """Asks for the cache line that a load wants later: so many elements after what it reads now."""
     nbytes = self.lang.width * u.src[0].dtype.itemsize
-    if self.lang.width == 1 or chunk * nbytes % LINE_BYTES:
+    if self.lang.width == 1 or chunk * nbytes % LINE:
       return
     p, flat = self.memory(u.src[0], access(u)[1])
     at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)

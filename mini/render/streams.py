@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import Line, lanes, places
+from mini.codegen.writer import LINE
 from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import TRUE, UOp, closed, linear, rsize, toposort
@@ -22,7 +23,6 @@ SHORT_SUM = 256  # terms: who stores a product after so few waits for its stores
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
 FIRST_BYTES = 32 << 10  # a first cache holds so many, at least
-LINE = 64  # bytes
 PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a processor does better by itself
 
 Places = Mapping[UOp, tuple[UOp, ...]]
