@@ -136,7 +136,7 @@ def pooled_back(shape):
 
 RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "rows of an image, each vector for itself": (lambda: zeros(2, 5, 18, 40).conv2d(zeros(7, 5, 3, 3), None, 1, 1), "; unroll k2.0; "),
-  "channels": (lambda: zeros(24, 32, 9, 9).conv2d(zeros(32, 32, 5, 5)), "stage 1 over (k, k1, k2"),
+  "channels": (lambda: zeros(24, 32, 9, 9).conv2d(zeros(32, 32, 5, 5)), "order k k2 k1; "),
   "channels, padded": (lambda: gradient_of((24, 33, 6, 17, 5, 0), 0), "bound k1 finite"),
   "channels, without what is beyond a row": (lambda: gradient_of((24, 33, 11, 17, 5, 0), 0), "; bound n"),
   "channels, padded at both sides": (lambda: gradient_of((24, 32, 6, 32, 3, 1), 0), "order k1 k2 k; stage 0 over (k1 + m, k, k2"),
