@@ -6,6 +6,7 @@ from fuzz_graph import scheduled
 
 from mini import Context, Device, Tensor, dtypes, stats
 from mini.ir import graph
+from mini.ir.ops import OPS
 from mini.ir.uop import toposort
 from mini.tensor.random import Random
 
@@ -31,6 +32,17 @@ def test_numbers_follow_the_documented_layout():
   block = [Tensor(word, dtype=dtypes.uint32).uop for word in (range(3), [1] * 3, [123] * 3, [0] * 3)]
   word = Tensor._new(graph.alu("threefry", *block)).numpy()
   np.testing.assert_array_equal(second, (word >> np.uint32(8)).astype(np.float32) / 2**24)
+
+
+def test_more_elements_than_a_word_can_count():
+  """What the counter's first word does not hold goes to the second."""
+  Tensor.manual_seed(123)
+  Tensor.rand(1)
+  i = np.arange((1 << 32) - 2, (1 << 32) + 5, dtype=np.uint64)
+  counter = (i & 0xFFFFFFFF).astype(np.uint32), (1 + (i >> np.uint64(32))).astype(np.uint32)
+  word = OPS["threefry"].numpy(*counter, *np.array([[123], [0]], np.uint32))
+  got = Tensor.rand((1 << 32) + 5)[-7:].numpy()
+  np.testing.assert_array_equal(got, (word >> np.uint32(8)).astype(np.float32) / 2**24)
 
 
 def test_random_numbers_fill_vectors_as_floats_do():
