@@ -83,10 +83,11 @@ def bound(w: Writer, how: str = "") -> None:
 
 def flat_index(u: UOp) -> UOp:
   """The row-major offset that a load, a store or a stage touches."""
-  if u.op == "stage":
-    return flatten(stage_index(u), u.arg.shape)
-  memory, index, _ = access(u)
-  return flatten(index, memory.arg[1] if memory.op == "param" else memory.arg.shape)
+  flat = u.memo.get("flat")
+  if flat is None:
+    memory, index = (u, stage_index(u)) if u.op == "stage" else access(u)[:2]
+    flat = u.memo["flat"] = flatten(index, memory.arg[1] if memory.op == "param" else memory.arg.shape)
+  return flat
 
 
 def coefficient(flat: UOp, r: UOp) -> int | None:

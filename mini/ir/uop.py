@@ -313,6 +313,16 @@ def add(a: UOp, b: UOp | int) -> UOp:
   return _sum(merged(ta, tb), ca + cb)
 
 
+def weighted_sum(parts: Iterable[tuple[UOp, int]]) -> UOp:
+  """The sum of a * k over all (a, k), put in order once."""
+  terms: Terms = {}
+  c = 0
+  for a, k in parts:
+    ta, ca = linear(a)
+    terms, c = merged(terms, ta, k), c + ca * k
+  return _sum(terms, c)
+
+
 def mul(a: UOp, k: int) -> UOp:
   terms, c = linear(a)
   return const(0) if k == 0 else _sum({t: v * k for t, v in terms.items()}, c * k)

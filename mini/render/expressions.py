@@ -28,7 +28,8 @@ from mini.ir.uop import (
   rname,
   rsize,
   substitute,
-  toposort,  # fmt: skip
+  toposort,
+  weighted_sum,  # fmt: skip
 )
 from mini.render.spelling import Language
 from mini.schedule.index import flatten
@@ -123,6 +124,10 @@ class Expressions:
     }
     if not table:
       return self.expr(e, env, lane)
+    terms, c = linear(e)
+    if all(t in table or t.free.isdisjoint(table) for t in terms):  # the rule: no need to rebuild it
+      moved = [(table.get(t, t), k) for t, k in terms.items()]
+      return self.expr(weighted_sum([*moved, (const(c), 1)]), env, lane)
     for u in index_nodes(e):  # values keep their lanes: they are variables
       if u.op == "cast":
         table[u] = u

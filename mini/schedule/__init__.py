@@ -38,12 +38,13 @@ def schedule(
   """
   outputs, order, awaited = untied(outputs)
   s = Schedule(outputs, order, awaited, {} if fuse else apart(order), late, gpu or not fuse)
-  while cuts := {u: why for u, why in s.cuts().items() if u not in s.cut}:
+  while cuts := s.beside_tiles() or s.too_wide():
     s = Schedule(outputs, order, awaited, {**s.cut, **cuts}, late, gpu or not fuse)
   if why is not None:
     why.update(s.why)
-  kernels = merge_kernels(s.kernels, late, s.waits) if fuse else s.kernels
+  kernels = list(s.built.values())
   if fuse:
+    kernels = merge_kernels(kernels, late, s.waits())
     kernels = [without_repeated_choices(k) for k in without_unread(kernels, set(outputs))]
   return by_level(kernels, late) if late else kernels, s.aliases
 

@@ -318,7 +318,7 @@ def decide(v: Value) -> Decision:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
   if v.computed and v.again >= AGAIN and not v.chained and not v.widened:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
-  if v.widened and v.again >= AGAIN and v.kernels == 1:
+  if v.kernels == 1 and v.again >= AGAIN and v.widened:
     return Decision("inline", "the sum that reads it widens what it is made of")
   if v.kernels == 1 and not v.axes and not v.repeated:
     return Decision("inline", "one kernel wants it, once")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def live(rs: Index) -> tuple[UOp, ...]:
 
 
 class Schedule:
-  """outputs: {name: node}. After construction, `kernels` in the order in which they run."""
+  """outputs: {name: node}. Construction decides where values live; `built` are the kernels of that."""
 
   def __init__(
     self,
@@ -136,15 +137,21 @@ class Schedule:
       if node in self.demands and node.op not in LEAVES and node not in self.memory:
         for (root, index), context in self.demands[node].items():
           self.descend(node, root, index, context)
-    built = {root: self.build(root) for root in reversed(self.roots)}
-    self.kernels = [k for k in built.values() if k is not None]
-    self.waits = {
-      k: {m for tag in self.waiting[root] for m in self.beneath(awaited[tag])}
-      for root, k in built.items()
-      if k is not None and root in self.waiting
-    }
-    self.wide = [root for root, k in built.items() if k is not None and count_params(k) > MOST_READ]
     self.aliases = {name: self.named[node] for name, node in outputs.items() if self.named[node] != name}
+
+  @cached_property
+  def built(self) -> dict[Root, UOp]:
+    """The kernel of each root, in the order in which they run."""
+    made = ((root, self.build(root)) for root in reversed(self.roots))
+    return {root: k for root, k in made if k is not None}
+
+  def waits(self) -> dict[UOp, set[UOp]]:
+    """Of kernels that are to stand behind others: {kernel: the memories that are to be there}."""
+    return {
+      k: {m for tag in self.waiting[root] for m in self.beneath(self.awaited[tag])}
+      for root, k in self.built.items()
+      if root in self.waiting
+    }
 
   # ---------------------------------------------------------------- first walk: where values live
 
@@ -416,11 +423,10 @@ class Schedule:
 
   # ---------------------------------------------------------------- kernels that read too many memories
 
-  def cuts(self) -> dict[UOp, str]:
-    """Nodes to give memory to, so that no kernel is made of more than a device can pass, and none loses the register
-    tile of its product."""
+  def too_wide(self) -> dict[UOp, str]:
+    """Nodes to give memory to, so that no kernel is made of more than a device can pass: {node: why}."""
     found: set[UOp] = set()
-    for root in self.wide:
+    for root in [root for root, k in self.built.items() if count_params(k) > MOST_READ]:
       inside = [root.value]
       seen = {root.value}
       for u in inside:  # grows
@@ -433,22 +439,22 @@ class Schedule:
         held = not u.src or (u in self.memory and u is not root.value)
         read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else self.narrow(u, read, found)
     why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
-    cuts = dict.fromkeys(sorted(found, key=lambda u: u.serial), why)
-    return cuts | dict.fromkeys(self.beside_tiles(), "beside a product it would cost that its register tile")
+    return dict.fromkeys(sorted(found - self.cut.keys(), key=lambda u: u.serial), why)
 
-  def beside_tiles(self) -> list[UOp]:
-    """Reductions that a kernel makes beside its one product, where that is large, and no product of rows."""
+  def beside_tiles(self) -> dict[UOp, str]:
+    """Reductions to give memory to, as each would cost the one product of its kernel, where that is large and none of
+    rows, its register tile: {node: why}. Known before kernels are built."""
     plain: dict[Root, list[UOp]] = {}
     for node, root, _ in self.reduces:
-      if not is_contraction(node) and node is not root.value:
+      if not is_contraction(node) and node is not root.value and node not in self.cut:
         plain.setdefault(root, []).append(node)
-    out = []
+    found: list[UOp] = []
     for root, nodes in plain.items():
       products = list(self.products(root.value))
       chained = any(f in self.chains.wide for u in products for f in factors(u))
       if len(products) == 1 and not chained and numel(products[0].src[0]) >= LARGE:
-        out += nodes
-    return list(dict.fromkeys(out))
+        found += nodes
+    return dict.fromkeys(found, "beside a product it would cost that its register tile")
 
   def narrow(self, u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
     """The memories that u is made of; where they are too many, the source with the most becomes one of them."""

@@ -8,17 +8,19 @@ from functools import lru_cache
 from math import prod
 
 from mini.ir.graph import shape
-from mini.ir.uop import TRUE, UOp, add, both, const, div, mod, mul, within
+from mini.ir.uop import TRUE, UOp, add, both, const, div, mod, mul, weighted_sum, within
 
 Index = tuple  # of UOps with dtype index, one per axis
 
 
 def flatten(index: Index, s: tuple[int, ...]) -> UOp:
   """The row-major offset of `index` in shape s."""
-  acc = const(0)
+  stride = prod(s)
+  parts = []
   for i, n in zip(index, s):
-    acc = add(mul(acc, n), i)
-  return acc
+    stride //= n or 1
+    parts.append((i, stride))
+  return weighted_sum(parts)
 
 
 def unflatten(flat: UOp, s: tuple[int, ...]) -> Index:
