@@ -199,10 +199,12 @@ def test_what_streams_is_read_ahead(monkeypatch):
   rows = {
     "a copy": (lambda x: x * 2, 2),
     "rows, read twice": (lambda x: x.softmax(1), 2),
-    "rows with gaps, read twice": (lambda x: x[:, :320].softmax(1), 0),
+    "pieces of rows, read twice": (lambda x: x[:, :320].softmax(1), 4),
+    "pieces of rows, 16 at a time": (lambda x: x.reshape(64, 16, 512)[..., :256].sum(1), 16),
+    "longer pieces": (lambda x: x.reshape(64, 8, 2, 512)[:, :, 0].sum(1), 0),
     "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
     "rows, in eight places": (lambda x: x.sum(1), 8),
-    "rows with gaps": (lambda x: x[:, :192].sum(1), 0),
+    "pieces of rows": (lambda x: x[:, :192].sum(1), 4),
     "a product": (lambda x: x @ x.T, 0),
     "a product and a row": (lambda x: x @ w + w[0], 0),
     "a product and what is as large": (lambda x: x @ w + x, 6 * 2),  # of a tile
@@ -219,6 +221,10 @@ def test_what_streams_is_read_ahead(monkeypatch):
   source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
   loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)
   assert " exp_f32x16(" in loop and "+ 2048);" in loop  # four rows later
+  pieces = nameless(scheduled({"out": x[:, :320].softmax(1).uop})[0][0]).kernel
+  assert f"+ {7 * 512});" in render(
+    {"k": write_recipe(pieces, Machine(16))[0]}, 16
+  )  # seven rows later, 8 KiB of them
   added = nameless(scheduled({"out": (x @ w + x).uop})[0][0]).kernel
   *_, tile, inner = render({"k": write_recipe(added, Machine(16))[0]}, 16).split("for (")
   assert "prefetch(" in tile and "prefetch(" not in inner, "before the sum, not after it"

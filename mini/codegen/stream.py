@@ -308,7 +308,7 @@ def few_rows(w: Writer, machine: Machine) -> bool:
 
 
 TERMS = 8  # rows that are added up before the sum in memory is read and written
-RUN_BYTES = 1 << 10  # of a row, at least, before the next
+RUN = 128  # columns of a row, at least, before the next
 
 
 def sums_wait(w: Writer, machine: Machine) -> bool:
@@ -328,7 +328,7 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
     in_order
     or rsize(k) < 4 * TERMS
     or not read
-    or size < RUN_BYTES // min(u.dtype.itemsize for u in read)
+    or size < RUN
     or wanted(kernel)
     or any(below_data(u) for u in toposort(kernel))
     or sum(not is_inline(u) and u.op != "load" for u in toposort(value)) > SIMPLE
