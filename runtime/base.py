@@ -36,6 +36,7 @@ class Info:
   matrices: frozenset[str] = frozenset()  # its matrix instructions, by the names of the language's table
   queues: int = 1  # streams of launches that it works on at once
   compilers: int = 1  # sources that are worth compiling at once
+  streams: int = 8  # places in memory from which a core reads the most at once
 
 
 class Cache(Protocol):

@@ -84,6 +84,11 @@ class Compiler:
     # fmt: on
     return next((row[1:] for row in rows if row[0] in self.macros), ("scalar", 4, 16))
 
+  def streams(self) -> int:
+    """Places in memory from which a core of the target reads the most at once. AMD's alone have CLZERO: two cores of a
+    Zen 3 read 4 streams each in 0.84 to 0.89 of the time of 8, as long as torch.sum reads or shorter."""
+    return 4 if "__CLZERO__" in self.macros else 8
+
 
 def find(cc: str = "", cache: Cache | None = None, language: str = "c") -> Compiler:
   """The compiler of the command `cc`, or where it is "" the first of cc, gcc, clang and the ziglang wheel that works.

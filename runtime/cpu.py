@@ -56,7 +56,7 @@ class CPU:
     vectors, lanes, registers = compiler.vectors()
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
                      *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()),
-                     compilers=threads)  # fmt: skip
+                     compilers=threads, streams=compiler.streams())  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
     self.heap = Heap(

@@ -217,6 +217,9 @@ def test_what_streams_is_read_ahead(monkeypatch):
     source = render({"k": write_recipe(first, Machine(16))[0]}, 16)
     assert source.count(asks) == lines, name
     assert source.count(", 0, 2);") == lines * (name == "rows, in eight places"), name  # past the first cache
+  rows = nameless(scheduled({"out": x.sum(1).uop})[0][0]).kernel
+  source = render({"k": write_recipe(rows, Machine(16, streams=4))[0]}, 16)
+  assert source.count(", 0, 2);") == source.count("prefetch(a") == 4, "rows, in four places"
   rows = nameless(scheduled({"out": x.softmax(1).uop})[0][0]).kernel
   source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
   loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)

@@ -246,7 +246,6 @@ def across_rows(w: Writer, machine: Machine) -> bool:
   return w.attempt(f"vec {name}v")
 
 
-APART = 8  # rows that are read at once, each in a part of the memory of its own
 LARGE = 1 << 20  # bytes of a memory that no near cache holds
 SIMPLE = 4  # operations on what is read, more of which take longer than reading
 
@@ -262,7 +261,7 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
   touched = [u for u in accesses(value) if row in u.free]
   if (
     rsize(k) < 4 * machine.lanes
-    or rsize(row) < 4 * APART * machine.threads
+    or rsize(row) < 4 * machine.streams * machine.threads
     or wanted(kernel)
     or not touched
     or any(below_data(u) for u in toposort(kernel))
@@ -273,13 +272,16 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
   ):
     return False
   name, summed, lanes = rname(row), rname(k), machine.lanes
-  if not w.attempt(f"split {name} {-(-rsize(row) // APART)} -> {name}a, {name} overlap"):
+  if not w.attempt(f"split {name} {-(-rsize(row) // machine.streams)} -> {name}a, {name} overlap"):
     return False
   w.attempt(f"unroll {name}a")
   w.attempt(f"order {name} {name}a")
   if w.attempt(f"split {summed} {lanes} -> {summed}o, {summed}v peel"):
     w.attempt(f"vec {summed}v")
   return True
+
+
+MOST_ROWS = 16  # that are added up at once
 
 
 def few_rows(w: Writer, machine: Machine) -> bool:
@@ -291,7 +293,7 @@ def few_rows(w: Writer, machine: Machine) -> bool:
   (k,), column, value = closed(sums[0]), outputs[-1], sums[0].src[0]
   flats = [(flat_index(u), u) for u in accesses(value) if column in u.free]
   if (
-    not 1 < rsize(k) <= 2 * APART
+    not 1 < rsize(k) <= MOST_ROWS
     or rsize(column) < 4 * machine.lanes
     or wanted(kernel)
     or any(below_data(u) for u in toposort(kernel))

@@ -42,6 +42,7 @@ class Machine(NamedTuple):
   units: int = 1  # groups that run at once, at least
   matrices: frozenset[str] = frozenset()  # its matrix instructions
   fast: bool = False  # may a product be rounded as they do it?
+  streams: int = 8  # places in memory from which a core reads the most at once
 
   @property
   def panel_bytes(self) -> int:

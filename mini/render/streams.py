@@ -83,7 +83,7 @@ def is_row(load: UOp) -> bool:
 
 
 def passes_first(found: Mapping[UOp, int]) -> bool:
-  """Is more on its way than a first cache holds? It would not stay there until it is wanted: it waits in the second.
+  """Is as much on its way as a first cache holds? It would not stay there until it is wanted: it waits in the second.
   (On two cores of a Zen 4 a sum of 64 MB, in eight places at once, takes 0.8 of the time, the product of a vector and
   a matrix of bfloat16 0.79.)"""
   nbytes = 0
@@ -92,7 +92,7 @@ def passes_first(found: Mapping[UOp, int]) -> bool:
     terms, _ = linear(flatten(index, memory_shape(memory)))
     size = memory.dtype.itemsize
     nbytes += AHEAD_BYTES * prod(rsize(r) for r in lanes(u) if abs(terms.get(r, 0)) * size >= AHEAD_BYTES)
-  return nbytes > FIRST_BYTES
+  return nbytes >= FIRST_BYTES
 
 
 class Walk(NamedTuple):
