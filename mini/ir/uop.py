@@ -185,16 +185,20 @@ def toposort(*roots: UOp) -> list[UOp]:
   """Sources before users; deterministic (depth first, sources left to right)."""
   seen: set[UOp] = set()
   order: list[UOp] = []
-  stack: list[UOp | None] = list(reversed(roots))  # None: of the node before it all sources are done
+  stack: list[Any] = list(reversed(roots))  # None: of the node before it all sources are done
+  add, push, pop = seen.add, stack.append, stack.pop  # a sixth of all compiling is done here
   while stack:
-    u = stack.pop()
+    u = pop()
     if u is None:
-      order.append(stack.pop())  # type: ignore[arg-type]
+      order.append(pop())
     elif u not in seen:
-      seen.add(u)
+      add(u)
       if u.src:
-        stack += (u, None)
-        stack += [s for s in reversed(u.src) if s not in seen]
+        push(u)
+        push(None)
+        for s in reversed(u.src):
+          if s not in seen:
+            push(s)
       else:
         order.append(u)
   return order
