@@ -112,7 +112,7 @@ def test_products_with_a_long_inner_axis_are_cut():
 
 
 def test_a_vector_by_a_matrix_reads_whole_rows():
-  """A few at a time, where the matrix is large, and lies row by row in memory."""
+  """In parts, where the matrix is large, and lies row by row in memory."""
 
   def product(k, n, turned=False):
     data = {}
@@ -126,6 +126,12 @@ def test_a_vector_by_a_matrix_reads_whole_rows():
   assert product(1041, 1033) == 1
   assert product(520, 520) == 1
   assert product(16384, 80) == 1  # its rows are short
+  data = {}
+  w = leaf(data, "w", 1040, 1033)
+  for first, kernels in ((w, 2), (g.permute(leaf(data, "v", 1033, 1040), (1, 0)), 1)):
+    x = g.expand_to(leaf(data, f"x{kernels}", 1040, 1), (1040, 1033))
+    product_ = g.reshape(g.alu("mul", x, first), (1, 1040, 1033))
+    assert check({"out0": g.reduce(product_, "add", (0, 1))}, data) == kernels
   x = Tensor(np.linspace(-1, 1, 1040, dtype=np.float32))
   w = np.random.default_rng(0).standard_normal((1040, 1033)).astype(np.float32)
   want = x.numpy().astype(np.float64) @ w.astype(np.float64)
@@ -141,6 +147,22 @@ def test_a_piece_of_one_row_goes_with_the_same_piece_of_another():
   row = lambda c, *parts: g.cat(tuple(g.alu("mul", p, const(c, F)) for p in parts), 0)
   assert check({"out0": row(2.0, a, b), "out1": row(3.0, a, b)}, data) == 2
   assert check({"out0": row(2.0, a, b), "out1": row(3.0, b, a)}, data) == 4
+
+
+def test_sums_that_share_little_of_what_they_read_stay_apart():
+  """A vector by three matrices: each is read as if it were alone. Three sums of one memory are one kernel."""
+  data = {}
+  x = leaf(data, "x", 1, 1, 1024)
+  wide = g.expand_to(x, (1, 512, 1024))
+
+  def rows(name):
+    return g.reshape(g.permute(leaf(data, name, 1024, 512), (1, 0)), (1, 512, 1024))
+
+  parts = {f"out{n}": g.reduce(g.alu("mul", wide, rows(f"w{n}")), "add", (2,)) for n in range(3)}
+  assert check(parts, data) == 3 + 1  # what the parts give is little, and is added up at once
+  w = leaf(data, "w", 600, 100)
+  both = {"out0": g.reduce(w, "add", (0,)), "out1": g.reduce(w, "max", (0,))}
+  assert check(both, data) == 1
 
 
 def test_a_padded_kernel_stores_nothing_on_its_way():

@@ -246,7 +246,7 @@ def across_rows(w: Writer, machine: Machine) -> bool:
   return w.attempt(f"vec {name}v")
 
 
-LARGE = 1 << 20  # bytes of a memory that no near cache holds
+LARGE = 1 << 19  # bytes of a memory that no near cache holds
 SIMPLE = 4  # operations on what is read, more of which take longer than reading
 
 
@@ -324,7 +324,7 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
   (k,), column, value = closed(sums[0]), outputs[-1], sums[0].src[0]
   read = [u for u in accesses(value) if column in u.free]
   parts = machine.threads if prod(map(rsize, outputs[:-1])) < machine.threads else 1
-  size = part_size(rsize(column), parts, machine.l1_bytes // 4 // sums[0].dtype.itemsize, machine.lanes)
+  size = part_size(rsize(column), parts, machine.l1_bytes // 2 // sums[0].dtype.itemsize, machine.lanes)
   in_order = size == rsize(column) and size in wide(kernel, column, machine)  # as registers read it
   if (
     in_order
@@ -346,7 +346,11 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
       return False
     others = [rname(r) for r in outputs[:-1]]
     w.attempt("order " + " ".join([f"{j}p", *others, j] if parts > 1 else [*others, f"{j}p", j]))
-  w.attempt(f"split {summed} {TERMS} -> {summed}, {summed}u peel")
+  whole = all(coefficient(flat_index(u), k) == size for u in read if k in u.free)
+  if whole and rsize(k) >= 4 * machine.streams:  # each place goes on where its row ends
+    w.attempt(f"split {summed} {rsize(k) // machine.streams} -> {summed}u, {summed} peel")
+  else:
+    w.attempt(f"split {summed} {TERMS} -> {summed}, {summed}u peel")
   w.attempt(f"stage {name} over ({j}) stack")
   w.attempt(f"around {summed}.{name}")
   w.attempt(f"unroll {summed}u.{name}")

@@ -12,6 +12,7 @@ from mini.ir.kernel import access, carries_value, contractions, kernel, stores, 
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
 
 SMALL = 4096  # elements
+PART = 64  # what two sums both read is no less of it than one of so many parts, to make them one
 MOST_PARAMS = 30  # of one kernel: Metal passes 31 buffers, and one may be the error word
 
 
@@ -148,7 +149,8 @@ def merge_kernels(
     producers = {find(w) for p in (*me.loaded, *me.waits, *written(k)) for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
-      both_read = [p for p in me.loaded if prod(p.arg[1]) > 1 or is_small(k)]
+      most = max(map(elements, me.loaded), default=0) if me.has_reduce else 0
+      both_read = [p for p in me.loaded if elements(p) > 1 and elements(p) * PART >= most or is_small(k)]
       near.update(dict.fromkeys(find(r) for p in both_read for r in readers.get(p, ())[-4:]))
     n = order.add(producers)
     groups.append(me)
@@ -172,6 +174,10 @@ def merge_kernels(
     for p in me.loaded:
       readers.setdefault(p, []).append(n)
   return [g.kernel for g in in_order([g for g in groups if g is not None])]
+
+
+def elements(p: UOp) -> int:
+  return prod(p.arg[1])
 
 
 def is_small(k: UOp) -> bool:

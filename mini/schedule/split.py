@@ -11,7 +11,7 @@ from math import gcd, prod
 
 from mini.ir.graph import alu, cat, numel, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
-from mini.schedule.cost import in_memory, is_contraction, repeats
+from mini.schedule.cost import is_contraction, repeats
 from mini.schedule.rows import factors, find_chains
 
 LONG = 1 << 15  # elements for each of what runs in parallel, from which a plain reduction is cut
@@ -20,8 +20,11 @@ PART = 1 << 14  # ... or as many of this length, up to ...
 MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
-ROWS = 16  # of a matrix that a vector is multiplied by, which are added up at once, each read as it lies in memory ...
-MATRIX = 1 << 20  # ... where the matrix has so many elements
+MATRIX = (
+  1 << 19
+)  # elements of a matrix that a vector is multiplied by, from which its rows are read in parts ...
+ROWS = 1 << 17  # ... of so many elements, ...
+ROW_PARTS = 64, 32, 16, 8  # ... in as many parts as it has of them
 GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNKS = 4096
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
@@ -92,31 +95,43 @@ def _split_plain(u: UOp, gpu: bool) -> UOp:
 def _is_vector_by_matrix(u: UOp) -> bool:
   """Does it add up the rows of a large matrix in memory, each by a number of its own?"""
   x, (kind, axes) = u.src[0], u.arg
-  if kind != "add" or len(axes) > 1 or shape(x)[axes[0]] % ROWS or numel(x) < MATRIX:
+  s = shape(x)
+  long = [a for a in axes if s[a] > 1]
+  if kind != "add" or len(long) != 1 or s[long[0]] % min(ROW_PARTS) or numel(x) < MATRIX:
     return False
-  while x.op in ("reshape", "cast"):
-    x = x.src[0]
-  return x.op == "mul" and any(
-    repeats(a) and _columns(b, shape(u.src[0])[axes[0]], numel(x)) for a, b in (x.src, x.src[::-1])
+  turned = prod(s[: long[0]]) > 1  # its columns come before its rows
+  x = _below(x, "reshape", "cast")
+  return (
+    x.op == "mul"
+    and numel(x) // s[long[0]] >= COLUMNS
+    and any(repeats(a) and _lies_in_rows(b, turned) for a, b in (x.src, x.src[::-1]))
   )
 
 
-def _columns(u: UOp, rows: int, elements: int) -> bool:
-  """Is it all of the columns of a matrix in memory, one after another?"""
-  while u.op in ("reshape", "cast"):
+def _lies_in_rows(u: UOp, turned: bool) -> bool:
+  """Is it a matrix in memory, row by row? turned: its transpose."""
+  u = _below(u, "reshape", "cast")
+  if turned and (u.op != "permute" or u.arg != (1, 0)):
+    return False
+  return _below(u.src[0] if turned else u, "reshape", "cast", "shrink", "detach", "tag").op == "buffer"
+
+
+def _below(u: UOp, *ops: str) -> UOp:
+  while u.op in ops:
     u = u.src[0]
-  below = u.src[0] if u.op == "permute" and u.arg == (1, 0) else None
-  columns = elements // rows
-  return below is not None and in_memory(below) and shape(below) == (rows, columns) and columns >= COLUMNS
+  return u
 
 
 def _in_rows(u: UOp) -> UOp:
-  """A few rows at a time, and then what they gave: a processor reads whole rows faster than columns of many."""
-  x, (kind, (axis,)) = u.src[0], u.arg
+  """Parts of the rows, and then what they gave: a core reads whole rows, one after another, faster than pieces of
+  them."""
+  x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
-  cut = reshape(x, (*s[:axis], s[axis] // ROWS, ROWS, *s[axis + 1 :]))
+  axis = max(axes, key=lambda a: s[a])
+  parts = next((p for p in ROW_PARTS if s[axis] % p == 0 and numel(x) >= p * ROWS), min(ROW_PARTS))
+  cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
   front = (axis, *(a for a in range(len(s) + 1) if a != axis))
-  partial = reduce(permute(cut, front), kind, (axis + 1,))
+  partial = reduce(permute(cut, front), kind, tuple(a + 1 for a in axes))
   return reshape(reduce(stage(partial), kind, (0,)), shape(u))
 
 
