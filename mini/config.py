@@ -147,7 +147,8 @@ TABLE = {s.name: s for s in (
   Setting("THREADS", "0", number(0, 256),
     "threads for one kernel; 0 for as many as this process may use"),
   Setting("CACHE", "1", folder,
-    "compiled code on disk: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a folder"),
+    "compiled code on disk, and how large programs run it: 0 off, 1 in $XDG_CACHE_HOME/mini or ~/.cache/mini, or a "
+    "folder"),
   Setting("CC", "", text,
     "the C compiler's command; empty for the first of cc, gcc, clang, ziglang"),
   Setting("SEARCH", "0", number(0, 256),

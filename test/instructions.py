@@ -62,11 +62,9 @@ def instructions(fn, *args) -> dict[str, Code]:
   f(*args)
   ((routine,),) = f.captured.values()
   shim, found = Device["CPU"].shim, {}
-  for c in {c.name: c for c in routine.program.compiled}.values():
-    prelude = Device["CPU"].kind.language(c.kernel, shim.info).prelude
-    found[c.name] = disassembled(
-      shim.compiler.start(link({c.name: (c.source, c.helpers)}, prelude)).finish(), c.name
-    )
+  for c in {c.name: c.code for c in routine.program.compiled}.values():
+    source = link({c.name: (c.source, c.helpers)}, c.prelude)
+    found[c.name] = disassembled(shim.compiler.start(source).finish(), c.name)
   return found
 
 

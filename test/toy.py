@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from mini.engine.device import KINDS, Device
+from mini.engine.device import KINDS, Code, Device
 from mini.ir.interp import run_kernel
 from mini.ir.kernel import directions
 from mini.ir.parse import parse_file
@@ -217,5 +217,9 @@ def opened(index=0):
   if "TOY" not in KINDS:
     Device.register("TOY", Toy, lambda kernel, info: SimpleNamespace(prelude=""))
   device = Device[f"TOY:{index}"]
-  device.render = lambda kernel: (text(kernel).replace(f"kernel {kernel.arg.what}(", "kernel KERNEL(", 1), {})
+  device.render = printed
   return device
+
+
+def printed(kernel):
+  return Code("KERNEL", text(kernel).replace(f"kernel {kernel.arg.what}(", "kernel KERNEL(", 1), {}, "")

@@ -39,6 +39,15 @@ class Kind(NamedTuple):
   language: Callable[[UOp, Any], Language]  # (kernel, the shim's info) -> what it is printed in
 
 
+class Code(NamedTuple):
+  """What a device compiles: a kernel's function, the helper functions that it calls, and what stands before both."""
+
+  name: str
+  source: str
+  helpers: dict[str, str]
+  prelude: str
+
+
 def disk() -> Any:
   from mini.engine.cache import disk_cache
 
@@ -168,8 +177,8 @@ class Opened:
 
   # ---------------------------------------------------------------- kernels
 
-  def render(self, kernel: UOp) -> tuple[str, dict[str, str]]:
-    """(the kernel's function, called KERNEL; the helper functions that it calls, by name).
+  def render(self, kernel: UOp) -> Code:
+    """The kernel's function, called KERNEL.
 
     DeviceError where the device lacks a type of the kernel, with the devices that have it.
     """
@@ -178,20 +187,20 @@ class Opened:
     for dtype in {u.dtype.name for u in toposort(kernel) if u.dtype not in (dtypes.void, dtypes.index)}:
       if dtype not in self.shim.info.dtypes:
         raise DeviceError(lacks(self, dtype))
-    r = Renderer(kernel, self.kind.language(kernel, self.shim.info), "KERNEL")
-    return r.source(), r.helpers
+    language = self.kind.language(kernel, self.shim.info)
+    r = Renderer(kernel, language, "KERNEL")
+    return Code("KERNEL", r.source(), r.helpers, language.prelude)
 
-  def build(self, made: list) -> None:
+  def build(self, codes: Iterable[Code]) -> None:
     """Compile kernels that were rendered together, in as many sources as the device compiles at once."""
     from mini.render.cstyle import link
 
-    new = [c for c in made if c.name not in self.functions]
+    new = list({c.name: c for c in codes if c.name not in self.functions}.values())
     if not new:
       return
     units = min(len(new), self.shim.info.compilers)
     groups = [new[n::units] for n in range(units)]
-    prelude = self.kind.language(new[0].kernel, self.shim.info).prelude
-    sources = [link({c.name: (c.source, c.helpers) for c in group}, prelude) for group in groups]
+    sources = [link({c.name: (c.source, c.helpers) for c in group}, new[0].prelude) for group in groups]
     for group, library in zip(groups, self.shim.compile_all(sources)):
       for c in group:
         self.functions[c.name] = library[c.name]

@@ -87,7 +87,7 @@ class Launchable:
     used = {(run.kernel, self.device_of(run)) for run in self.plan.runs if isinstance(run, Run)}
     made = {(n, d): self.compiled(n, opened[d]) for n, d in sorted(used)}
     for d in self.devices:
-      opened[d].build([c for (_, on), c in made.items() if on == d])
+      opened[d].build([c.code for (_, on), c in made.items() if on == d])
     for key, group in groupby(
       self.plan.runs, lambda run: "" if isinstance(run, Copy) else self.device_of(run)
     ):

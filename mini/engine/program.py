@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -15,9 +16,11 @@ from mini.codegen.linearize import is_loop
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.config import config
+from mini.engine import kept
 from mini.engine.buffer import Buffer
 from mini.engine.cache import result_cache
-from mini.engine.device import Device, Opened
+from mini.engine.device import Code, Device, Opened
+from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
@@ -62,9 +65,7 @@ class Compiled(NamedTuple):
 
   kernel: UOp  # with its recipe applied
   recipe: str
-  name: str
-  source: str
-  helpers: dict[str, str]
+  code: Code
   extent: int  # of its parallel range
   group: int  # threads of a group that it was written for; 0: any number
   guarded: bool  # takes the error word as its last argument
@@ -72,9 +73,20 @@ class Compiled(NamedTuple):
   nbytes: int
 
   @property
+  def name(self) -> str:
+    return self.code.name
+
+  @property
   def nanoseconds(self) -> float:
     """What it takes one core, roughly."""
     return self.flops / 8 + self.nbytes / 16
+
+
+class Made(NamedTuple):
+  """What a program runs: each launch, and what its kernel became."""
+
+  launches: list[Launch]
+  compiled: list[Compiled]
 
 
 def nameless(k: UOp, split: bool = False) -> Launch:
@@ -129,7 +141,7 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
     made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
-  opened.build([known[k] for k in kernels])
+  opened.build([known[k].code for k in kernels])
   return known
 
 
@@ -152,10 +164,10 @@ def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
 
 def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
   """A kernel with its recipe applied, in the device's language; its name tells it from all others."""
-  source, helpers = opened.render(tuned)
-  name = f"{family}_{hashlib.sha1(source.encode()).hexdigest()[:10]}"
-  source = source.replace("KERNEL", name)
-  return Compiled(tuned, recipe, name, source, helpers, extent(tuned), threads(tuned), guarded(tuned), *work)
+  code = opened.render(tuned)
+  name = f"{family}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
+  code = code._replace(name=name, source=code.source.replace("KERNEL", name))
+  return Compiled(tuned, recipe, code, extent(tuned), threads(tuned), guarded(tuned), *work)
 
 
 def machine_of(info: Info) -> Machine:
@@ -297,39 +309,70 @@ class Program:
     self.devices = [device] * len(outputs)
     self.same = list(range(len(outputs)))
     self.inplace: dict[int, int] = {}
-    self.launches: list[Launch] = []
-    self.compiled: list[Compiled] = []
+    self.calls: list[Call] = []
     self.temporaries: dict[str, tuple[int, int]] = {}  # -> (byte offset in the arena, bytes)
     self.arena_bytes = 0
     self.segments = [Segment(0, 0, 0)]
-    stats["schedules"] += 1
     if opened.interprets:
+      stats["schedules"] += 1
+      self.made = Made([], [])
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
     else:
       self.build(inputs)
 
   def build(self, inputs: int) -> None:
-    """Kernels of the graph, with memory for what they hand to one another, compiled and in sequence."""
+    """Kernels of the graph, with memory for what they hand to one another, compiled and in sequence: as an earlier
+    process has left it, or anew."""
     opened = self.opened
-    self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
     check("simplify", [self.graph])
     self.gpu = opened.shim.info.kind == "gpu"
+    self.numbers, self.arena = inputs + len(self.outputs), inputs + len(self.outputs) + 1
+    self.slots = {f"in{n}": (n, 0) for n in range(inputs)}
+    self.slots.update({f"out{n}": (inputs + n, 0) for n in range(len(self.outputs))})
     fresh = [o for n, o in enumerate(self.outputs) if n not in self.inout]
     ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
-    kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, self.levels)
-    check("schedule", kernels)
-    self.segments = segments_of(kernels, self.levels)
-    self.launches = [nameless(k, split=True) for k in kernels]
-    self.numbers, self.arena = inputs + len(self.outputs), inputs + len(self.outputs) + 1
-    self.slots.update({f"out{n}": (inputs + n, 0) for n in range(len(self.outputs))})
-    self.place(kernels)
-    ahead += opened.ahead([self.arena_bytes])
-    compiled = compile_kernels([launch.kernel for launch in self.launches], opened)
-    self.compiled = [compiled[launch.kernel] for launch in self.launches]
-    calls = self.calls(opened)
-    self.sequences = [opened.shim.sequence(calls[s.start : s.stop]) for s in self.segments]
+    machine = machine_of(opened.shim.info)
+    key = kept.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine)
+    plan = kept.get(key)
+    if plan is not None:
+      self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes, segments, codes, calls = plan
+      self.segments = [Segment(*s) for s in segments]
+      ahead += opened.ahead([self.arena_bytes])
+      opened.build(codes)
+    else:
+      stats["schedules"] += 1
+      kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, self.levels)
+      check("schedule", kernels)
+      self.segments = segments_of(kernels, self.levels)
+      self.place(kernels)
+      ahead += opened.ahead([self.arena_bytes])
+      self.made = self.compile(kernels)
+      codes = list({c.name: c.code for c in self.compiled}.values())
+      calls = self.planned()
+      about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
+      kept.put(key, Plan(*about, self.segments, codes, calls))
+    self.calls = [Call(opened.functions[c.name], *c[1:], name=c.name) for c in calls]
+    self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
     del ahead  # not before: it is all in use at once
+
+  def compile(self, kernels: Sequence[UOp]) -> Made:
+    launches = [nameless(k, split=True) for k in kernels]
+    compiled = compile_kernels([launch.kernel for launch in launches], self.opened)
+    return Made(launches, [compiled[launch.kernel] for launch in launches])
+
+  @cached_property
+  def made(self) -> Made:
+    """The kernels, for who looks at them: an earlier process leaves their code alone."""
+    return self.compile(scheduled(self.graph, self.inout, self.gpu, self.levels)[0])
+
+  @property
+  def launches(self) -> list[Launch]:
+    return self.made.launches
+
+  @property
+  def compiled(self) -> list[Compiled]:
+    return self.made.compiled
 
   def levels_of_outputs(self) -> list[int]:
     level: dict[UOp, int] = {}
@@ -338,9 +381,9 @@ class Program:
       level[u] = max([named, *(level[s] for s in u.src)])
     return [level[o] for o in self.graph.src]
 
-  def calls(self, opened: Opened) -> list[Call]:
+  def planned(self) -> list[Planned]:
     """The launches as the shim wants them; each segment is numbered from 0."""
-    calls: list[Call] = []
+    calls: list[Planned] = []
     touched: list[list[Span]] = []
     for launch, c in zip(self.launches, self.compiled):
       where = {}
@@ -354,8 +397,8 @@ class Program:
         [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
       )
       args += [(-1, 0)] * c.guarded
-      calls.append(Call(opened.functions[c.name], args, c.extent, c.nanoseconds, c.group, name=c.name))
-    queues = opened.shim.info.queues
+      calls.append(Planned(c.name, args, c.extent, c.nanoseconds, c.group))
+    queues = self.opened.shim.info.queues
     for s in self.segments if queues > 1 else ():
       for n, (queue, waits) in enumerate(assign(touched[s.start : s.stop], queues), s.start):
         calls[n] = calls[n]._replace(queue=queue, waits=waits)
@@ -458,7 +501,7 @@ class Program:
 
   def needs(self, why: str) -> str:
     """The text of a MemoryError."""
-    kernels = list(dict.fromkeys(c.name.rpartition("_")[0] for c in self.compiled)) or ["a graph"]
+    kernels = list(dict.fromkeys(c.name.rpartition("_")[0] for c in self.calls)) or ["a graph"]
     more = f" and {len(kernels) - 4} more" if len(kernels) > 4 else ""
     outputs = [n for n, m in enumerate(self.same) if n == m and n not in self.inplace]
     buffers = {f"out{n}": self.outputs[n] for n in outputs}

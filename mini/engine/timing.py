@@ -50,7 +50,7 @@ class Bench:
     for m in memory:
       self.shim.upload(self.handles[self.slots[m.name]], self.raw(m.name, m.dtype))
     self.made: dict[str, Compiled | str] = {r: self.compiled(kernel, r) for r in recipes}
-    opened.build([c for c in self.made.values() if isinstance(c, Compiled)])
+    opened.build([c.code for c in self.made.values() if isinstance(c, Compiled)])
 
   def raw(self, name: str, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(to_storage(self.data[name], dtype))

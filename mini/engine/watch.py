@@ -135,10 +135,9 @@ class View:
     if self.interpreted:
       c = render({k.arg.what: k for k in self.recipes}, assumed().lanes)
       return [source_program(self.name, "c", c.strip("\n"))]
-    opened, compiled = Device[self.program.device], self.program.compiled
-    kind = opened.name.partition(":")[0]
-    prelude = opened.kind.language(compiled[0].kernel, opened.shim.info).prelude if compiled else ""
-    found = link({c.name: (c.source, c.helpers) for c in compiled}, prelude)
+    codes = [c.code for c in self.program.compiled]
+    kind = self.program.device.partition(":")[0]
+    found = link({c.name: (c.source, c.helpers) for c in codes}, codes[0].prelude if codes else "")
     return [source_program(self.name, NAMES.get(kind, kind.lower()), found.strip("\n"))]
 
   def summary(self) -> str:
@@ -258,8 +257,7 @@ def run_checked(program: Program, handles: Sequence[Any], segment: int) -> int:
     if segment == 0 and n not in program.inplace and program.same[n] == n:
       shim.upload(handles[program.slots[f"out{n}"][0]], bytes(dtype.itemsize * prod(s)))
   begun = {name for launch in program.launches[:start] for name in launch.names}
-  calls = program.calls(Device[program.device])
-  for launch, c, call in list(zip(program.launches, program.compiled, calls))[start:stop]:
+  for launch, c, call in list(zip(program.launches, program.compiled, program.calls))[start:stop]:
     for name in launch.names:
       if name in program.temporaries and name not in begun:
         at, nbytes = program.temporaries[name]
