@@ -8,7 +8,6 @@ mini itself.
 from __future__ import annotations
 
 import functools
-import hashlib
 import marshal
 import os
 import sys
@@ -58,11 +57,13 @@ def key_of(
   order, kind = toposort(graph), device.partition(":")[0]
   if len(order) < LARGE or kind != "CPU" or config.watched or config.SEARCH or disk_cache() is None:
     return ""
-  nodes = text_of(order)
+  nodes, version = text_of(order), sources()
+  if not nodes or not version:
+    return ""
   found = result_cache()
   tuned = sorted(found.names().values()) if found else []
   about = inputs, sorted(inout.items()), tuple(levels), machine, config.code, tuned
-  return "\n".join(["plan", sys.version, sources(), repr(about), nodes]) if nodes else ""
+  return "\n".join(["plan", sys.version, version, repr(about), nodes])
 
 
 def text_of(order: Sequence[UOp]) -> str:
@@ -85,16 +86,20 @@ def is_plain(arg: Any) -> bool:
 
 @functools.cache
 def sources() -> str:
-  """A digest of mini's own files."""
+  """A digest of mini's own files; "" where they lie in no folder."""
   package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-  made = hashlib.blake2b(digest_size=16)
+  lines = []
   for folder in (package, os.path.join(os.path.dirname(package), "runtime")):
     for here, inner, names in os.walk(folder):
       inner[:] = sorted(n for n in inner if n != "__pycache__")
       for name in sorted(names):
-        with open(os.path.join(here, name), "rb") as f:
-          made.update(f"{name}\n{digest(f.read())}\n".encode())
-  return made.hexdigest()
+        path = os.path.join(here, name)
+        try:
+          with open(path, "rb") as f:
+            lines.append(f"{os.path.relpath(path, package)} {digest(f.read())}\n")
+        except OSError:  # an editor's lock: Python could not read it either
+          pass
+  return digest("".join(lines).encode()) if lines else ""
 
 
 def get(key: str) -> Plan | None:
