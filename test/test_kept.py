@@ -15,6 +15,7 @@ from mini import Context, Tensor
 from mini.codegen.writer import Machine
 from mini.engine import kept, program
 from mini.engine.cache import result_cache
+from mini.engine.kept import LARGE
 from mini.ir import graph as g
 from mini.ir.extern import Extern
 from mini.ir.text import graph_program
@@ -22,7 +23,7 @@ from mini.types import dtypes
 
 
 def steps(n=3):
-  """A function that was jitted, of more than kept.LARGE nodes and few different kernels; what n calls computed."""
+  """A function that was jitted, of more than LARGE nodes and few different kernels; what n calls computed."""
   import numpy as np
 
   from mini import Tensor, jit
@@ -40,6 +41,12 @@ def steps(n=3):
   for k in range(n):
     x = step(Tensor(np.full((8, 32), k + 1.0, np.float32)).realize())
   return step, np.concatenate([x.numpy().ravel(), total.numpy()])
+
+
+@pytest.fixture(autouse=True)
+def large(monkeypatch):
+  """As it is outside of the tests."""
+  monkeypatch.setattr(kept, "LARGE", LARGE)
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ class TestOnTheCPU:
         steps()
 
 
-def chain(x, n=kept.LARGE):
+def chain(x, n=LARGE):
   """A graph of more than n nodes."""
   for _ in range(n):
     x = g.alu("sin", x)
@@ -152,7 +159,7 @@ def test_a_key_tells_programs_apart(folder):
   numbers = [g.full((4,), value, dtypes.float32) for value in (0.0, -0.0, 1.0, float("nan"), float("inf"))]
   graphs = [
     chain(x),
-    chain(x, kept.LARGE + 1),
+    chain(x, LARGE + 1),
     chain(vector("in1")),
     chain(vector(size=5)),
     chain(vector(dtype=dtypes.float64)),
@@ -172,9 +179,7 @@ def test_what_is_not_kept(folder):
   graph = chain(vector())
   assert key(graph)
   assert key(graph, device="CPU:1") == key(graph)
-  assert (
-    not key(chain(vector(), kept.LARGE - 3)) and not key(graph, device="TOY") and not key(graph, device="CL")
-  )
+  assert not key(chain(vector(), LARGE - 3)) and not key(graph, device="TOY") and not key(graph, device="CL")
   for setting in ({"PROFILE": 1}, {"DEBUG": 1}, {"CHECK": 1}, {"SEARCH": 2}, {"CACHE": "0"}):
     with Context(**setting):
       assert not key(graph), setting
