@@ -119,9 +119,9 @@ FENCE = """#if defined(__SSE2__)
 # so many places that it is to wait in the second cache: 64 MB in four places take two cores of a Zen 3 0.87 of the time
 # without it, rows of 768 0.86.
 AHEAD = """#if defined(__CLZERO__)
-#define {name}(p)
+#define AHEAD(p, cache)
 #else
-#define {name}(p) __builtin_prefetch(p{level})
+#define AHEAD(p, cache) __builtin_prefetch(p, 0, cache)
 #endif"""
 
 # The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it. clang
@@ -418,17 +418,11 @@ def C(width: int) -> Language:
     width=width,
     types=REGISTER,
     storage=STORAGE,
-    helpers={
-      **HELPERS,
-      **BITS,
-      "FENCE": FENCE,
-      "AHEAD": AHEAD.format(name="AHEAD", level=""),
-      "AHEAD2": AHEAD.format(name="AHEAD2", level=", 0, 2"),
-    },
+    helpers={**HELPERS, **BITS, "FENCE": FENCE, "AHEAD": AHEAD},
     fence="FENCE();",
     prefetch="__builtin_prefetch({p});",
-    prefetch_plain="AHEAD({p});",
-    prefetch_second="AHEAD2({p});",
+    prefetch_plain="AHEAD({p}, 3);",
+    prefetch_second="AHEAD({p}, 2);",
     prelude=PRELUDE,
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",

@@ -150,7 +150,8 @@ def merge_kernels(
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
       most = max(map(elements, me.loaded), default=0) if me.has_reduce else 0
-      both_read = [p for p in me.loaded if elements(p) > 1 and elements(p) * PART >= most or is_small(k)]
+      small = is_small(k, most)
+      both_read = [p for p in me.loaded if elements(p) > 1 and elements(p) * PART >= most or small]
       near.update(dict.fromkeys(find(r) for p in both_read for r in readers.get(p, ())[-4:]))
     n = order.add(producers)
     groups.append(me)
@@ -180,10 +181,11 @@ def elements(p: UOp) -> int:
   return prod(p.arg[1])
 
 
-def is_small(k: UOp) -> bool:
+def is_small(k: UOp, most: int) -> bool:
   """Is a launch of it worth saving? For what walks more it is nothing beside the work, and a kernel of many such is
-  compiled as long as all of them, where one that is launched for each is compiled once."""
-  return prod(map(rsize, closed(k))) <= SMALL
+  compiled as long as all of them, where one that is launched for each is compiled once. most: elements of a memory that
+  it adds up."""
+  return prod(map(rsize, closed(k))) <= SMALL and most <= PART * SMALL
 
 
 def accumulates(k: UOp) -> bool:
