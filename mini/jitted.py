@@ -11,12 +11,13 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mini.capture import JitError, memory_of
 from mini.config import config, settings_here
+from mini.direct import Direct
 from mini.engine.device import Device
 from mini.engine.shards import layout
 from mini.ir.rules import rules_here, users_here
@@ -29,6 +30,19 @@ from mini.tensor.trace import local
 from mini.types import dtypes
 
 CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
+
+
+class Latest(NamedTuple):
+  """What a call of plain arguments ran, under these settings and rules."""
+
+  routine: Any
+  direct: Direct | None  # where that is all that the routine does
+  tensors_alone: bool  # are the arguments?
+  settings: Any
+  rules: Any
+
+
+NOTHING_YET = Latest(None, None, True, None, None)
 
 
 def jit(fn: Callable | None = None) -> Callable:
@@ -55,9 +69,7 @@ def jit(fn: Callable | None = None) -> Callable:
   if fn is None:
     return jit
   captured: dict[Any, list[Routine]] = {}
-  latest: dict[
-    tuple, tuple[Routine, Any, Any]
-  ] = {}  # by `plain` arguments, with the settings and rules that it is for
+  latest: dict[tuple, Latest] = {}  # by `plain` arguments
 
   @functools.wraps(fn)
   def run(*args: Any, **kwargs: Any) -> Any:
@@ -66,12 +78,14 @@ def jit(fn: Callable | None = None) -> Callable:
     key = None if kwargs else plain(args)
     if key is not None:
       with _lock:
-        routine, settings, rules = latest.get(key, NO_ROUTINE)
-        if settings is settings_here() and rules is users_here():
-          ordered = in_their_order(args)
-          found = routine.find(ordered)
-          if routine.fits(ordered, found):
-            return routine(ordered, found)
+        known = latest.get(key, NOTHING_YET)
+        if known.settings is settings_here() and known.rules is users_here():
+          ordered = args if known.tensors_alone else in_their_order(args)
+          if known.direct is not None:
+            return known.direct(ordered)
+          found = known.routine.find(ordered)
+          if known.routine.fits(ordered, found):
+            return known.routine(ordered, found)
     return looked_up(args, kwargs, key)
 
   def looked_up(args: tuple, kwargs: dict, key: tuple | None) -> Any:
@@ -97,7 +111,9 @@ def jit(fn: Callable | None = None) -> Callable:
         routines.insert(0, routine)
         del routines[CAPTURES:]
       if key is not None:
-        latest[key] = routine, settings_here(), users_here()
+        direct = None if config.watched else Direct.of(routine)
+        alone = all(type(t) is Tensor for t in args)
+        latest[key] = Latest(routine, direct, alone, settings_here(), users_here())
       return routine(tensors, routine.find(tensors))
 
   run.captured = captured  # type: ignore[attr-defined]
@@ -112,7 +128,6 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 # ---------------------------------------------------------------- arguments
 
 
-NO_ROUTINE: Any = (None, None, None)
 _kinds: dict[tuple, object] = {}
 
 
@@ -147,8 +162,6 @@ def plain(args: tuple) -> tuple | None:
 def in_their_order(args: tuple) -> Sequence[Tensor]:
   """The tensors among plain arguments, and then the arrays and numbers as tensors."""
   tensors = [t for t in args if type(t) is Tensor]
-  if len(tensors) == len(args):
-    return args
   device = tensors[0].device if tensors else Device.DEFAULT
   others = (as_tensor(x, device) for x in args if type(x) is not Tensor)
   return [*tensors, *(part for t in others for part in t._parts())]

@@ -212,6 +212,8 @@ def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
   """An array as the memory of a buffer holds it."""
   if d is dtypes.bfloat16:
     return (to_bfloat16(x).view(np.uint32) >> 16).astype(np.uint16)
+  if x.dtype == d.storage:
+    return x
   with np.errstate(over="ignore"):  # what is beyond the type is infinite
     return np.asarray(x, d.storage)
 

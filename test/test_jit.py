@@ -11,6 +11,7 @@ import pytest
 
 from mini import Context, Device, Tensor, Variable, dtypes, jit, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
+from mini.direct import Direct
 from mini.nn.state import get_state_dict
 
 
@@ -724,9 +725,74 @@ def test_a_call_is_made_of_few_calls(monkeypatch):
   x, y = Tensor(floats(8)).realize(), Tensor(floats(8, seed=1)).realize()
   w, add = Tensor(floats(8)).realize(), jit(lambda a, b: a + b)
   step = jit(lambda a, lr: w.assign(w - lr * a))
-  assert python_calls(lambda: add(x, y)) <= 100
+  assert python_calls(lambda: add(x, y)) <= 50
   assert python_calls(lambda: step(x, 0.5)) <= 220
   assert python_calls(lambda: (x + y).realize()) <= 250
+
+
+DIRECT = {
+  "a sum": lambda x, y: x + y,
+  "several results": lambda x, y: {"a": (x @ y, x.sum()), "b": [y.max(0)]},
+  "views of results": lambda x, y: ((x @ y).T, (x @ y)[1:, ::2]),
+  "one result twice": lambda x, y: (x * 2, x * 2),
+  "temporaries": lambda x, y: ((x @ y).softmax(1) @ y).softmax(0),
+  "no elements": lambda x, y: (x[:0] + 1, x + y),
+  "an index": lambda x, y: x[(y.abs() * 3).int().clip(0, 7)],
+  "a number": lambda x, y: x * y - 0.125,
+}
+MORE_TO_DO = {
+  "an argument comes back": lambda x, y: (x, x + y),
+  "a view of one": lambda x, y: (y.T, x + y),
+  "nothing is computed": lambda x, y: x[:0] * 2,
+}
+
+
+def values(tree):
+  if isinstance(tree, dict):
+    return [v for k in tree for v in values(tree[k])]
+  return [v for t in tree for v in values(t)] if isinstance(tree, (list, tuple)) else [tree.numpy()]
+
+
+@pytest.mark.parametrize("name", [*DIRECT, *MORE_TO_DO])
+def test_what_computes_new_values_alone_runs_directly(name, monkeypatch):
+  calls, run = [], Direct.__call__
+  monkeypatch.setattr(Direct, "__call__", lambda self, args: calls.append(1) or run(self, args))
+  f = {**DIRECT, **MORE_TO_DO}[name]
+  g, kept = jit(f), []
+  for n in range(4):
+    x, y = Tensor(floats(8, 8, seed=n)).realize(), Tensor(floats(8, 8, seed=n + 9)).realize()
+    before = stats["kernels"]
+    kept.append((g(x, y), f(x, y)))
+    launched = stats["kernels"] - before
+  assert all(same(a, b) for got, want in kept for a, b in zip(values(got), values(want), strict=True))
+  assert len(calls) == (3 if name in DIRECT and Device[x.device].is_host else 0)
+  assert launched == sum(len(r.program.calls) for (r,) in g.captured.values() if r.program)
+
+
+def test_direct_calls_name_what_goes_wrong(monkeypatch):
+  table, rows = Tensor(floats(5, 3)).realize(), [Tensor([0, n]).realize() for n in (1, 2, 7)]
+  f = jit(lambda t, i: t[i] * 2)
+  f(table, rows[0]), f(table, rows[1])
+  with pytest.raises(IndexError, match="index 7 is out of bounds for an axis of size 5"):
+    f(table, rows[2]).numpy()
+  assert same(f(table, rows[1]).numpy(), floats(5, 3)[[0, 2]] * 2)
+  if Device[table.device].is_host:
+    heap, held = Device[table.device].shim.heap, []
+    with monkeypatch.context() as m, pytest.raises(MemoryError, match="the program of .* needs .* at once"):
+      m.setattr(heap, "limit", 0)
+      while len(held) < 10**5:  # until no idle block is left
+        held.append(f(table, rows[1]))
+  assert same(f(table, rows[0]).numpy(), floats(5, 3)[[0, 1]] * 2)
+
+
+def test_who_looks_on_sees_direct_calls(capsys):
+  x, f = Tensor(floats(8)).realize(), jit(lambda x: x * 2)
+  f(x), f(x)
+  with Context(DEBUG=2):
+    f(x), f(x)
+    assert capsys.readouterr().err.count(" ms ") == 2 or Device[x.device].interprets
+  f(x), f(x)
+  assert not capsys.readouterr().err
 
 
 def test_threads_call_one_function_and_several():
