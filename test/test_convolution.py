@@ -250,6 +250,8 @@ SHAPES = {  # x, weight, options: what the recipes take apart
   "narrow": ((3, 4, 7, 7), (13, 4, 3, 3), {"padding": 1}),
   "strided": ((2, 3, 19, 36), (6, 3, 3, 3), {"padding": 1, "stride": 2}),
   "strided, of many channels": ((3, 24, 15, 30), (40, 24, 3, 3), {"padding": 1, "stride": 2}),
+  "of many channels": ((3, 5, 11, 13), (192, 5, 3, 3), {"padding": 1}),
+  "5x5 of many channels": ((2, 7, 19, 9), (131, 7, 5, 5), {"padding": 2}),
   "5x5 in groups": ((2, 4, 17, 17), (6, 2, 5, 5), {"padding": 2, "groups": 2}),
   "dilated": ((2, 3, 20, 23), (4, 3, 3, 2), {"padding": 2, "dilation": 2}),
   "1x1": ((2, 6, 9, 9), (5, 6, 1, 1), {"stride": 2}),
@@ -330,6 +332,21 @@ def test_the_gradient_of_a_weight_whose_windows_move_in_steps(capsys):
   assert "; stage 0 over (o + k*2, p + k1*2) stack; " in recipe
   (guarded,) = [line for line in text.splitlines() if "load %a1" in line and "if" in line]
   assert " %p.0" in guarded  # in the loops that copy, not in those of the sum
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+def test_what_many_channels_read_stands_in_a_panel(lanes, registers, capsys):
+  """A plane of 14x14 has no full vectors in a row, and 196 neighbours. A tile of them is read in the order in which it
+  stands, by all channels; few of these, or the end of a row at every vector, are not worth the copy."""
+  x, few = empty(8, 256, 14, 14), empty(8, 16, 14, 14)
+  recipe, text = written(x.conv2d(empty(256, 256, 3, 3), padding=1), lanes, registers, capsys, "512K")
+  split = r"collapse p q -> (p\w*); split \1 \d+ -> \w+, (\w+) overlap; vec \2"
+  lane = re.search(split, recipe)[2]
+  first, second = re.findall(r"stage 0 over \((.*?)\) stack", recipe)
+  assert first == "k, k2, k1 + p, q" and second == f"k, k1, k2, {lane}"
+  assert len(re.findall("if", text)) == 1  # while it is copied for the first time
+  recipe, _ = written(few.conv2d(empty(16, 16, 3, 3), padding=1), lanes, registers, capsys, "512K")
+  assert recipe.count("stage 0") == 1
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

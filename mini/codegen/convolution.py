@@ -4,8 +4,9 @@ Two ways lead to the tile of a matrix product (contraction.py); an estimate of w
 along the channels of the output the weights go into a panel, and the elements that a tile of neighbouring outputs sees
 are read where they are, each for all lanes: few are behind a guard, for the tile is unrolled. Or the vectors run along
 a row: the padded rows that a block of outputs sees are copied to the stack, once for each shift along a row, so that
-neighbours in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. A
-gradient of the weight has its sum along the rows: window_sums.py.
+neighbours in the block are neighbours there, across the ends of rows, too, and no guard stands in the inner loop. Where
+many channels read it, what a tile sees is copied once more, to a panel, where it stands as it is read, and no vector
+lies across two lines. A gradient of the weight has its sum along the rows: window_sums.py.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitu
 
 LATENCY = 4  # cycles of a product: two are begun in each
 COPY = 8  # what it costs to copy an element to the stack, in products of vectors
+PANEL = 10  # and to copy a vector of it once more, to where a tile reads it
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
 READ = 0.25  # of that, of a load in a tile whose rows are beside each other
 LINES = 16  # of what is copied, each of which is written out
@@ -100,6 +102,7 @@ class Plan(NamedTuple):
   vectors: int  # columns of a tile, in vectors
   rows: int  # of a tile, where the vectors run along channels: neighbours in a row
   padded: bool = False  # is what slides copied to the stack, with zeros around it, not read through a guard?
+  panel: bool = False  # is what a tile sees copied once more, to stand as it is read?
 
 
 def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -> Iterator[Plan]:
@@ -111,19 +114,23 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   height, across = (rsize(p), window(found, p)) if p is not None else (1, None)
   shifted = 1 + ACROSS * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
   apart = APART * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
-  for block in range(1, height + 1):
-    seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
-    if found.seen.dtype.itemsize * steps * seen * width > machine.panel_bytes:
-      break
-    for vectors in (1, 2):
-      tile = vectors * machine.lanes
-      if tile <= block * width:
-        full = -(-height // block) * -(-(block * width) // tile) * tile / (height * width)
-        copied = COPY * -(-height // block) * seen / (height * rsize(found.rows))
-        rows = height_of_tile(rsize(found.rows), vectors, machine)
-        full *= -(-rsize(found.rows) // rows) * rows / rsize(found.rows)
-        cost = shifted * full * cycles(rows, vectors) / (rows * vectors / 2) + copied + apart
-        yield Plan(cost, "rows", block, vectors, 0)
+  images = prod(map(rsize, found.columns)) // (height * width)
+  itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
+  for panel, vectors in product((False, True), (1, 2)):
+    tile, rows = vectors * machine.lanes, height_of_tile(channels, vectors, machine)
+    room = machine.stack_bytes * 3 // 4 - tile * steps * itemsize if panel else machine.panel_bytes
+    for block in range(1, height + 1):
+      seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
+      if itemsize * steps * seen * width > room:
+        break
+      blocks = -(-height // block)
+      of_use = across is not None and tile < block * width and images * blocks >= machine.threads
+      if tile <= block * width and (of_use or not panel):
+        full = blocks * -(-(block * width) // tile) * tile / (height * width)
+        copied = COPY * blocks * seen / (height * channels) + PANEL * panel * full / channels
+        full *= -(-channels // rows) * rows / channels * (1 if panel else shifted)
+        cost = full * cycles(rows, vectors) / (rows * vectors / 2) + copied + apart
+        yield Plan(cost, "rows", block, vectors, 0, panel=panel)
 
 
 def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Plan]:
@@ -332,13 +339,16 @@ def windows(w: Writer, machine: Machine) -> bool:
   if columns != q and w.attempt(f"collapse {columns} {q} -> {columns}"):
     q = columns
   size = {rname(r): rsize(r) for r in closed(w.kernel)}
-  column_loop, _ = cut(w, q, size[q], best.vectors * machine.lanes, "vec")
+  column_loop, lane = cut(w, q, size[q], best.vectors * machine.lanes, "vec")
   row_loop, _ = cut(w, rows, size[rows], height_of_tile(size[rows], best.vectors, machine), "unroll")
   # what the inner loop reads again and again is to stay in the L1: rather the columns, where they fit
   narrow = best.vectors * machine.lanes * prod(map(rsize, found.summed)) * found.seen.dtype.itemsize
-  loops = (column_loop, row_loop) if narrow <= machine.l1_bytes // 2 else (row_loop, column_loop)
+  near = best.panel or narrow <= machine.l1_bytes // 2
+  loops = (column_loop, row_loop) if near else (row_loop, column_loop)
   inner = [n for n in loops if n]
   w.attempt(" ".join(["order", *outer, *inner]))
+  if best.panel:
+    w.attempt(f"stage {name} over ({', '.join([*kept, lane])}) stack")
   collapse(w, owner_key(contractions(w.kernel)[0]))
   shared(w, outer or inner, machine)
   return True
