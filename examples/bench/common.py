@@ -36,7 +36,15 @@ def environment(**changed: str) -> dict[str, str]:
   return {**{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}, **changed}
 
 
-PAUSE = 0.06  # seconds, after which the threads of the library before are asleep
+def settle(longest: float = 2.0) -> None:
+  """Wait until no thread of this process works. A library's threads wait for more work by spinning (OpenBLAS's for 2**26
+  cycles and more, 0.1 s on some machines), and would take a core from who comes next."""
+  end, idle = time.perf_counter() + longest, 0
+  while idle < 3 and time.perf_counter() < end:
+    begun, used = time.perf_counter(), time.process_time()
+    time.sleep(0.01)
+    works = time.process_time() - used > 0.05 * (time.perf_counter() - begun)
+    idle = 0 if works else idle + 1
 
 
 class Time(NamedTuple):
@@ -49,8 +57,7 @@ class Time(NamedTuple):
 def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: int = 7) -> dict[str, Time]:
   """Time calls in `rounds` blocks each, in turns, `seconds` for each call in all. A block's first run is not counted.
 
-  One that takes longer than `seconds` is run three times in all. Before a block there is a pause, for a library's
-  threads wait for more work by spinning (OpenBLAS's for 2**26 cycles), and would take a core from the next one's.
+  One that takes longer than `seconds` is run three times in all. Before a block all threads come to rest.
   """
   times: dict[str, list[float]] = {name: [] for name in calls}
 
@@ -62,7 +69,7 @@ def in_turns(calls: dict[str, Callable[[], Any]], seconds: float = 1.0, rounds: 
   slow = {name: timed(name) > seconds for name in calls}
   for n in range(rounds):
     for name in calls:
-      time.sleep(PAUSE)
+      settle()
       if slow[name]:
         times[name] += [timed(name)] if n < 3 else []
         continue
