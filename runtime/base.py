@@ -6,7 +6,6 @@ A shim knows addresses, sources and calls. Element types, shapes and lifetimes a
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 
@@ -14,8 +13,7 @@ class DeviceError(RuntimeError):
   """A device that cannot be had, or that failed. The text says what was asked and what would help."""
 
 
-@dataclass(frozen=True)
-class Info:
+class Info(NamedTuple):
   """What a device is, as far as code for it depends on that."""
 
   name: str  # "CPU"

@@ -23,7 +23,6 @@ import threading
 from collections import deque
 from collections.abc import Sequence as Many
 from ctypes import byref, c_char_p, c_int, c_long, c_size_t, c_ulong
-from dataclasses import replace
 from functools import partial
 from itertools import chain, compress
 from operator import methodcaller
@@ -496,7 +495,7 @@ def describe(pyopencl: Any, device: Any, queues: int) -> Info:
 def spread(extent: int, info: Info) -> Info:
   """The device, with groups so small that every core of a CPU gets some: a core runs a group by itself."""
   most = max(1, extent // (GROUPS * info.units))
-  return replace(info, group=min(info.group, 1 << most.bit_length() - 1)) if info.kind == "cpu" else info
+  return info._replace(group=min(info.group, 1 << most.bit_length() - 1)) if info.kind == "cpu" else info
 
 
 _opened: WeakSet[OpenCL] = WeakSet()
