@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import arguments, error, peer, show
+from common import arguments, error, peer, settle, show
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -90,10 +90,8 @@ def main() -> None:
   found: dict[str, float] = {}
   for n in range(-(-args.tokens // COUNTED)):
     tokens = rng.integers(config.vocabulary, size=(COUNTED + 2, 1)).tolist()
-    for (
-      name,
-      step,
-    ) in steps.items():  # in blocks: threads of the one before may still wait for work, for a while
+    for name, step in steps.items():
+      settle()
       for token in tokens:
         start = time.perf_counter()
         logits[name] = step(token)

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from common import arguments, environment, show
+from common import arguments, environment, settle, show
 
 Step = Callable[[int], float]  # the number of a step -> its loss
 Made = tuple[Step, Callable[[], dict]]  # and a function that tells figures
@@ -48,6 +48,11 @@ class Worker:
     if not line:
       sys.exit(f"{' '.join(map(str, self.process.args))} ended: {self.process.wait()}")  # type: ignore[union-attr]
     return json.loads(line)
+
+  def rest(self) -> None:
+    """Until its threads, which may wait for more work by spinning, are at rest."""
+    assert self.process.stdout
+    self.process.stdout.readline()
 
   def end(self) -> None:
     assert self.process.stdin
@@ -151,7 +156,7 @@ def trained(layers: list) -> list:
 
 
 def work(made: Made) -> None:
-  """Read the first step and how many from stdin; write losses, times and figures to stdout."""
+  """Read the first step and how many from stdin; write losses, times and figures to stdout, and a line when at rest."""
   step, figures = made
   for line in sys.stdin:
     first, count = map(int, line.split())
@@ -167,6 +172,8 @@ def work(made: Made) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     rows[-1].update(peak_bytes=peak, **figures())
     print(json.dumps(rows), flush=True)
+    settle()
+    print(flush=True)
 
 
 def first_step(library: str, args: argparse.Namespace, **env: str) -> float:
@@ -218,6 +225,7 @@ def main(
   for n in range(0, warm + args.steps, count):
     for name, worker in workers.items():
       rows[name] += worker.steps(n, min(count, warm + args.steps - n))
+      worker.rest()
   for worker in workers.values():
     worker.end()
   for name in names:
