@@ -40,7 +40,7 @@ class Direct:
 
   def __init__(self, r: Routine, program: Program):
     self.routine = r
-    argument = {n: i for n, i, _ in r.bound}
+    argument = {n: i for n, i, _ in r.bound}  # all places are arguments, in their order
     self.arguments = [argument[n] for n, _ in r.inputs]
     self.take, (self.sequence,), self.kernels = program.opened.take, program.sequences, len(program.calls)
     self.made = [(device, dtype, size, size * dtype.itemsize) for _, device, dtype, size in r.fresh]
@@ -63,7 +63,7 @@ class Direct:
       failed = self.sequence.run(blocks)
     except MemoryError:
       failed = 1
-    if failed:
+    if failed:  # nothing but new memory was written: the routine may run it again, and say what is wrong
       made = blocks = []
       return self.routine(args, self.routine.find(args))
     stats["kernels"] += self.kernels

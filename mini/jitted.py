@@ -128,13 +128,14 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 # ---------------------------------------------------------------- arguments
 
 
+INT64 = -(2**63), 2**63 - 1  # an int beyond these has another type
 _kinds: dict[tuple, object] = {}
 
 
 def plain(args: tuple) -> tuple | None:
   """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
   matters, an array or a number; None where more must be asked."""
-  found: list[Any] = [local.gradients, local.low, Tensor.training]
+  found: list[Any] = [local.gradients, local.low, Tensor.training, dtypes.default_float, dtypes.default_int]
   for t in args:
     if type(t) is Tensor:
       u = t._uop
@@ -145,12 +146,12 @@ def plain(args: tuple) -> tuple | None:
         kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
       if t._grad is not None or t._trace is not None:
         return None
-    elif type(t) is float or type(t) is int:
+    elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
       kind = type(t)
     elif type(t) is Variable and t.value is not None and t.value.op == "const":
       kind = replace(t, value=None)
-      if kind in found:
-        return None
+      if any(type(k) is Variable and replace(k, times=t.times, plus=t.plus) == kind for k in found):
+        return None  # n and n + 1: they come as one tensor
     elif type(t) is np.ndarray:
       kind = (t.shape, t.dtype)
     else:

@@ -209,7 +209,7 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
 
 
 def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
-  """An array as the memory of a buffer holds it."""
+  """An array as the memory of a buffer holds it: x itself, if it is so."""
   if d is dtypes.bfloat16:
     return (to_bfloat16(x).view(np.uint32) >> 16).astype(np.uint16)
   if x.dtype == d.storage:

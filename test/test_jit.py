@@ -785,6 +785,36 @@ def test_direct_calls_name_what_goes_wrong(monkeypatch):
   assert same(f(table, rows[0]).numpy(), floats(5, 3)[[0, 1]] * 2)
 
 
+def test_numbers_are_known_by_their_types():
+  """Calls of plain arguments, which are looked up by kinds: what is another tensor is another kind."""
+  double = jit(lambda s: s.float() * 2)
+  assert [double(n).item() for n in (1, 3, 2**63, -5)] == [2.0, 6.0, 2.0**64, -10.0]
+  x, scale, before = (
+    Tensor([1.0, 2.0]).realize(),
+    jit(lambda x, s: x * s),
+    (dtypes.default_float, dtypes.default_int),
+  )
+  assert [scale(x, 0.5).tolist(), scale(x, 0.25).tolist()] == [[0.5, 1.0], [0.25, 0.5]]
+  try:
+    dtypes.default_float, dtypes.default_int = dtypes.float16, dtypes.int32
+    assert scale(x, 0.125).tolist() == [0.125, 0.25] and double(4).item() == 8.0
+  finally:
+    dtypes.default_float, dtypes.default_int = before
+  assert scale(x, 0.75).tolist() == [0.75, 1.5]
+
+
+def test_a_size_and_what_follows_from_it_are_one_argument():
+  f = jit(lambda x, n, m, a: x[:n].sum() + x[:m].sum() + a)
+  x = Tensor(np.arange(8, dtype=np.float32)).realize()
+  for k in (1, 2, 5):
+    n = Variable("n", 1, 6).bind(k)
+    other = Variable("m", 1, 8).bind(k + 2)
+    for m, count in ((n + 1, k + 1), (other, k + 2)):
+      want = np.arange(k).sum() + np.arange(count).sum() + 10.0 * k
+      for _ in range(2):
+        assert f(x, n, m, np.full(3, 10.0 * k, np.float32)).tolist() == [want] * 3
+
+
 def test_who_looks_on_sees_direct_calls(capsys):
   x, f = Tensor(floats(8)).realize(), jit(lambda x: x * 2)
   f(x), f(x)

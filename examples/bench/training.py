@@ -50,7 +50,7 @@ class Worker:
     return json.loads(line)
 
   def rest(self) -> None:
-    """Until its threads, which may wait for more work by spinning, are at rest."""
+    """After `steps`: until its threads, which may wait for more work by spinning, are at rest."""
     assert self.process.stdout
     self.process.stdout.readline()
 

@@ -118,6 +118,7 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
   for panel, vectors in product((False, True), (1, 2)):
     tile, rows = vectors * machine.lanes, height_of_tile(channels, vectors, machine)
+    # for the copy with its shifts, which a tile reads from the L2 where it has no panel
     room = machine.stack_bytes * 3 // 4 - tile * steps * itemsize if panel else machine.panel_bytes
     for block in range(1, height + 1):
       seen = block if across is None else (block + rsize(across) - 1) / rsize(across)
