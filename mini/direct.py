@@ -2,7 +2,7 @@
 
 Most jitted functions that are called often and take no time compute new values of their arguments, and that is all: no
 state, no gradients, one device, whose memory is the host's. A call of such a one is memory for the results, one call
-into C, and handles: a third of what it takes to ask whether there is more to do.
+into C, and handles: half of what it takes where a routine first asks whether there is more to do.
 """
 
 from __future__ import annotations

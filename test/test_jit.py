@@ -747,6 +747,11 @@ MORE_TO_DO = {
 }
 
 
+def launches_directly(t):
+  opened = Device[t.device]
+  return opened.is_host and not opened.interprets
+
+
 def values(tree):
   if isinstance(tree, dict):
     return [v for k in tree for v in values(tree[k])]
@@ -765,8 +770,10 @@ def test_what_computes_new_values_alone_runs_directly(name, monkeypatch):
     kept.append((g(x, y), f(x, y)))
     launched = stats["kernels"] - before
   assert all(same(a, b) for got, want in kept for a, b in zip(values(got), values(want), strict=True))
-  assert len(calls) == (3 if name in DIRECT and Device[x.device].is_host else 0)
-  assert launched == sum(len(r.program.calls) for (r,) in g.captured.values() if r.program)
+  assert len(calls) == (3 if name in DIRECT and launches_directly(x) else 0)
+  assert Device[x.device].interprets or launched == sum(
+    len(r.program.calls) for (r,) in g.captured.values() if r.program
+  )
 
 
 def test_direct_calls_name_what_goes_wrong(monkeypatch):
@@ -776,7 +783,7 @@ def test_direct_calls_name_what_goes_wrong(monkeypatch):
   with pytest.raises(IndexError, match="index 7 is out of bounds for an axis of size 5"):
     f(table, rows[2]).numpy()
   assert same(f(table, rows[1]).numpy(), floats(5, 3)[[0, 2]] * 2)
-  if Device[table.device].is_host:
+  if launches_directly(table):
     heap, held = Device[table.device].shim.heap, []
     with monkeypatch.context() as m, pytest.raises(MemoryError, match="the program of .* needs .* at once"):
       m.setattr(heap, "limit", 0)
