@@ -744,6 +744,7 @@ MORE_TO_DO = {
   "an argument comes back": lambda x, y: (x, x + y),
   "a view of one": lambda x, y: (y.T, x + y),
   "nothing is computed": lambda x, y: x[:0] * 2,
+  "an array of its own": lambda x, y: x + y * Tensor(floats(8, seed=3)),
 }
 
 
@@ -774,6 +775,25 @@ def test_what_computes_new_values_alone_runs_directly(name, monkeypatch):
   assert Device[x.device].interprets or launched == sum(
     len(r.program.calls) for (r,) in g.captured.values() if r.program
   )
+
+
+def test_what_looks_beyond_its_arguments_does_not_run_directly():
+  w, x = Tensor(floats(8), requires_grad=True), Tensor(floats(8, seed=1)).realize()
+  scaled = jit(lambda x: x * 2 if w.grad is None else x * 3)
+  assert all(same(scaled(x).numpy(), x.numpy() * 2) for _ in range(3))
+  w.square().sum().backward()
+  assert all(same(scaled(x).numpy(), x.numpy() * 3) for _ in range(3))
+
+  @jit
+  def doubled(x):
+    before = x * 1
+    x.assign(x * 2)
+    return before, x + 1
+
+  for n in range(3):
+    before, after = doubled(x)
+    want = floats(8, seed=1) * 2**n
+    assert same(before.numpy(), want) and same(after.numpy(), want * 2 + 1) and same(x.numpy(), want * 2)
 
 
 def test_direct_calls_name_what_goes_wrong(monkeypatch):
