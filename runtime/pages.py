@@ -1,5 +1,5 @@
-"""The memory that the system has for the CPU: small blocks from its allocator, big ones mapped,
-their pages touched ahead.
+"""The memory that the system has for the CPU: small blocks from its allocator, big ones mapped in huge pages, which
+are touched ahead.
 
 A page costs the system time when it is touched first: some 2 us, where a virtual machine gets it from its host 8. So a
 thread touches those of a big block while Python does something else; a kernel that comes before it touches its own.
@@ -25,7 +25,10 @@ LIBC.posix_memalign.argtypes = [c_void_p, c_size_t, c_size_t]
 LIBC.mmap.argtypes = [c_void_p, c_size_t, c_int, c_int, c_int, c_long]
 LIBC.mmap.restype = c_void_p
 LIBC.munmap.argtypes = [c_void_p, c_size_t]
+LIBC.madvise.argtypes = [c_void_p, c_size_t, c_int]
 PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
+IN_HUGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux's
+HUGE_PAGE = 2 << 20
 MAPPED_BYTES = 1 << 20
 AHEAD_BYTES = 16 << 20  # a block of so many is touched ahead
 
@@ -35,18 +38,43 @@ mapped: dict[int, int] = {}  # the blocks that were mapped: address -> bytes
 def take(nbytes: int) -> int:
   """The address of a new block, aligned to 64 bytes; 0 when the system has none. One of MAPPED_BYTES is all zeros.
 
-  A big one is mapped by itself, so that it goes back as a whole. (Not in huge pages: on a virtual machine that gives
-  free ones back to its host, touching 2.3 GB for the first time took 6 s instead of 1.5, and kernels were no faster.)
+  A big one is mapped by itself, so that it goes back as a whole.
   """
   if nbytes < MAPPED_BYTES:
-    address = c_void_p()
-    failed = LIBC.posix_memalign(ctypes.byref(address), 64, nbytes)
-    return 0 if failed else address.value or 0
+    block = c_void_p()
+    failed = LIBC.posix_memalign(ctypes.byref(block), 64, nbytes)
+    return 0 if failed else block.value or 0
+  address = zeros(nbytes) if nbytes < HUGE_PAGE else huge_zeros(nbytes)
+  if address:
+    mapped[address] = nbytes
+  return address
+
+
+def zeros(nbytes: int) -> int:
+  """The address of a new mapping, or 0."""
   start = LIBC.mmap(None, nbytes, PROTECTION, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-  if start in (None, c_void_p(-1).value):
+  return 0 if start in (None, c_void_p(-1).value) else start
+
+
+def huge_zeros(nbytes: int) -> int:
+  """The same in huge pages if the system has them, from the begin of one on.
+
+  Each of rows that are far apart is in a page that has to be looked up: a product that reads 2048 x 2048 down its
+  columns takes 0.8 of the time so on a Zen 3, a step of GPT-2 0.97. Touched for the first time, 2.3 GB in huge pages
+  take 0.4 s in place of 2.4, but 4 to 8 on a virtual machine that has given free ones back to its host.
+  """
+  room = nbytes + HUGE_PAGE
+  start = zeros(room)
+  if not start:
     return 0
-  mapped[start] = nbytes
-  return start
+  address = -(-start // HUGE_PAGE) * HUGE_PAGE
+  end = -(-(address + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE
+  for first, last in ((start, address), (end, start + room)):
+    if first < last:
+      LIBC.munmap(first, last - first)
+  if IN_HUGE_PAGES is not None:
+    LIBC.madvise(address, nbytes, IN_HUGE_PAGES)
+  return address
 
 
 def give(address: int) -> None:

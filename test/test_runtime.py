@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import mmap
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -238,6 +241,36 @@ def test_big_blocks_are_touched_ahead_and_nothing_is_lost(device, lib):
   if pid == 0:
     os._exit(0 if check() else 1)
   assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(
+  not os.path.isdir("/sys/kernel/mm/transparent_hugepage"), reason="a system without huge pages"
+)
+def test_big_blocks_are_of_huge_pages_and_go_back_as_a_whole():
+  def flags(address):
+    """Of the mapping that has an address, as Linux tells it; none where nothing is mapped."""
+    inside = False
+    for line in host.read("/proc/self/smaps").splitlines():
+      if found := re.match("([0-9a-f]+)-([0-9a-f]+) ", line):
+        inside = int(found[1], 16) <= address < int(found[2], 16)
+      elif inside and line.startswith("VmFlags:"):
+        return line.split()[1:]
+    return []
+
+  for nbytes in (pages.HUGE_PAGE, pages.HUGE_PAGE + 1, 5_000_000, 3 * pages.HUGE_PAGE - 1):
+    address = pages.take(nbytes)
+    assert address % pages.HUGE_PAGE == 0
+    whole = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+    assert not whole.any()
+    whole[:] = 255
+    ends = (address, (address + nbytes - 1) // mmap.PAGESIZE * mmap.PAGESIZE)
+    assert all("hg" in flags(end) for end in ends)
+    assert "hg" not in flags(ends[1] + mmap.PAGESIZE)
+    pages.give(address)
+    assert all(pages.LIBC.msync(page, 1, 1) != 0 for page in map(ctypes.c_void_p, ends))  # nothing is there
+  small = pages.take(pages.MAPPED_BYTES)
+  assert "hg" not in flags(small)
+  pages.give(small)
 
 
 def test_memory_that_cannot_be_had_is_an_error_with_its_size(device, lib):

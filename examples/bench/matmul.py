@@ -6,7 +6,7 @@ from common import Case, against_peers, arguments, peers, run
 
 from mini import Tensor, jit
 
-SQUARES = [128, 256, 512, 1024, 2048]
+SQUARES = [256, 512, 1024, 2048]
 # what it is, n x k x m, and whether a or b comes transposed: `a[n,k] @ b[k,m]`
 GPT2 = [
   ("attention qkv", 256, 768, 2304, ""),
@@ -45,6 +45,8 @@ ODD = [
   ("tiny", 1, 16, 16, 16, ""),
   ("tiny", 1, 17, 19, 23, ""),
   ("small", 1, 64, 32, 128, ""),
+  ("small", 1, 128, 128, 128, ""),
+  ("small", 1, 128, 128, 128, "a"),
   ("batch", 512, 16, 16, 16, ""),
   ("batch", 48, 64, 64, 64, ""),
   ("batch", 48, 256, 64, 256, "b"),
