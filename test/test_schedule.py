@@ -17,7 +17,7 @@ from mini.ir.interp import evaluate, run_kernel
 from mini.ir.kernel import params_of
 from mini.ir.parse import parse
 from mini.ir.text import graph_program, kernel_text, text
-from mini.ir.uop import closed, const, rsize
+from mini.ir.uop import closed, const, rname, rsize, toposort
 from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.choices import without_repeated_choices
@@ -268,6 +268,26 @@ def test_small_integers_wrap_around_where_positions_do_not(d, far):
   for n in far:
     x = g.alu("add", x, const(n, d))
   check({"out0": g.alu("lt", x, const(50, d))}, {})
+
+
+@pytest.mark.parametrize("how", ["ne", "lt", "gt"])
+def test_positions_and_numbers_of_64_bits_are_compared_in_32(how):
+  """Numbers beyond all positions, and beyond 32 bits, are on the side on which they were."""
+  ends = (0, 1, 5, 6, 7, 11, 12, 1 << 31, (1 << 32) + 6, (1 << 63) - 1)
+  x = np.array([*ends, *(-n for n in ends), -(1 << 63)])
+  positions = g.alu("add", g.iota(7, dtypes.int64), const(5, dtypes.int64))
+  numbers = g.buffer("x", x.shape, dtypes.int64)
+  a = g.expand_to(g.reshape(positions, (1, 7)), (len(x), 7))
+  b = g.expand_to(g.reshape(numbers, (len(x), 1)), (len(x), 7))
+  outs = {"out0": g.alu("lt", b, a) if how == "gt" else g.alu(how, a, b)}
+  (kernel,) = scheduled(outs)[0]
+  op = "ne" if how == "ne" else "lt"
+  compared = [u for u in toposort(kernel) if u.op == op and "j" in map(rname, u.free)]
+  assert compared and all(s.dtype is dtypes.int32 for u in compared for s in u.src)
+  data = {"x": x, "out0": np.empty(len(x) * 7, bool)}
+  run_kernel(kernel, data)
+  meant = {"ne": np.not_equal, "lt": np.less, "gt": np.greater}[how](np.arange(5, 12), x[:, None])
+  assert np.array_equal(data["out0"].reshape(meant.shape), meant)
 
 
 @pytest.mark.parametrize(

@@ -558,6 +558,8 @@ class Schedule:
     src = tuple(self.scalar(root, s, index if shape(s) else (), gate) for s in node.src)
     if node.op == "lt" and None not in (on := [as_index(s) for s in src]):
       return less(add(on[0], mul(on[1], -1)), 0)  # type: ignore[arg-type]
+    if node.op in ("lt", "ne"):
+      src = narrowed(*src)
     if node.op == "where" and src[0].op == "const":
       return src[1] if src[0].arg else src[2]
     return uop(node.op, node.dtype, src)
@@ -629,6 +631,21 @@ def as_index(u: UOp) -> UOp | None:
   info = np.iinfo(u.dtype.np)
   lo, hi = bounds(found)
   return found if info.min <= lo and hi <= info.max else None
+
+
+def narrowed(x: UOp, y: UOp) -> tuple[UOp, UOp]:
+  """An index and a number that are compared as int64, and may be as int32: vectors have twice as many lanes of those.
+  The number, the same for a whole row of indices, counts as the next one where it is beyond all of them."""
+  index = as_index(x)
+  if index is None or not index.free:
+    return narrowed(y, x)[::-1] if (index := as_index(y)) is not None and index.free else (x, y)
+  lo, hi = bounds(index)
+  if x.dtype is not dtypes.int64 or not x.free.isdisjoint(y.free) or max(-lo, hi) > (1 << 31) - 2:
+    return x, y
+  beyond = const(hi + 1, y.dtype)
+  least = uop("where", y.dtype, (uop("lt", dtypes.bool, (y, beyond)), y, beyond))
+  inside = uop("max", y.dtype, (least, const(lo - 1, y.dtype)))
+  return uop("cast", dtypes.int32, (index,)), uop("cast", dtypes.int32, (inside,))
 
 
 def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
