@@ -6,6 +6,7 @@ import pytest
 
 import mini
 from mini import Tensor, dtypes
+from mini.tensor import sorting
 
 QUICK = (dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float32, dtypes.int64)
 
@@ -33,6 +34,23 @@ def test_every_type(dtype, rng):
     want = np.argsort(sign * rank, axis=1, kind="stable")
     np.testing.assert_array_equal(at.numpy(), want)
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(held, want, 1))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", QUICK, ids=str)
+def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, largest, rng, monkeypatch):
+  """Also where many are equal, and of NaN, infinities and zeros of either sign; along each axis."""
+  monkeypatch.setattr(sorting, "FEW", 4)
+  x = rng.integers(0, 9, (3, 40, 2)) * (1 if dtype.kind in "bu" else rng.choice([-1.0, 1.0], (3, 40, 2)))
+  if dtype.kind == "f":
+    x[0, 3:9, 0] = np.nan, np.inf, -np.inf, -0.0, np.nan, 0.0
+  t = Tensor(x).cast(dtype)
+  for axis in (1, -3):
+    places = t.argsort(axis, descending=largest).numpy()
+    for k in (1, 4, 5) if axis == 1 else (0, 3):
+      values, found = t.topk(k, axis, largest)
+      assert np.array_equal(found.numpy(), places.take(range(k), axis)), k
+      assert np.array_equal(values.numpy(), t.gather(axis, found).numpy(), equal_nan=dtype.kind == "f"), k
 
 
 @pytest.mark.parametrize("right", [False, True])
