@@ -50,8 +50,8 @@ INLINE void store_f16x8(_Float16 *p, f32x8 x) {
   for (int i = 0; i < 8; i++) p[i] = x[i];
 #endif
  }
-INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
-INLINE void store_bf16x8(unsigned short *p, f32x8 x) { for (int i = 0; i < 8; i++) p[i] = f32_to_bf16(x[i]); }
+INLINE u32x8 rounded_bf16x8(f32x8 a) { u32x8 b = (u32x8)a, nan = (u32x8)(a != a); return ((b + 0x7fff + (b >> 16 & 1)) & ~nan) | ((b | 0x400000) & nan); }
+INLINE void store_bf16x8(unsigned short *p, f32x8 x) { *(u16x8u *)p = __builtin_convertvector(rounded_bf16x8(x) >> 16, u16x8); }
 typedef float f32x2 __attribute__((vector_size(8)));
 typedef float f32x2u __attribute__((vector_size(8), aligned(4), may_alias));
 INLINE f32x2 splat_f32x2(float x) { return (f32x2){x, x}; }
