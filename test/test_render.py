@@ -16,6 +16,7 @@ import pytest
 from fuzz_graph import program as random_program
 from fuzz_graph import random_recipe
 
+from mini import Tensor
 from mini import __main__ as command
 from mini.codegen.matrix import instruction_of
 from mini.codegen.recipe import apply
@@ -440,3 +441,17 @@ def test_an_unknown_device_is_refused(capsys):
   path = str(golden.FOLDER / "softmax.mini")
   with pytest.raises(command.BadCommand, match="no device 'CUPID'.*CUDA"):
     command.main([path, "--show=source", "--dev=CUPID"])
+
+
+def test_vectors_are_rounded_to_bfloat16_as_numbers_are(rng):
+  """Half to even; too large is inf; NaN stays NaN, a quiet one with its sign."""
+  bits = rng.integers(0, 1 << 32, 10_001, dtype=np.uint64)
+  halves = (np.arange(1 << 16, dtype=np.uint64) << 16) + np.array(
+    [[0], [1], [0x7FFF], [0x8000], [0x8001], [0xFFFF]], np.uint64
+  )
+  bits = np.concatenate([halves.ravel(), bits])
+  x = bits.astype(np.uint32).view(np.float32)
+  meant = np.where(np.isnan(x), bits >> 16 | 64, bits + 0x7FFF + (bits >> 16 & 1) >> 16)
+  rounded = Tensor(x).cast(dtypes.bfloat16)
+  assert np.array_equal(rounded.bitcast(dtypes.uint16).numpy(), meant)
+  assert np.array_equal(rounded.contiguous().realize().bitcast(dtypes.uint16).numpy(), meant)

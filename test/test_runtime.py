@@ -257,17 +257,20 @@ def test_big_blocks_are_of_huge_pages_and_go_back_as_a_whole():
         return line.split()[1:]
     return []
 
+  def is_mapped(page):
+    return pages.LIBC.msync(ctypes.c_void_p(page), 1, 1) == 0
+
   for nbytes in (pages.HUGE_PAGE, pages.HUGE_PAGE + 1, 5_000_000, 3 * pages.HUGE_PAGE - 1):
     address = pages.take(nbytes)
+    ends = (address, (address + nbytes - 1) // mmap.PAGESIZE * mmap.PAGESIZE)
+    assert not is_mapped(ends[1] + mmap.PAGESIZE)
     assert address % pages.HUGE_PAGE == 0
     whole = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
     assert not whole.any()
     whole[:] = 255
-    ends = (address, (address + nbytes - 1) // mmap.PAGESIZE * mmap.PAGESIZE)
     assert all("hg" in flags(end) for end in ends)
-    assert "hg" not in flags(ends[1] + mmap.PAGESIZE)
     pages.give(address)
-    assert all(pages.LIBC.msync(page, 1, 1) != 0 for page in map(ctypes.c_void_p, ends))  # nothing is there
+    assert not any(map(is_mapped, ends))
   small = pages.take(pages.MAPPED_BYTES)
   assert "hg" not in flags(small)
   pages.give(small)
