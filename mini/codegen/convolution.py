@@ -163,7 +163,9 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     step = cycles(rows, registers)
     step += FAR * tile * found.weight.dtype.itemsize / LINE if panel > machine.l1_bytes // 2 else 0
     begun = 2 * products + registers + rows + ROUND
-    branches = min(rows, sum(e.places for e in ends if e.column is found.columns[0]))
+    along = [e for e in ends if e.column is found.columns[0]]
+    branches = min(rows, sum(e.places for e in along))
+    some = min(sum(e.cut(rows) for e in along), 1.0)
     read = begun + (2 * (rows - branches) + GUARD * branches if guarded else 0)
     stored = APART * lanes * scattered / terms + COPY * lanes / images
     yield Plan(full * max(step, read / 4) / products * inside + stored, "channels", 1, vectors, rows)
@@ -174,7 +176,8 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
       copied = COPY * around.elements * again / (around.outputs * channels * terms)
       nbytes = around.elements * found.seen.dtype.itemsize
       step += FAR * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
-      cost = full * max(step, (begun + 2 * branches) / 4) / products * inside * around.share
+      step = max(step, begun / 4) * (1 - some) + max(step, (begun + 2 * branches) / 4) * some
+      cost = full * step / products * inside * around.share
       yield Plan(cost + stored + copied, "channels", 1, vectors, rows, True)
 
 
@@ -255,8 +258,25 @@ class Edge(NamedTuple):
 
   tap: UOp
   column: UOp
-  share: float  # of the products that is inside
-  places: int  # columns at which some tap is outside
+  inside: list[tuple[int, int]]  # of each tap: the columns at which it is, from first to end
+
+  @property
+  def share(self) -> float:
+    """Of the products that is inside."""
+    return sum(end - first for first, end in self.inside) / (len(self.inside) * rsize(self.column))
+
+  @property
+  def places(self) -> int:
+    """Columns at which some tap is outside."""
+    firsts, ends = zip(*self.inside)
+    return max(firsts) + rsize(self.column) - min(ends)
+
+  def cut(self, rows: int) -> float:
+    """Of tiles of so many columns, each with each tap, those that are not all inside: the rest has no branches."""
+    size = rsize(self.column)
+    starts = [min(n, size - rows) for n in range(0, size, rows)]
+    whole = sum(first <= n <= end - rows for n in starts for first, end in self.inside)
+    return 1 - whole / (len(starts) * len(self.inside))
 
 
 def edges(found: Windows) -> list[Edge]:
@@ -272,9 +292,9 @@ def edges(found: Windows) -> list[Edge]:
     taps, columns, step = rsize(tap), rsize(column), terms[column]
     starts = [max(-((first + terms[tap] * n) // step), 0) for n in range(taps)]
     stops = [min((size - 1 - first - terms[tap] * n) // step + 1, columns) for n in range(taps)]
-    inside = sum(max(stop - start, 0) for start, stop in zip(starts, stops))
-    if inside < (1 - ENDS) * taps * columns:
-      out.append(Edge(tap, column, inside / (taps * columns), max(starts) + columns - min(stops)))
+    edge = Edge(tap, column, [(start, max(start, stop)) for start, stop in zip(starts, stops)])
+    if edge.share < 1 - ENDS:
+      out.append(edge)
   return out
 
 

@@ -96,6 +96,8 @@ class Renderer(Folds):
     self.top = []  # declarations
     self.shared = 0  # bytes
     super().__init__(lang, fits_int(kernel), {line.node: n for n, line in enumerate(self.lines)})
+    self.branches: dict[str, UOp] = {}  # conditions, as printed in this segment, under which lanes are added
+    self.open = False  # is it known that they hold?
     self.users = {}
     order = toposort(kernel)
     for u in order:
@@ -229,6 +231,9 @@ class Renderer(Folds):
         self.emit(f"{kind} {acc} = {self.spelling.splat(start, u.dtype) if w > 1 else start};")
       elif op == "accum":
         value, when = self.added(u, e)
+        if when not in ("0", "1"):
+          self.branches.setdefault(when, u.src[0].src[0])
+          when = "1" if self.open else when
         only = f"if ({when}) " if when != "1" else ""
         if when != "0":
           self.emit(f"{only}{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(value, e, w > 1))};")
@@ -433,17 +438,37 @@ class Renderer(Folds):
           self.emit("}")
     batch.clear()
 
+  def unswitch(self, r: UOp, segment: list[Line], header: int) -> None:
+    """A loop of straight-line code, printed from `header` on, once more without the branches that all its rounds take
+    or leave alike, for where all are taken: the gradient of a 5x5 convolution's input takes 0.86 of the time so."""
+    if not self.branches or any(r in gate.free for gate in self.branches.values()):
+      return
+    branching, self.out = self.out[header:], self.out[:header]
+    self.emit(f"if ({' && '.join(self.branches)}) {{")
+    self.out.append("  " + branching[0])
+    self.depth, self.open = self.depth + 2, True
+    self.run(segment)
+    self.depth, self.open = self.depth - 2, False
+    self.out.append("  " + branching[-1])
+    self.emit("} else {")
+    self.out += ["  " + text for text in branching]
+    self.emit("}")
+
   def source(self) -> str:
     segment: list[Line] = []
+    opened: UOp | None = None
+    header = 0  # the line of the loop that was opened last
     for line in [*self.lines, None]:
       if line is not None and line.op not in ("loop", "end", "alloc", "barrier"):
         segment.append(line)
         continue
+      self.branches = {}
       self.run(segment)
-      segment = []
+      straight, segment = segment, []
       if line is None:
         break
       u = line.node
+      opened = opened if line.op == "end" else None
       if line.op == "alloc":
         n = prod(map(rsize, self.own(u))) * prod(u.arg.shape)
         t = self.spelling.memory(self.element(u))
@@ -468,11 +493,14 @@ class Renderer(Folds):
         groups = self.lang.threads if self.threads else None
         opens = LOOP if rkind(u) != "par" else groups.par if groups else self.lang.par
         first, end = (self.expr(e, {}, 0) for e in loop_limits(u))
+        opened, header = u, len(self.out)
         self.emit(opens.format(i=self.called(rname(u)), first=first, n=end, I=self.index))
         self.depth += 1
       else:
         self.depth -= 1
         self.emit("}")
+        if u is opened:
+          self.unswitch(u, straight, header)
     if self.lang.threads is not None and self.shared > self.lang.threads.nbytes:
       most = self.lang.threads.nbytes
       raise RenderError(
