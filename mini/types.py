@@ -102,10 +102,6 @@ class dtypes:
     return d.kind in "iu"
 
   @staticmethod
-  def is_unsigned(d: DType) -> bool:  # type: ignore[valid-type]
-    return d.kind == "u"
-
-  @staticmethod
   def promote_types(a: DType, b: DType) -> DType:
     """The smallest type that both fit, as PyTorch's `promote_types` (float16 with bfloat16 gives float32)."""
     return promote_types(a, b)

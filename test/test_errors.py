@@ -25,6 +25,8 @@ MISTAKES = [
   ("stack", lambda a, b: Tensor.stack([a, b]), (2, 3), (2, 4), ShapeError, "stack: the shapes differ"),
   ("reshape", lambda a: a.reshape(4, 2), (2, 3), None, ShapeError, r"x.reshape\(4, 2\): x has 6 elements"),
   ("reshape with -1", lambda a: a.reshape(4, -1), (2, 3), None, ShapeError, r"x.reshape\(4, -1\)"),
+  ("reshape with two -1", lambda a: a.reshape(-1, -1), (2, 3), None, ShapeError, "only one size may be -1"),
+  ("a slice of step 0", lambda a: a[:, ::0], (2, 3), None, ValueError, "the step of a slice is 0"),
   ("expand", lambda a: a.expand(3, 3), (2, 3), None, ShapeError, "only axes of size 1 do"),
   ("permute", lambda a: a.permute(0, 0), (2, 3), None, ShapeError, "no order of the 2 axes"),
   ("a bad axis", lambda a: a.sum(2), (2, 3), None, ShapeError, "sum: there is no axis 2: x has 2 axes"),
@@ -49,6 +51,14 @@ MISTAKES = [
   ("split", lambda a: a.split([1, 1]), (3, 2), None, ShapeError, r"the sizes \(1, 1\) add up to 2, not to the 3 of axis 0"),
   ("targets of another shape", lambda a, b: a.cross_entropy(b.long()), (2, 5, 3), (2, 5), ShapeError, r"the target has shape \(2, 3\)"),
 ]  # fmt: skip
+
+
+def test_numbers_that_no_range_has():
+  with pytest.raises(DTypeError, match="linspace: steps is 2.5, not an integer"):
+    Tensor.linspace(0, 1, 2.5)
+  for end in (np.inf, np.nan):
+    with pytest.raises(ValueError, match=f"arange: from 0 to {end} by 1 there is no number of steps"):
+      Tensor.arange(end)
 
 
 @pytest.mark.parametrize("_, do, a, b, error, says", MISTAKES, ids=[m[0] for m in MISTAKES])

@@ -36,7 +36,7 @@ from mini.render.metal import METAL
 from mini.render.opencl import OPENCL
 from mini.render.spelling import BASE, KINDS, held
 from mini.schedule import schedule
-from mini.types import dtypes, from_storage, to_storage
+from mini.types import MiniError, dtypes, from_storage, to_storage
 
 GPUS = ("CL", "CUDA", "METAL")
 LANGUAGES = {"CPU": C(8), "CL": OPENCL, "CUDA": CUDA, "METAL": METAL}
@@ -455,3 +455,19 @@ def test_vectors_are_rounded_to_bfloat16_as_numbers_are(rng):
   rounded = Tensor(x).cast(dtypes.bfloat16)
   assert np.array_equal(rounded.bitcast(dtypes.uint16).numpy(), meant)
   assert np.array_equal(rounded.contiguous().realize().bitcast(dtypes.uint16).numpy(), meant)
+
+
+def test_long_chains_of_operations_are_several_expressions():
+  """C compilers and Python go so deep and no deeper: clang to 256 brackets."""
+  x = Tensor([1.0, 2.0, 3.0]).realize()
+  y = x
+  for _ in range(1500):
+    y = y * 1.001 + 0.25
+  want = x.numpy().astype(np.float64)
+  for _ in range(1500):
+    want = want * 1.001 + 0.25
+  np.testing.assert_allclose(y.numpy(), want, rtol=1e-3)
+  for _ in range(400):
+    x = x.roll(1, 0)
+  with pytest.raises(MiniError, match=r"x.realize\(\) after every hundred"):
+    x.realize()

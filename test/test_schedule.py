@@ -290,6 +290,23 @@ def test_positions_and_numbers_of_64_bits_are_compared_in_32(how):
   assert np.array_equal(data["out0"].reshape(meant.shape), meant)
 
 
+def test_numbers_that_differ_from_lane_to_lane_are_compared_as_they_are():
+  """Each would have to be brought within 32 bits by itself. Of constants it is known whether they are."""
+  positions, numbers = g.iota(7, dtypes.int64), g.buffer("x", (5,), dtypes.int64)
+  a = g.expand_to(g.reshape(positions, (7, 1)), (7, 5))
+  (kernel,) = scheduled({"out0": g.alu("ne", a, g.expand_to(g.reshape(numbers, (1, 5)), (7, 5)))})[0]
+  (compared,) = (u for u in toposort(kernel) if u.op == "ne")
+  assert all(s.dtype is dtypes.int64 for s in compared.src)
+  for n, beyond in ((3, 3), (1 << 40, 7), (-5, -1)):
+    (kernel,) = scheduled({"out0": g.alu("ne", positions, const(n, dtypes.int64))})[0]
+    order = toposort(kernel)
+    (compared,) = (u for u in order if u.op == "ne")
+    assert compared.src[1] is const(beyond, dtypes.int32) and not any(u.op in ("where", "max") for u in order)
+    data = {"out0": np.empty(7, bool)}
+    run_kernel(kernel, data)
+    assert np.array_equal(data["out0"], np.arange(7) != n)
+
+
 @pytest.mark.parametrize(
   "step, found", [(4, [(0, 4), (4, 4)]), (5, [(0, 4), (5, 4)]), (3, [(0, 7)]), (1, [(0, 5)])]
 )

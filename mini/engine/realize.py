@@ -28,7 +28,7 @@ from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
-from mini.types import dtypes, to_storage
+from mini.types import MiniError, dtypes, to_storage
 
 MARKS = ("tag", "detach")  # they compute nothing
 PROGRAMS = 256  # structures that are remembered
@@ -275,11 +275,16 @@ class Numbered:
     from mini.engine.program import Program  # all of the compiler, which `import mini` does without
 
     homes = [self.homes[u] for u in roots]
-    if {*self.devices, *self.copied, *homes} == {homes[0]}:
-      return Program(roots, len(self.leaves), homes[0], inout, labels=self.labels)
-    from mini.engine.parts import Parts
+    try:
+      if {*self.devices, *self.copied, *homes} == {homes[0]}:
+        return Program(roots, len(self.leaves), homes[0], inout, labels=self.labels)
+      from mini.engine.parts import Parts
 
-    return Parts(roots, self.devices, homes, inout, self.free)
+      return Parts(roots, self.devices, homes, inout, self.free)
+    except RecursionError:  # of an index that all of these views make together
+      raise MiniError(
+        "too many views of one another for one program; x.realize() after every hundred of them would fit"
+      ) from None
 
   def number(self, u: UOp) -> UOp:
     self.numbers.append(u)

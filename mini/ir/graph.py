@@ -104,10 +104,6 @@ def full(s: tuple[int, ...], value: float | bool, dtype: DType) -> UOp:
 # ---------------------------------------------------------------- views
 
 
-def _same(x: UOp, arg: Any) -> bool:
-  return shape(x) == arg
-
-
 def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
   s = tuple(s)
   if filled(shape(x), s) != s:

@@ -454,9 +454,14 @@ def less(a: UOp, c: int) -> UOp:
 
 
 def conjuncts(g: UOp) -> list[UOp]:
-  if g is TRUE:
-    return []
-  return conjuncts(g.src[0]) + conjuncts(g.src[1]) if g.op == "and" else [g]
+  out, todo = [], [g]
+  while todo:
+    c = todo.pop()
+    if c.op == "and":
+      todo += c.src[::-1]
+    elif c is not TRUE:
+      out.append(c)
+  return out
 
 
 def both(a: UOp, b: UOp) -> UOp:

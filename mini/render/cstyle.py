@@ -48,6 +48,8 @@ from mini.render.spelling import Language, RenderError, Wide
 from mini.render.streams import ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
+DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
+
 
 def line_lanes(line: Line) -> tuple[UOp, ...]:
   """The lanes that a line is expanded over."""
@@ -350,15 +352,20 @@ class Renderer(Folds):
   def run(self, segment: list[Line]) -> None:
     """Straight-line code."""
     here = {line.node for line in segment}
+    depth: dict[UOp, int] = {}  # of what is one expression
     for line in segment:
       user = self.users.get(line.node, [])
       plain = line.op not in ("load", "ask", "fold", "store", "acc", "accum", "alloc")
       if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
         onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
-        if lanes(onto) == lanes(line.node) and not (
-          user[0].op == "store" and line_lanes(Line("store", user[0])) != lanes(line.node)
+        deep = 1 + max((depth.get(s, 0) for s in line.node.src), default=0)
+        if (
+          deep < DEEPEST
+          and lanes(onto) == lanes(line.node)
+          and not (user[0].op == "store" and line_lanes(Line("store", user[0])) != lanes(line.node))
         ):
           self.nested.add(line.node)
+          depth[line.node] = deep
     batch: list[Line] = []
     for line in segment:
       if line.node in self.nested:

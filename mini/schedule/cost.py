@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mini.ir.graph import numel, shape
 from mini.ir.ops import VIEWS, is_elementwise
-from mini.ir.uop import UOp, bounds, free_in, rname, rsize, toposort
+from mini.ir.uop import UOp, bounds, free_in, rname, rsize, toposort, unknown
 from mini.schedule.index import Index, view_index
 from mini.types import dtypes
 
@@ -266,10 +266,9 @@ def inside(i: UOp, n: int) -> bool:
 
 def stands_in(i: UOp) -> bool:
   """Is there a data-dependent index in it?"""
-  got = i.memo.get("stands in")
-  if got is None:
-    got = i.memo["stands in"] = i.op == "at" or any(map(stands_in, i.src))
-  return got
+  for u in unknown(i, "stands in"):
+    u.memo["stands in"] = u.op == "at" or any(s.memo["stands in"] for s in u.src)
+  return i.memo["stands in"]
 
 
 def awkward(i: UOp) -> bool:

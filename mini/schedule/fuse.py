@@ -559,7 +559,7 @@ class Schedule:
     if node.op == "lt" and None not in (on := [as_index(s) for s in src]):
       return less(add(on[0], mul(on[1], -1)), 0)  # type: ignore[arg-type]
     if node.op in ("lt", "ne"):
-      src = narrowed(*src)
+      src = narrowed(src, self.context_of(root.value, root.index))
     if node.op == "where" and src[0].op == "const":
       return src[1] if src[0].arg else src[2]
     return uop(node.op, node.dtype, src)
@@ -633,19 +633,31 @@ def as_index(u: UOp) -> UOp | None:
   return found if info.min <= lo and hi <= info.max else None
 
 
-def narrowed(x: UOp, y: UOp) -> tuple[UOp, UOp]:
+def narrowed(src: tuple[UOp, ...], loops: tuple[UOp, ...]) -> tuple[UOp, ...]:
   """An index and a number that are compared as int64, and may be as int32: vectors have twice as many lanes of those.
-  The number, the same for a whole row of indices, counts as the next one where it is beyond all of them."""
-  index = as_index(x)
-  if index is None or not index.free:
-    return narrowed(y, x)[::-1] if (index := as_index(y)) is not None and index.free else (x, y)
-  lo, hi = bounds(index)
-  if x.dtype is not dtypes.int64 or not x.free.isdisjoint(y.free) or max(-lo, hi) > (1 << 31) - 2:
-    return x, y
-  beyond = const(hi + 1, y.dtype)
-  least = uop("where", y.dtype, (uop("lt", dtypes.bool, (y, beyond)), y, beyond))
-  inside = uop("max", y.dtype, (least, const(lo - 1, y.dtype)))
-  return uop("cast", dtypes.int32, (index,)), uop("cast", dtypes.int32, (inside,))
+  The number counts as the next one where it is beyond all indices: it has to be the same in the innermost of the loops
+  that the index varies in, or each lane would find out for itself, which takes longer."""
+  place = {r: n for n, r in enumerate(loops)}
+
+  def last(u: UOp) -> int:
+    return max((place.get(r, len(loops)) for r in u.free), default=-1)  # sums are inside of all loops
+
+  for x, y in (src, src[::-1]):
+    index = as_index(x)
+    if x.dtype is not dtypes.int64 or index is None or last(y) >= last(x):
+      continue
+    lo, hi = bounds(index)
+    if max(-lo, hi) > (1 << 31) - 2:
+      continue
+    if y.op == "const":
+      inside = const(min(max(y.arg, lo - 1), hi + 1), dtypes.int32)
+    else:
+      beyond = const(hi + 1, y.dtype)
+      least = uop("where", y.dtype, (uop("lt", dtypes.bool, (y, beyond)), y, beyond))
+      inside = uop("cast", dtypes.int32, (uop("max", y.dtype, (least, const(lo - 1, y.dtype))),))
+    found = uop("cast", dtypes.int32, (index,)), inside
+    return found if x is src[0] else found[::-1]
+  return src
 
 
 def stand_in(value: UOp, index: Index, size: int | None) -> UOp:

@@ -6,6 +6,7 @@ All take `dtype=`, `device=` and `requires_grad=`. What is constant needs no mem
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +127,8 @@ class Creation(Reduce):
     if step == 0:
       fail(ValueError, "arange: step is 0")
     whole = all(isinstance(x, (int, np.integer, Variable)) for x in (start, end, step))
+    if not whole and not math.isfinite((end - start) / step):
+      fail(ValueError, f"arange: from {start} to {end} by {step} there is no number of steps")
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     return placed(
@@ -149,6 +152,7 @@ class Creation(Reduce):
     Tensor([0.+0.j, 0.+1.j, 0.+2.j], dtype=complex64)
     """
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_float
+    steps = operator.index(steps)
     if steps < 0:
       fail(ShapeError, f"linspace: {steps} numbers")
     if kind.kind == "c" or isinstance(start, complex) or isinstance(end, complex):

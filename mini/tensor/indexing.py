@@ -283,6 +283,8 @@ class Indexing(Random):
       return self._varying(s, n)
     try:
       start, stop, step = s.indices(n)
+    except ValueError:
+      fail(ValueError, f"x[{s.start}:{s.stop}:{s.step}]: the step of a slice is 0", x=self)
     except TypeError:
       fail(IndexError, f"x[{s.start}:{s.stop}:{s.step}]: the bounds of a slice are Python integers", x=self)
     count = len(range(start, stop, step))

@@ -73,7 +73,8 @@ class Movement(Activations):
     found = filled(self.shape, sizes)
     if found is None:
       has = "a size known only at run time" if varies((*self.shape, *sizes)) else f"{self.numel()} elements"
-      about = f"x.reshape({', '.join(map(str, sizes))}): x has {has}, which do not fill that shape"
+      why = "" if sum(n == -1 for n in sizes) < 2 else ": only one size may be -1"
+      about = f"x.reshape({', '.join(map(str, sizes))}): x has {has}, which do not fill that shape{why}"
       fail(ShapeError, about, x=self)
     return self._new(graph.reshape(self.uop, found))
 
