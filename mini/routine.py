@@ -435,6 +435,9 @@ def own(memory: list[Any], n: int) -> None:
     finally:
       memory[n] = Sharded(parts, outer)
     return
+  if b.lent:
+    memory[n] = b.copy()
+    return
   alive = weakref.ref(b)
   memory[n] = Buffer.over(b.memory, b.device, b.dtype, b.size)
   del b

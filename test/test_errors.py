@@ -53,6 +53,25 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_an_index_whose_negative_is_itself(dtype, device):
+  """-(-2**63) is -2**63: what compares an index with 0 may not turn its sign."""
+  with mini.Context(DEV=device):
+    x = Tensor([1, 2, 3]).cast(dtype)
+    found = [np.array([1, -(1 << 63)]), np.array([1, 1 << 63], np.uint64), np.array([1, 1 << 32])]
+    for do in (
+      lambda i: x.gather(0, i),
+      lambda i: x.scatter(0, i, x[:2]),
+      lambda i: x[i],
+      lambda i: i.one_hot(3),
+    ):
+      for i in map(Tensor, found):
+        with pytest.raises(IndexError, match="is out of bounds for an axis of size 3"):
+          do(i).numpy()
+  assert Tensor([1, 2, 3]).gather(0, Tensor([2, 0])).tolist() == [3, 1]
+
+
 def test_numbers_that_no_range_has():
   with pytest.raises(DTypeError, match="linspace: steps is 2.5, not an integer"):
     Tensor.linspace(0, 1, 2.5)

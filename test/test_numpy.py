@@ -13,7 +13,7 @@ import numpy_rows as table
 import pytest
 
 import mini
-from mini import Context, Tensor, stats
+from mini import Context, Tensor, jit, stats
 from mini import numpy as mnp
 from mini.capture import JitError
 from mini.numpy import host
@@ -272,10 +272,33 @@ def test_memory_is_shared_with_numpy(device):
     assert numpy.from_dlpack(mnp.arange(3), copy=True).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("device", ["CPU", "INTERP"])
+def test_a_jitted_function_does_not_write_what_others_see(device):
+  with Context(DEV=device):
+    theirs = numpy.zeros(3, numpy.float32)
+    taken, given = Tensor.from_dlpack(theirs), Tensor([0.0, 0.0, 0.0]).realize()
+    back = numpy.from_dlpack(given)
+
+    @jit
+    def step(x):
+      taken.assign(taken + 1)
+      given.assign(given + 1)
+      x.assign(x + 1)
+      return taken.sum() + given.sum()
+
+    x = Tensor.from_dlpack(theirs)
+    for n in range(1, 4):
+      assert step(x).item() == 6 * n
+      assert theirs.tolist() == back.tolist() == [0, 0, 0]
+    assert taken.tolist() == given.tolist() == x.tolist() == [3, 3, 3]
+
+
 def test_what_does_not_fit_is_copied():
   theirs = numpy.arange(6).reshape(2, 3)
-  assert Tensor.from_dlpack(theirs.T).tolist() == theirs.T.tolist()
-  assert Tensor.from_dlpack(theirs[:, ::2]).tolist() == [[0, 2], [3, 5]]
+  flat = numpy.arange(12, dtype=numpy.uint8)
+  for strided in (theirs.T, theirs[:, ::2], theirs[:, :1], flat[::2], flat[::-1], flat.reshape(2, 6)[:, ::2]):
+    assert Tensor.from_dlpack(strided).tolist() == strided.tolist()
+    assert (Tensor.from_dlpack(strided) + 1).tolist() == (strided + 1).tolist()
   fixed = numpy.arange(3)
   fixed.flags.writeable = False
   assert Tensor.from_dlpack(fixed).tolist() == [0, 1, 2]

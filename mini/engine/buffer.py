@@ -25,12 +25,24 @@ class Buffer:
   what was copied to the host or to another device holds as long as the buffer does, and is copied once.
   """
 
-  __slots__ = ("__weakref__", "copies", "device", "dtype", "failure", "host", "leaves", "memory", "size")
+  __slots__ = (
+    "__weakref__",
+    "copies",
+    "device",
+    "dtype",
+    "failure",
+    "host",
+    "leaves",
+    "lent",
+    "memory",
+    "size",
+  )
 
   def __init__(self, device: str, dtype: DType, size: int, memory: Any = None):
     self.device, self.dtype, self.size = device, dtype, size
     self.leaves: dict[Any, Any] = {}  # its graph nodes, by shape and type, while somebody holds them
     self.memory = Device[device].alloc(size * dtype.itemsize) if memory is None else memory
+    self.lent = False  # is the memory another library's, which is never written to?
     self.host: np.ndarray | None = None  # the bytes, once somebody asked for them
     self.failure: IndexError | None = None  # of the program that was to compute the elements
     self.copies: WeakValueDictionary[str, Buffer] | None = None  # on other devices, while somebody holds them

@@ -487,7 +487,10 @@ class Program:
       error = max((s.error() for s in self.sequences), key=bool)
     if error:
       index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
-      raise IndexError(f"{self.guarded(size)}: index {index} is out of bounds for an axis of size {size}")
+      what = (
+        "an index beyond 32 bits" if 0 <= index < size else f"index {index}"
+      )  # the word has so many of it
+      raise IndexError(f"{self.guarded(size)}: {what} is out of bounds for an axis of size {size}")
 
   def guarded(self, size: int) -> str:
     """The operations by whose index an axis of this size is reached."""

@@ -146,7 +146,12 @@ class Expressions:
       a, b = (self.expr(s, env, lane) for s in u.src)
       return f"({a} < {b} ? {a} : {b})"
     if u.op == "lt":
-      return f"{self.expr(u.src[0], env, lane, True)} < {self.expr(u.src[1], env, lane)}"
+      e, n = u.src
+      if (
+        e.op == "mul" and e.src[1] is const(-1) and e.src[0].op == "cast"
+      ):  # the least integer has no negative
+        return f"{self.expr(e.src[0], env, lane)} > {-n.arg}"
+      return f"{self.expr(e, env, lane, True)} < {self.expr(n, env, lane)}"
     if u.op == "and":
       return " && ".join(self.expr(c, env, lane) for c in conjuncts(u))
     # these languages round towards zero, index expressions do not

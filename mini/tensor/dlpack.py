@@ -30,6 +30,14 @@ class Lent:
     self.address = self.__array_interface__["data"][0]
 
 
+class Shown:
+  """A buffer's bytes, for an array that holds the buffer: no jitted function writes what somebody else sees."""
+
+  def __init__(self, buffer: Buffer):
+    self.buffer, array = buffer, buffer.bytes()
+    self.__array_interface__ = {**array.__array_interface__}
+
+
 def host_view(t: Tensor) -> np.ndarray:
   """The values, computed now: the memory itself where the host sees it, not to be written."""
   array = shared(t)
@@ -45,8 +53,7 @@ def shared(t: Tensor) -> np.ndarray:
   leaf = t._leaf()
   if leaf is None or not isinstance(leaf.arg[0].device, str) or t.dtype.np != t.dtype.storage:
     return t.numpy()
-  buffer = leaf.arg[0]
-  flat = buffer.bytes()[: buffer.nbytes].view(t.dtype.storage)
+  flat = np.asarray(Shown(leaf.arg[0])).view(t.dtype.storage)
   return flat[: t.numel()].reshape(t.shape)
 
 
@@ -54,9 +61,10 @@ def taken_over(array: np.ndarray) -> Tensor:
   """A tensor over an array's memory, if the device takes it as it is; else with a copy."""
   device = Device[default_device()]
   dtype = BY_NUMPY.get(array.dtype)
-  fits = array.flags.aligned and array.flags.writeable and array.size
+  fits = array.flags.carray and array.size  # in row-major order, aligned, and to be written
   if dtype is None or not fits or not device.is_host:
     return Handle._final(array)
   memory: Any = array.reshape(-1).view(np.uint8) if device.interprets else Lent(array)
   buffer = Buffer.over(memory, device.name, dtype, array.size)
+  buffer.lent = True
   return Handle._new(graph.buffer(buffer, array.shape, dtype))

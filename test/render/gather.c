@@ -13,8 +13,8 @@ void gather(void **args, long lo, long hi) {
   for (long i = lo; i < hi; i++) {
     for (long j = 0; j < 4; j++) {
       int v2 = a1[i * 4 + j];
-      if (!(((long)v2 * -1) < 1 && (long)v2 < 10)) *err = ((long long)10 << 32) | ((long)v2 & 0xffffffffL);
-      float v3 = (((long)v2 * -1) < 1 && (long)v2 < 10) ? a2[(long)v2 * 4 + j] : 0.0f;
+      if (!((long)v2 > -1 && (long)v2 < 10)) *err = ((long long)10 << 32) | ((long)v2 & 0xffffffffL);
+      float v3 = ((long)v2 > -1 && (long)v2 < 10) ? a2[(long)v2 * 4 + j] : 0.0f;
       a0[i * 4 + j] = v3;
     }
   }

@@ -7,8 +7,8 @@ __kernel void gather(__global float *a0_, long a0_at, __global const int *a1_, l
   for (long i = get_global_id(0); i < 6; i += get_global_size(0)) {
     for (long j = 0; j < 4; j++) {
       int v2 = a1[i * 4 + j];
-      if (!(((long)v2 * -1) < 1 && (long)v2 < 10)) *err = ((long)10 << 32) | ((long)v2 & 0xffffffffL);
-      float v3 = (((long)v2 * -1) < 1 && (long)v2 < 10) ? a2[(long)v2 * 4 + j] : 0.0f;
+      if (!((long)v2 > -1 && (long)v2 < 10)) *err = ((long)10 << 32) | ((long)v2 & 0xffffffffL);
+      float v3 = ((long)v2 > -1 && (long)v2 < 10) ? a2[(long)v2 * 4 + j] : 0.0f;
       a0[i * 4 + j] = v3;
     }
   }
