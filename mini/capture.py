@@ -228,6 +228,14 @@ class Trace:
     """Nothing: results are computed when the routine runs."""
 
   def value(self, t: Tensor, what: str) -> NoReturn:
+    leaf = leaf_of(t._uop)
+    if leaf is not None and isinstance(leaf.arg[0], StandIn) and not leaf.arg[0].device:
+      fail(
+        JitError,
+        f"{what} inside a jitted function: x was given as a number, which may be another in each call",
+        "what does not change comes by closure or functools.partial; a size that does is a mini.Variable",
+        x=t,
+      )
     fail(
       JitError,
       f"{what} inside a jitted function: a traced tensor has no value yet; return it and ask outside",

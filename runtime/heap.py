@@ -41,8 +41,8 @@ class Heap:
   """The free list: idle blocks by size, so that a loop which asks for the same sizes again asks the system for nothing.
 
   A size is rounded up to one of eight classes between two powers of two, or 32 for big ones; the tail of a big block is
-  never touched, so on a CPU it costs no memory. Where the process would hold more than the peak of what was in use and
-  some slack, the size classes that were idle for longest go back to the system.
+  never touched, so on a CPU it costs no memory but the rest of its last huge page. Where the process would hold more
+  than the peak of what was in use and some slack, the size classes that were idle for longest go back to the system.
   """
 
   def __init__(

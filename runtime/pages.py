@@ -1,8 +1,9 @@
 """The memory that the system has for the CPU: small blocks from its allocator, big ones mapped in huge pages, which
 are touched ahead.
 
-A page costs the system time when it is touched first: some 2 us, where a virtual machine gets it from its host 8. So a
-thread touches those of a big block while Python does something else; a kernel that comes before it touches its own.
+A page of 4 KB costs the system time when it is touched first: some 2 us, where a virtual machine gets it from its host
+8. So a thread touches those of a big block while Python does something else; a kernel that comes before it touches its
+own.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ mapped: dict[int, int] = {}  # the blocks that were mapped: address -> bytes
 
 
 def take(nbytes: int) -> int:
-  """The address of a new block, aligned to 64 bytes; 0 when the system has none. One of MAPPED_BYTES is all zeros.
+  """The address of a new block, aligned to 64 bytes; 0 when the system has none. One of MAPPED_BYTES or more is zeros.
 
   A big one is mapped by itself, so that it goes back as a whole.
   """

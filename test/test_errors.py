@@ -72,6 +72,23 @@ def test_an_index_whose_negative_is_itself(dtype, device):
   assert Tensor([1, 2, 3]).gather(0, Tensor([2, 0])).tolist() == [3, 1]
 
 
+def test_a_layer_of_what_is_no_tensor():
+  for x in (np.ones((2, 4), np.float32), [1.0]):
+    for layer in (mini.nn.Linear(4, 3), mini.nn.Sequential(mini.nn.Linear(4, 3), mini.nn.ReLU())):
+      with pytest.raises(DTypeError, match=rf"Linear\(x\): x is of type {type(x).__name__}, not a tensor"):
+        layer(x)
+  with pytest.raises(AttributeError, match="no attribute 'lineal'"):
+    type("Layer", (mini.nn.Module,), {"forward": lambda self, x: x.lineal})()(f32(2))
+
+
+def test_a_number_whose_value_a_jitted_function_needs():
+  with pytest.raises(
+    MiniError, match=r"x was given as a number(.|\n)*functools\.partial(.|\n)*mini\.Variable"
+  ) as e:
+    mini.jit(lambda x, n: x + Tensor.zeros(n))(f32(3), 3)
+  assert re.search(r"made at \S*test_errors\.py:\d+", str(e.value))
+
+
 def test_numbers_that_no_range_has():
   with pytest.raises(DTypeError, match="linspace: steps is 2.5, not an integer"):
     Tensor.linspace(0, 1, 2.5)

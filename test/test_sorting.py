@@ -54,6 +54,20 @@ def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, l
       assert np.array_equal(values.numpy(), want, equal_nan=dtype.kind == "f"), k
 
 
+@pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.float32])
+def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
+  """Found one by one, or in the order of all."""
+  monkeypatch.setattr(sorting, "FEW", 4)
+  t = Tensor(rng.integers(0, 9, (3, 40, 2))).cast(dtype)
+  values, places = t.sort(1)
+  for k in (1, 4, 5, 40):
+    value, place = t.kthvalue(k, 1)
+    assert np.array_equal(value.numpy(), values.numpy()[:, k - 1]), k
+    assert np.array_equal(place.numpy(), places.numpy()[:, k - 1]), k
+  assert t.median(1).tolist() == values.numpy()[:, 19].tolist()
+  assert Tensor(5.0).kthvalue(1).values.item() == 5
+
+
 @pytest.mark.parametrize("right", [False, True])
 def test_nan_is_the_largest_where_it_is_looked_for(right):
   x = np.array([3.0, 1, np.nan, 2], np.float32)

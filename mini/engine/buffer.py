@@ -25,18 +25,8 @@ class Buffer:
   what was copied to the host or to another device holds as long as the buffer does, and is copied once.
   """
 
-  __slots__ = (
-    "__weakref__",
-    "copies",
-    "device",
-    "dtype",
-    "failure",
-    "host",
-    "leaves",
-    "lent",
-    "memory",
-    "size",
-  )
+  __slots__ = ("__weakref__", "copies", "device", "dtype", "failure", "host", "leaves", "lent", "memory",
+               "size")  # fmt: skip
 
   def __init__(self, device: str, dtype: DType, size: int, memory: Any = None):
     self.device, self.dtype, self.size = device, dtype, size

@@ -114,18 +114,11 @@ def cost(k: UOp) -> tuple[int, int]:
     if u.op in ("load", "store"):
       target = access(u)[0]
       if target.op == "param":
-        times = 1
-        for r in u.free if u.op == "load" else outs:
-          times *= rsize(r)
-        size = target.dtype.itemsize
-        for n in target.arg[1]:
-          size *= n
-        memory[target] = min(size, memory.get(target, 0) + times * target.dtype.itemsize)
+        itemsize = target.dtype.itemsize
+        touched = itemsize * prod(map(rsize, u.free if u.op == "load" else outs))
+        memory[target] = min(itemsize * prod(target.arg[1]), memory.get(target, 0) + touched)
     elif not is_inline(u) and u.op not in ("kernel", "stage"):
-      times = 1
-      for r in u.src[0].free if u.op in ("reduce", "scan") else u.free:
-        times *= rsize(r)
-      flops += times
+      flops += prod(map(rsize, u.src[0].free if u.op in ("reduce", "scan") else u.free))
   return flops, sum(memory.values())
 
 
@@ -418,10 +411,7 @@ class Program:
           continue
         first.setdefault(name, n)
         last[name] = n
-        nbytes = p.dtype.itemsize
-        for m in s:
-          nbytes *= m
-        size[name] = nbytes
+        size[name] = p.dtype.itemsize * prod(s)
     offsets, self.arena_bytes = plan([Need(name, size[name], first[name], last[name]) for name in size])
     self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
     self.temporaries = {name: (at, size[name]) for name, at in offsets.items()}
@@ -487,9 +477,8 @@ class Program:
       error = max((s.error() for s in self.sequences), key=bool)
     if error:
       index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
-      what = (
-        "an index beyond 32 bits" if 0 <= index < size else f"index {index}"
-      )  # the word has so many of it
+      # the word holds 32 bits of it
+      what = "an index beyond 32 bits" if 0 <= index < size else f"index {index}"
       raise IndexError(f"{self.guarded(size)}: {what} is out of bounds for an axis of size {size}")
 
   def guarded(self, size: int) -> str:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from mini.engine.place import place
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn.state import Matched, get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
+from mini.tensor.errors import fail
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
-from mini.types import DType, MiniError, dtypes, real_of
+from mini.types import DType, DTypeError, MiniError, dtypes, real_of
 
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
@@ -94,7 +97,13 @@ class Module:
       near: dict[Tensor, Tensor] = {}  # one copy of what is given twice
       args = tuple(brought(x, home, near) for x in args)
       kwargs = {name: brought(x, home, near) for name, x in kwargs.items()}
-    return self._hooked(args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+    try:
+      return self._hooked(args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+    except AttributeError as e:
+      if isinstance(e.obj, (np.ndarray, list, int, float)) and any(e.obj is x for x in args):
+        kind = type(e.obj).__name__
+        fail(DTypeError, f"{type(self).__name__}(x): x is of type {kind}, not a tensor; Tensor(x) would fit")
+      raise
 
   def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for hook in [h for h in self._hooks if h.before]:

@@ -147,9 +147,8 @@ class Expressions:
       return f"({a} < {b} ? {a} : {b})"
     if u.op == "lt":
       e, n = u.src
-      if (
-        e.op == "mul" and e.src[1] is const(-1) and e.src[0].op == "cast"
-      ):  # the least integer has no negative
+      # of data: the least integer has no negative
+      if e.op == "mul" and e.src[1] is const(-1) and e.src[0].op == "cast":
         return f"{self.expr(e.src[0], env, lane)} > {-n.arg}"
       return f"{self.expr(e, env, lane, True)} < {self.expr(n, env, lane)}"
     if u.op == "and":

@@ -197,13 +197,11 @@ class Language:
   staged: Mapping[DType, DType] = field(default_factory=dict)  # what stages hold as another type
   pointer: str = ""  # a statement that makes a pointer of a parameter: {const}, {T}, {name}
   threads: Threads | None = None
-  wide: Mapping[DType, tuple[Wide, ...]] = field(
-    default_factory=dict
-  )  # where lanes are scalars; the widest first
+  # where lanes are scalars; the widest first
+  wide: Mapping[DType, tuple[Wide, ...]] = field(default_factory=dict)
   address: Mapping[str, str] = field(default_factory=dict)  # {S} of a Wide: of a param, of shared memory
-  matrices: Mapping[str, str] = field(
-    default_factory=dict
-  )  # instructions (codegen/matrix.py): {c}, {a}, {b} registers
+  # instructions (codegen/matrix.py): {c}, {a}, {b} registers
+  matrices: Mapping[str, str] = field(default_factory=dict)
   bits: bool = False  # which take operands of 16 bits in pairs, as they are in memory
   small_index: str = ""  # the type of indices that 32 bits hold
   long: str = "L"  # ends a 64-bit literal

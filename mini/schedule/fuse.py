@@ -67,9 +67,7 @@ class Root:
   at: Index  # of memory
   gate: UOp = TRUE
   how: str | None = None  # accumulate
-  accumulates: tuple[
-    UOp, ...
-  ] = ()  # ranges along which stores to one address meet: they stay loops, in order
+  accumulates: Index = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
 LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
@@ -119,9 +117,8 @@ class Schedule:
     # what a kernel stores on its way: {(value, its index): (memory, the index there)}
     self.asides: dict[Root, dict[tuple[UOp, Index], tuple[UOp, Index]]] = {}
     self.also: dict[Root, set[UOp]] = {}  # ... and the nodes that get memory so
-    self.rows_of: dict[
-      UOp, list[tuple[Root, Index]]
-    ] = {}  # of an inner product: who makes them, at what index
+    # of an inner product: who makes them, at what index
+    self.rows_of: dict[UOp, list[tuple[Root, Index]]] = {}
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)

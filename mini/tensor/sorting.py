@@ -193,7 +193,7 @@ class Sorting(Scattering):
     axes = (*(b for b in range(self.ndim) if b != a), a)
     moved = graph.permute(self.uop, axes)
     rows, few = self.numel() // n, first is not None and first <= FEW and self.dtype.itemsize <= 4
-    k, bits = key(moved, descending != few)  # what is best is last in an order
+    k, bits = key(moved, descending != few)  # best() takes the largest key first, order() the smallest
     k = graph.reshape(k, (rows, n))
     at = best(k, count) if few else graph.shrink(order(k, bits), ((0, rows), (0, count)))
     back = tuple(axes.index(b) for b in range(self.ndim))
@@ -245,7 +245,7 @@ class Sorting(Scattering):
 
   def _at_rank(self, rank: Any, a: int, keepdim: bool) -> ValuesAndIndices:
     """The element that stands at a rank (an int, or a tensor of size 1 along axis a) of the order, and its place."""
-    at = self._order(a)
+    at = self._order(a, first=rank + 1 if isinstance(rank, int) and self.ndim else None)
     if self.ndim:
       at = span(at, a, rank, rank + 1) if isinstance(rank, int) else graph.gather(at, rank.uop, a)
     found = self._placed(at, a)
