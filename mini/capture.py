@@ -228,7 +228,7 @@ class Trace:
     """Nothing: results are computed when the routine runs."""
 
   def value(self, t: Tensor, what: str) -> NoReturn:
-    leaf = leaf_of(t._uop)
+    leaf = None if t._complex else leaf_of(t._uop)
     if leaf is not None and isinstance(leaf.arg[0], StandIn) and not leaf.arg[0].device:
       fail(
         JitError,
