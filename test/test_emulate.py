@@ -8,10 +8,12 @@ import os
 import re
 import shutil
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
+from mini import Context, Tensor
 from mini.types import dtypes, from_storage, to_storage
 from runtime import emulate
 from runtime.base import Call, DeviceError
@@ -865,3 +867,14 @@ def test_a_forked_child_goes_on_by_itself(plain, ab):
       os._exit(0 if ok else 1)
   assert os.waitpid(pid, 0)[1] == 0
   busy.join()
+
+
+def test_a_download_that_is_shown_lives_as_long_as_the_array():
+  with Context(DEV="CUDA", EMULATE=1):
+    t = Tensor([1.0, 2.0]).realize()
+    array, buffer = np.from_dlpack(t), t._leaf().arg[0]
+    download = weakref.ref(buffer.host)
+    buffer.write(np.zeros(2, np.float32))  # which drops it
+    assert download() is not None and array.tolist() == [1, 2]
+    del array
+    assert download() is None

@@ -34,7 +34,8 @@ class Shown:
   """A buffer's bytes, for an array that holds the buffer: no jitted function writes what somebody else sees."""
 
   def __init__(self, buffer: Buffer):
-    self.buffer, array = buffer, buffer.bytes()
+    array = buffer.bytes()
+    self.held = buffer, array  # of a device, a download, which the buffer may drop
     self.__array_interface__ = {**array.__array_interface__}
 
 
