@@ -254,6 +254,7 @@ SHAPES = {  # x, weight, options: what the recipes take apart
   "5x5 of many channels": ((2, 7, 19, 9), (131, 7, 5, 5), {"padding": 2}),
   "5x5 in groups": ((2, 4, 17, 17), (6, 2, 5, 5), {"padding": 2, "groups": 2}),
   "dilated": ((2, 3, 20, 23), (4, 3, 3, 2), {"padding": 2, "dilation": 2}),
+  "dilated, of many channels": ((2, 17, 20, 23), (4, 17, 3, 2), {"padding": 2, "dilation": 2}),
   "1x1": ((2, 6, 9, 9), (5, 6, 1, 1), {"stride": 2}),
   "depthwise": ((2, 6, 21, 18), (6, 1, 3, 3), {"padding": 1, "groups": 6}),
   "one axis": ((2, 3, 70), (5, 3, 4), {"padding": 2}),
@@ -332,6 +333,24 @@ def test_the_gradient_of_a_weight_whose_windows_move_in_steps(capsys):
   assert "; stage 0 over (o + k*2, p + k1*2) stack; " in recipe
   (guarded,) = [line for line in text.splitlines() if "load %a1" in line and "if" in line]
   assert " %p.0" in guarded  # in the loops that copy, not in those of the sum
+
+
+@pytest.mark.parametrize(
+  "options, axes",
+  [
+    ({"stride": 2}, "k, o + k1*2, p + k2*2"),
+    ({"dilation": 3}, "k, k1 + o*3, k2 + p*3"),
+    ({}, "k, k1 + o, k2 + p"),
+  ],
+  ids=["stride", "dilation", "neither"],
+)
+def test_the_gradient_of_a_weight_of_many_channels_has_vectors_along_them(options, axes, capsys):
+  """Whatever the steps of a window, each element of an image is copied once."""
+  x, w = empty(8, 64, 30, 30), empty(128, 64, 3, 3, requires_grad=True)
+  y = x.conv2d(w, padding=1, **options)
+  (dw,) = y.gradient(w, gradient=empty(*y.shape))
+  recipe, _ = written(dw, 16, 32, capsys)
+  assert f"; stage 0 over ({axes}, nv) stack; " in recipe
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

@@ -264,18 +264,28 @@ def merged(a: Terms, b: Terms, times: int = 1) -> Terms:
 
 
 def _rejoin(terms: Terms) -> tuple[Terms, int] | None:
-  """(x // c) * c*s + (x % c) * s  ->  x * s;  (x // bc) * c*s + (x // b % c) * s  ->  x // b * s"""
-  for q, cq in terms.items():
-    if q.op != "div":
+  """Digits of one number, joined. Where b is q = x // c and what has no digits:
+  b * c*s + (x % c) * s  ->  ((b - q) * c + x) * s
+  (b % n) * c*s + (x % c) * s  ->  ((b - q) * c + x) % (n*c) * s"""
+  for low, s in terms.items():
+    if low.op != "mod":
       continue
-    x, c = q.src[0], q.src[1].arg
-    for m, cm in terms.items():
-      if m.op != "mod" or cq != cm * m.src[1].arg:
-        continue
-      y, n = m.src[0], m.src[1].arg
-      if (y is x and n == c) or (y.op == "div" and y.src[0] is x and y.src[1].arg * n == c):
-        inner, ci = linear(y)
-        return merged({t: k for t, k in terms.items() if t is not q and t is not m}, inner, cm), ci * cm
+    x, c = low.src[0], low.src[1].arg
+    rest = {t: k for t, k in terms.items() if t is not low}
+    if not any(t.op in ("div", "mod") and k % (s * c) == 0 for t, k in rest.items()):
+      continue
+    (xs, x0), (qs, q0) = linear(x), linear(div(x, c))
+    more, more0 = merged(xs, qs, -c), x0 - q0 * c
+    digits = {t: k for t, k in qs.items() if t.op in ("div", "mod")}
+    if digits and all(rest.get(t) == k * s * c for t, k in digits.items()):
+      return merged(rest, more, s), more0 * s
+    for high in [t for t, k in rest.items() if t.op == "mod" and k == s * c] if digits else ():
+      b, b0 = linear(high.src[0])
+      if all(b.get(t) == k for t, k in digits.items()):
+        number = _sum(merged(more, b, c), more0 + b0 * c)
+        joined, first = linear(mod(number, high.src[1].arg * c))
+        del rest[high]
+        return merged(rest, joined, s), first * s
   return None
 
 

@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(64) bf16_product(float *a0, const u
       for (int kt_2 = 0; kt_2 < 2; kt_2++) {
         for (int eo = 0; eo < 8; eo++) {
           float v12 = bf16_to_f32(a2[ko * 1024 + (kt_2 * 512) + (eo * 64) + et]);
-          m13[((et / 8) % 4) * 256 + ((et % 8) * 32) + (kt_2 * 16) + (eo * 2) + (et / 32)] = f32_to_bf16(v12);
+          m13[(et % 32) * 32 + (kt_2 * 16) + (eo * 2) + (et / 32)] = f32_to_bf16(v12);
         }
       }
       __syncthreads();
