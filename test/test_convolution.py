@@ -354,6 +354,15 @@ def test_the_gradient_of_a_weight_of_many_channels_has_vectors_along_them(option
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+def test_the_transpose_of_a_convolution_whose_windows_do_not_overlap(lanes, registers, capsys):
+  """Two neighbours of an output are no vector; channels are, and each of their panels is packed once."""
+  x, w = empty(8, 128, 14, 14), empty(128, 64, 2, 2)
+  recipe, _ = written(x.conv_transpose2d(w, stride=2), lanes, registers, capsys)
+  assert "vec lv; " in recipe and "order n p lo i o mo mu lv; stage 1 over (k, lv) stack; " in recipe
+  assert recipe.endswith("collapse n p -> n; collapse n lo -> n; par n")
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
 def test_what_many_channels_read_stands_in_a_panel(lanes, registers, capsys):
   """A plane of 14x14 has no full vectors in a row, and 196 neighbours. A tile of them is read in the order in which it
   stands, by all channels; few of these, or the end of a row at every vector, are not worth the copy."""

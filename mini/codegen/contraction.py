@@ -25,6 +25,7 @@ from mini.codegen.writer import (
   cut,
   flat_index,
   runs,
+  shared,
   split_runs,
 )
 from mini.ir.kernel import all_ranges, contractions, is_inline, stores
@@ -88,7 +89,9 @@ class Plan(NamedTuple):
   block: int  # of panels: tiles of rows, or panels of columns, that are done together
   packs: bool  # the columns' operand goes into a panel
   vector: int  # elements of the sum that a dot takes at once
-  parallel: str  # the loop that runs in parallel: rest, columns, rows (of panels, in blocks), tiles (columns and rows)
+  # the loop that runs in parallel: rest, columns, rows (of panels, in blocks), tiles (columns and rows), or all that
+  # a panel depends on (panels)
+  parallel: str
   terms: int = 0  # of a sum that panels hold
 
 
@@ -114,6 +117,7 @@ class Sizes(NamedTuple):
   k: int  # terms of a sum
   rounds: list[int]  # in how many at a time they may be taken
   rest: list[int]  # other output ranges
+  own: list[int]  # those of them that a panel of columns depends on
   a: Operand
   b: Operand
   out: int  # the step of the outputs from column to column
@@ -166,7 +170,9 @@ def tiles(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
         if not packs:
           loops["tiles"] = down * right
-        cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+        elif s.own != s.rest:
+          loops = {"panels": prod(s.own) * right, "rows": down}
+        cycles, parallel = fastest(loops, compute, packed, s, machine)
         yield Plan(cycles, "tile", p, rows, width, 0, packs, 0, parallel)
 
 
@@ -224,8 +230,8 @@ def block_counts(size: int, most: int, threads: int) -> list[int]:
   if most < 1:
     return []
   fewest = ceil(size / most)
-  shared = [n * ceil(fewest / n) for n in (2 * threads, 4 * threads) if threads > 1]
-  return [n for n in shared if n <= size] or [fewest]
+  even = [n * ceil(fewest / n) for n in (2 * threads, 4 * threads) if threads > 1]
+  return [n for n in even if n <= size] or [fewest]
 
 
 def apart(x: Operand, s: Sizes) -> float:
@@ -287,12 +293,14 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
       compute = down * right * (s.k // vector * step + ends + 20)
       packed = right * columns * s.k * 1.5 if packs else 0.0
       loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
-      cycles, parallel = fastest(loops, compute, packed, prod(s.rest), machine)
+      if packs and s.own != s.rest:
+        loops = {"panels": prod(s.own) * right, "rows": down}
+      cycles, parallel = fastest(loops, compute, packed, s, machine)
       yield Plan(cycles, "dot", p, rows, columns, 0, packs, vector, parallel)
 
 
 def fastest(
-  loops: dict[str, int], compute: float, packed: float, rest: int, machine: Machine
+  loops: dict[str, int], compute: float, packed: float, s: Sizes, machine: Machine
 ) -> tuple[float, str]:
   """(cycles, the loop to run in parallel).
   A loop within the one that a panel is packed in has it packed again and again."""
@@ -300,7 +308,8 @@ def fastest(
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    found.append((rest * (compute / busy + (packed * again if name == "rows" else packed / busy)), name))
+    packings = prod(s.own) * (packed * again if name == "rows" else packed / busy)
+    found.append((prod(s.rest) * compute / busy + packings, name))
   return min(found, key=lambda x: x[0])
 
 
@@ -315,13 +324,14 @@ def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
   a, b, rows, columns = product
   summed = contractions(kernel)[0]
   ks = closed(summed)
-  rest = [rsize(r) for r in closed(kernel) if r is not rows and r is not columns]
+  rest = [r for r in closed(kernel) if r is not rows and r is not columns]
   flat = flat_index(stores(kernel)[-1])
   found: list[Plan] = []
   for p in (product, Product(b, a, columns, rows)):
     s = Sizes(
-      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), rest, operand(p.a, p.rows, ks[-1]),
-      operand(p.b, p.columns, ks[-1]), coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
+      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), [*map(rsize, rest)],
+      [rsize(r) for r in rest if r in p.b.free], operand(p.a, p.rows, ks[-1]), operand(p.b, p.columns, ks[-1]),
+      coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
     )  # fmt: skip
     found += tiles(p, s, machine)
     found += panels(p, s, machine)
@@ -338,8 +348,12 @@ def tile(w: Writer, machine: Machine) -> bool:
   collapse_outputs(w)
   reduce = contractions(w.kernel)[0]
   split_runs(w, closed(reduce), accesses(reduce.src[0]))
-  found = find_product(w.kernel) or largest_product(w.kernel)
-  plan = min(plans(w.kernel, found, machine), key=lambda p: p.cycles, default=None) if found else None
+  found = [p for p in (find_product(w.kernel), largest_product(w.kernel)) if p is not None]
+  if found and rsize(found[0].columns) >= machine.lanes:
+    del found[1:]  # along which the outputs lie
+  plan = min(
+    (plan for p in found for plan in plans(w.kernel, p, machine)), key=lambda p: p.cycles, default=None
+  )
   if plan is None:
     return False
   write(w, plan, machine)
@@ -369,7 +383,10 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
   if plan.parallel == "rest" and rest:
     names["rest"] = max(rest, key=lambda name: rsize(w.range(name)))
     rest = [names["rest"], *(name for name in rest if name != names["rest"])]
-  w.attempt("order " + " ".join([*rest, *filter(None, [block, column_loop, row_loop]), row, lane]))
+  # what has the same panel of columns again, inside
+  again = [name for name in rest if w.range(name) not in b.free] if plan.packs and not plan.block else []
+  mine = [*(name for name in rest if name not in again), *filter(None, [block, column_loop])]
+  w.attempt("order " + " ".join([*mine, *again, *filter(None, [row_loop]), row, lane]))
   if plan.kind == "dot":
     if plan.packs:
       pack(w, summed, lane, b, machine, along=True)
@@ -388,6 +405,9 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
       wait(w, outer, [*filter(None, [column_loop, row_loop]), row, lane])
   if plan.parallel == "tiles" and column_loop and row_loop:
     w.attempt(f"collapse {column_loop} {row_loop} -> {column_loop}")
+  if plan.parallel == "panels":
+    shared(w, mine or again, machine)
+    return
   best = block or names.get(plan.parallel) or column_loop or row_loop
   if best:
     w.attempt(f"par {best}")

@@ -27,6 +27,7 @@ from mini.codegen.writer import (
   cut,
   flat_index,
   owner_key,
+  shared,
 )
 from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
@@ -453,15 +454,3 @@ def copy_rows(w: Writer, name: str, machine: Machine, shift: str = "") -> None:
     w.attempt(f"unroll {loop}")
   if shift in sizes and lines * sizes[shift] <= LINES:
     w.attempt(f"unroll {shift}")
-
-
-def shared(w: Writer, loops: list[str], machine: Machine) -> None:
-  """The outer loops as one that runs in parallel, if the first is too short for all threads."""
-  if not loops:  # all is one tile
-    return
-  first, *rest = loops
-  for name in rest:
-    size = next(rsize(r) for r in closed(w.kernel) if rname(r) == first)
-    if size >= 4 * machine.threads or not w.attempt(f"collapse {first} {name} -> {first}"):
-      break
-  w.attempt(f"par {first}")

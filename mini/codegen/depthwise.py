@@ -14,9 +14,17 @@ from __future__ import annotations
 
 from math import prod
 
-from mini.codegen.convolution import shared
 from mini.codegen.stream import contiguous
-from mini.codegen.writer import Machine, Writer, accesses, coefficient, collapse_outputs, cut, flat_index
+from mini.codegen.writer import (
+  Machine,
+  Writer,
+  accesses,
+  coefficient,
+  collapse_outputs,
+  cut,
+  flat_index,
+  shared,
+)
 from mini.ir.kernel import access
 from mini.ir.uop import UOp, closed, linear, rname, rsize, toposort
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from mini.codegen.convolution import Axis, Windows, copy_rows, find_windows, shared
-from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index
+from mini.codegen.convolution import Axis, Windows, copy_rows, find_windows
+from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index, shared
 from mini.ir.kernel import access
 from mini.ir.uop import UOp, closed, linear, rname, rsize
 

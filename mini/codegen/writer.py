@@ -189,3 +189,15 @@ def cut(w: Writer, name: str, size: int, n: int, kind: str) -> tuple[str, str]:
     return name, name
   w.attempt(f"{kind} {lane}")
   return f"{name}o", lane
+
+
+def shared(w: Writer, loops: list[str], machine: Machine) -> None:
+  """The outer loops as one that runs in parallel, if the first is too short for all threads."""
+  if not loops:  # all is one tile
+    return
+  first, *rest = loops
+  for name in rest:
+    size = next(rsize(r) for r in closed(w.kernel) if rname(r) == first)
+    if size >= 4 * machine.threads or not w.attempt(f"collapse {first} {name} -> {first}"):
+      break
+  w.attempt(f"par {first}")
