@@ -249,6 +249,38 @@ def test_vectors_of_8_byte_integers_compare(kind, rng):
     assert np.array_equal(x.maximum(y).numpy(), np.maximum(a, b)) and np.array_equal(x.bool().numpy(), a != 0)
 
 
+MOVED = {  # what is read backwards, or begins again at an end: with Tensor and with NumPy
+  "flip": (lambda x: x.flip(-1), lambda a: a[..., ::-1]),
+  "flip of a part": (lambda x: x[:, 3:].flip(1) + x[:, :-3], lambda a: a[:, :2:-1] + a[:, :-3]),
+  "padded flip": (lambda x: x.flip(1).pad((5, 2)), lambda a: np.pad(a[:, ::-1], ((0, 0), (5, 2)))),
+  "both axes": (lambda x: x.flip(0, 1), lambda a: a[::-1, ::-1]),
+  "roll": (lambda x: x.roll(1, -1), lambda a: np.roll(a, 1, -1)),
+  "roll back": (lambda x: x.roll(-70, 1), lambda a: np.roll(a, -70, 1)),
+  "rolls": (
+    lambda x: x.roll((3, 2), (0, 1)) + x.roll(-1, 1),
+    lambda a: np.roll(a, (3, 2), (0, 1)) + np.roll(a, -1, 1),
+  ),
+  "roll and flip": (lambda x: x.roll(5, 1).flip(1), lambda a: np.roll(a, 5, 1)[:, ::-1]),
+}
+
+
+@pytest.mark.parametrize("what", MOVED)
+@pytest.mark.parametrize("size", [64, 79, 384])
+def test_vectors_backwards_and_around_an_end(what, size, rng):
+  ours, numpys = MOVED[what]
+  for d in ("float32", "float64", "int8", "int64", "bool", "float16"):
+    a = rng.integers(0, 2 if d == "bool" else 60, (7, size)).astype(d)
+    np.testing.assert_array_equal(ours(Tensor(a)).numpy(), numpys(a), err_msg=d)
+
+
+@pytest.mark.parametrize("what, read", [("flip", "= backwards_"), ("roll", ") ? (f32x")])
+def test_what_is_backwards_and_what_begins_again_is_read_in_vectors(what, read, capsys):
+  x = Tensor.ones(7, 384).realize()
+  with Context(SHOW="source", SEARCH=0):
+    MOVED[what][0](x).realize()
+  assert read in capsys.readouterr().err
+
+
 def test_a_choice_by_order_is_the_same_to_the_bit():
   """It is an instruction that takes its second operand where neither is larger, or one is NaN."""
   edges = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, -np.nan, 1e-45, 3e38], np.float32)

@@ -18,17 +18,21 @@ from mini.codegen.writer import (
   owner_named,
   owners,
   split_runs,
+  turning,
 )
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
+LONG_TURN = (
+  64  # elements that lie beside each other before they begin again: of a roll, few vectors are read in parts
+)
 AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
 
 
 def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
   """The range of this owner along which its accesses are contiguous: the one to make a vector of. pairs: a load of
-  every second element is not much more than one of each."""
+  every second element, or of all backwards, is not much more than one of each."""
   values = list(stores(kernel)) if owner.op == "kernel" else [owner.src[0]]
   touched = [u for v in values for u in accesses(v)] + ([owner] if owner.op == "stage" else [])
   fixed = {u.src[1] for u in toposort(kernel) if u.op == "scan"}
@@ -46,9 +50,12 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
       weight = 2 if u.op in ("store", "stage") else AGAIN if u.free & inner else 1
       step = coefficient(flat, r)
       edges = gate is not None and r in gate.free  # only vectors at an edge are read by elements
-      if edges and not (pairs and u.op == "load" and step in (1, 2)):
+      turn = turning(flat, r) if u.op == "load" and not edges else None
+      if pairs and turn is not None and turn.src[1].arg >= LONG_TURN:
+        score += weight
+      elif edges and not (pairs and u.op == "load" and step in (-1, 1, 2)):
         score -= weight * 2
-      elif pairs and step == 2:
+      elif pairs and step in (-1, 2):
         score += weight if u.op == "load" and not edges else 0
       else:
         score += weight if step == 1 else -weight * 2

@@ -99,6 +99,17 @@ def coefficient(flat: UOp, r: UOp) -> int | None:
   return terms.get(r, 0)
 
 
+def turning(flat: UOp, r: UOp) -> UOp | None:
+  """The rest of a division with which alone an offset moves, as much as r: what is beside each other there is so in
+  memory, but where it begins again."""
+  terms, _ = linear(flat)
+  moving = [(t, step) for t, step in terms.items() if r in t.free]
+  if len(moving) != 1 or moving[0][1] != 1 or moving[0][0].op != "mod":
+    return None
+  turn = moving[0][0]
+  return turn if coefficient(turn.src[0], r) == 1 else None
+
+
 RUNS = (64, 32, 16)
 
 

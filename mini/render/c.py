@@ -323,15 +323,22 @@ class Vectors(Spelling):
       self.helpers[name] = f"INLINE {words} {name}({self.type(dtypes.float32, width)} a) {{ {body} }}"
     return name
 
-  def evens(self, p: str, i: str, d: DType, width: int) -> str:
-    """Two vectors, of which the second ends with the last element that is asked for, and a shuffle."""
+  def spaced(self, p: str, i: str, d: DType, width: int, step: int) -> str:
+    """Backwards a vector that is turned around; of every second element two vectors, of which the second ends with the
+    last one that is asked for."""
     if d in (dtypes.bool, dtypes.float16, dtypes.bfloat16):
       return ""
-    t, u, name = self.type(d, width), self.unaligned(d, width), f"evens_{d.short}x{width}"
+    last = width - 1
+    word, first, second, order = {
+      -1: ("backwards", -last, -last, range(last, -1, -1)),
+      2: ("evens", 0, last, (*range(0, width, 2), *range(width + 1, 2 * width, 2))),
+    }[step]
+    t, u, name = self.type(d, width), self.unaligned(d, width), f"{word}_{d.short}x{width}"
     if name not in self.helpers:
-      order = ", ".join(map(str, [*range(0, width, 2), *range(width + 1, 2 * width, 2)]))
+      parts = ", ".join(f"{x} = ({t})*(const {u} *)(p + {n})" for x, n in (("a", first), ("b", second)))
+      lanes = ", ".join(map(str, order))
       self.helpers[name] = f"""INLINE {t} {name}(const {self.memory(d)} *p) {{
-  {t} a = ({t})*(const {u} *)p, b = ({t})*(const {u} *)(p + {width - 1}); return SHUFFLE(a, b, {order});
+  {t} {parts}; return SHUFFLE(a, b, {lanes});
 }}"""
     return f"{name}({p} + {i})"
 

@@ -17,7 +17,7 @@ from math import prod
 from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
-from mini.codegen.writer import LINE
+from mini.codegen.writer import LINE, turning
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -35,6 +35,7 @@ from mini.ir.uop import (
   closed,
   conjuncts,
   is_condition,
+  less,
   linear,
   loop_limits,
   rkind,
@@ -152,18 +153,22 @@ class Renderer(Folds):
       + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width))
       + "}"
     )
-    step = self.stride(flat, v)
-    if step not in (1, 2) or self.lang.width < 4 or not between(gate, v):
+    w, at = self.lang.width, self.at(flat, env)
+    step, turn = self.stride(flat, v), turning(flat, v)
+    if turn is not None and gate is TRUE and 1 < w <= turn.src[1].arg:
+      goes_on = self.at(less(turn, turn.src[1].arg - w + 1), env)
+      whole = self.spelling.load(p, at, d, w)
+      return whole if goes_on == "1" else f"({goes_on}) ? {whole} : {parts}"
+    if step not in (-1, 1, 2) or w < 4 or not between(gate, v):
       return parts
-    read = self.spelling.load if step == 1 else self.spelling.evens
-    whole = read(p, self.at(flat, env), d, self.lang.width)
+    whole = self.spelling.load(p, at, d, w) if step == 1 else self.spelling.spaced(p, at, d, w, step)
     if gate is TRUE or not whole:
       return whole or parts
     if step == 1 and target.op == "param" and all(self.compares(c, v) for c in conjuncts(gate)):
       mask = self.condition(gate, env, True)
-      parts = self.spelling.load_masked(p, self.at(flat, env), mask, d, self.lang.width) or parts
+      parts = self.spelling.load_masked(p, at, mask, d, w) or parts
     # what holds for the first and the last lane holds for all: at most vectors at an edge are read in parts
-    ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, self.lang.width - 1)})"
+    ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, w - 1)})"
     return f"({ends}) ? {whole} : {parts}"
 
   def store(

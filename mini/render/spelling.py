@@ -409,8 +409,8 @@ class Spelling:
   def splat(self, s: str, d: DType) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
 
-  def evens(self, p: str, i: str, d: DType, width: int) -> str:
-    """A load of every second element; "" where a language has none."""
+  def spaced(self, p: str, i: str, d: DType, width: int, step: int) -> str:
+    """A load of every second element (2), or backwards (-1), from element i on; "" where a language has none."""
     return ""
 
   def load_masked(self, p: str, i: str, mask: str, d: DType, width: int) -> str:
