@@ -116,12 +116,16 @@ class Sizes(NamedTuple):
   m: int  # columns
   k: int  # terms of a sum
   rounds: list[int]  # in how many at a time they may be taken
-  rest: list[int]  # other output ranges
-  own: list[int]  # those of them that a panel of columns depends on
+  own: list[int]  # other output ranges: those that a panel of columns depends on
+  again: list[int]  # and those that have the same panel again
   a: Operand
   b: Operand
   out: int  # the step of the outputs from column to column
   itemsize: int
+
+  @property
+  def rest(self) -> list[int]:
+    return [*self.own, *self.again]
 
   def tiled(self, rows: int, columns: int) -> Sizes:
     """Of tiles: an operand may move by even steps in them, and not from one to the next."""
@@ -170,8 +174,8 @@ def tiles(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
         if not packs:
           loops["tiles"] = down * right
-        elif s.own != s.rest:
-          loops = {"panels": prod(s.own) * right, "rows": down}
+        elif s.again:
+          loops = {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
         cycles, parallel = fastest(loops, compute, packed, s, machine)
         yield Plan(cycles, "tile", p, rows, width, 0, packs, 0, parallel)
 
@@ -293,8 +297,8 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
       compute = down * right * (s.k // vector * step + ends + 20)
       packed = right * columns * s.k * 1.5 if packs else 0.0
       loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
-      if packs and s.own != s.rest:
-        loops = {"panels": prod(s.own) * right, "rows": down}
+      if packs and s.again:
+        loops = {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
       cycles, parallel = fastest(loops, compute, packed, s, machine)
       yield Plan(cycles, "dot", p, rows, columns, 0, packs, vector, parallel)
 
@@ -304,12 +308,12 @@ def fastest(
 ) -> tuple[float, str]:
   """(cycles, the loop to run in parallel).
   A loop within the one that a panel is packed in has it packed again and again."""
-  again = 1 if machine.threads == 1 else 4
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    packings = prod(s.own) * (packed * again if name == "rows" else packed / busy)
-    found.append((prod(s.rest) * compute / busy + packings, name))
+    times = (4 if machine.threads > 1 else 1) * busy if name == "rows" else 1
+    times *= size if name == "rest" and s.again else 1
+    found.append(((prod(s.rest) * compute + prod(s.own) * packed * times) / busy, name))
   return min(found, key=lambda x: x[0])
 
 
@@ -329,9 +333,9 @@ def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
   found: list[Plan] = []
   for p in (product, Product(b, a, columns, rows)):
     s = Sizes(
-      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), [*map(rsize, rest)],
-      [rsize(r) for r in rest if r in p.b.free], operand(p.a, p.rows, ks[-1]), operand(p.b, p.columns, ks[-1]),
-      coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
+      rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), [rsize(r) for r in rest if r in p.b.free],
+      [rsize(r) for r in rest if r not in p.b.free], operand(p.a, p.rows, ks[-1]),
+      operand(p.b, p.columns, ks[-1]), coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
     )  # fmt: skip
     found += tiles(p, s, machine)
     found += panels(p, s, machine)
@@ -380,11 +384,12 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
   block = f"{blocked}b" if blocked else ""
   if blocked and not w.attempt(f"split {blocked} {plan.block} -> {block}, {blocked} overlap"):
     block = ""
-  if plan.parallel == "rest" and rest:
-    names["rest"] = max(rest, key=lambda name: rsize(w.range(name)))
-    rest = [names["rest"], *(name for name in rest if name != names["rest"])]
-  # what has the same panel of columns again, inside
+  # what has the same panel of columns again stands inside
   again = [name for name in rest if w.range(name) not in b.free] if plan.packs and not plan.block else []
+  if plan.parallel == "rest" and rest:
+    longest = names["rest"] = max(again or rest, key=lambda name: rsize(w.range(name)))
+    rest = [longest, *(name for name in rest if name != longest)]
+    again = [name for name in again if name != longest]
   mine = [*(name for name in rest if name not in again), *filter(None, [block, column_loop])]
   w.attempt("order " + " ".join([*mine, *again, *filter(None, [row_loop]), row, lane]))
   if plan.kind == "dot":
