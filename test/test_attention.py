@@ -254,3 +254,14 @@ def test_tiles_of_rows_fit_into_the_registers():
   assert [tile_vectors(n, avx512) for n in (32, 64, 96, 128)] == [2, 4, 2, 4]
   assert [tile_rows(256, 2, avx2), tile_rows(256, 2, avx512), tile_rows(256, 4, avx512)] == [6, 8, 6]
   assert [tile_rows(n, 4, avx512) for n in (1, 3, 8, 12)] == [1, 3, 4, 6]  # 8 rows are two tiles of 4
+
+
+@only_cpu
+@pytest.mark.parametrize("columns", [20, 24, 40])
+def test_columns_that_are_no_whole_vectors(columns, capsys):
+  """The last tile of them goes over the one before: vectors of a kernel are as wide as its narrowest lanes."""
+  q, k, v = (Tensor(a).realize() for a in drawn((3, 50, columns), (3, 50, columns), (3, 50, columns)))
+  with Context(MACHINE="lanes=16,registers=32", SHOW="kernel", SEARCH=0):
+    got = q.scaled_dot_product_attention(k, v).numpy()
+  assert f"range {columns} vec" not in capsys.readouterr().err
+  np.testing.assert_allclose(got, reference(*(t.numpy() for t in (q, k, v))), rtol=2e-5, atol=2e-6)

@@ -42,11 +42,8 @@ def rows(w: Writer, machine: Machine) -> bool:
   rest = [rname(r) for r in outputs if r is not row and r is not columns]
   name, size, n = rname(row), rsize(row), rsize(columns)
   vectors = tile_vectors(n, machine)
-  column_loop, _ = (
-    cut(w, rname(columns), n, min(vectors * machine.lanes, n), "vec")
-    if n >= machine.lanes
-    else (rname(columns), "")
-  )
+  wide = min(vectors, n // machine.lanes) * machine.lanes
+  column_loop = cut(w, rname(columns), n, wide, "vec")[0] if wide else rname(columns)
   row_loop, _ = cut(w, name, size, tile_rows(size, vectors, machine), "unroll")
   loops = [*rest, *filter(None, [row_loop, column_loop])]
   if len(loops) > 1:
