@@ -171,11 +171,9 @@ def tiles(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
         compute = down * right * (s.k * each + 20 + 2 * rows * v + storing(s, rows, width, v))
         packed = right * packing(s, width, v, machine) if packs else 0.0
-        loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
+        loops = outer_loops(s, down, right, packs)
         if not packs:
           loops["tiles"] = down * right
-        elif s.again:
-          loops = {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
         cycles, parallel = fastest(loops, compute, packed, s, machine)
         yield Plan(cycles, "tile", p, rows, width, 0, packs, 0, parallel)
 
@@ -296,11 +294,15 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
       ends = sums * (8 + chunk) + s.k % vector * sums
       compute = down * right * (s.k // vector * step + ends + 20)
       packed = right * columns * s.k * 1.5 if packs else 0.0
-      loops = {"rest": max(s.rest, default=1), "columns": right, "rows": down}
-      if packs and s.again:
-        loops = {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
-      cycles, parallel = fastest(loops, compute, packed, s, machine)
+      cycles, parallel = fastest(outer_loops(s, down, right, packs), compute, packed, s, machine)
       yield Plan(cycles, "dot", p, rows, columns, 0, packs, vector, parallel)
+
+
+def outer_loops(s: Sizes, down: int, right: int, packs: bool) -> dict[str, int]:
+  """{a loop that may run in parallel: its size}"""
+  if packs and s.again:
+    return {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
+  return {"rest": max(s.rest, default=1), "columns": right, "rows": down}
 
 
 def fastest(
@@ -311,8 +313,7 @@ def fastest(
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    times = (4 if machine.threads > 1 else 1) * busy if name == "rows" else 1
-    times *= size if name == "rest" and s.again else 1
+    times = {"rows": 4 * busy if machine.threads > 1 else 1, "rest": size if s.again else 1}.get(name, 1)
     found.append(((prod(s.rest) * compute + prod(s.own) * packed * times) / busy, name))
   return min(found, key=lambda x: x[0])
 
@@ -352,12 +353,13 @@ def tile(w: Writer, machine: Machine) -> bool:
   collapse_outputs(w)
   reduce = contractions(w.kernel)[0]
   split_runs(w, closed(reduce), accesses(reduce.src[0]))
-  found = [p for p in (find_product(w.kernel), largest_product(w.kernel)) if p is not None]
-  if found and rsize(found[0].columns) >= machine.lanes:
-    del found[1:]  # along which the outputs lie
-  plan = min(
-    (plan for p in found for plan in plans(w.kernel, p, machine)), key=lambda p: p.cycles, default=None
-  )
+  found = [find_product(w.kernel)]
+  if (
+    found[0] is None or rsize(found[0].columns) < machine.lanes
+  ):  # those along which the outputs lie make no vector
+    found.append(largest_product(w.kernel))
+  proposed = (plan for p in found if p is not None for plan in plans(w.kernel, p, machine))
+  plan = min(proposed, key=lambda p: p.cycles, default=None)
   if plan is None:
     return False
   write(w, plan, machine)

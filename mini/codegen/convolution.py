@@ -233,25 +233,30 @@ class Padding(NamedTuple):
 
 def padding(found: Windows) -> Padding | None:
   """For what is read through a guard, at places that are summed ranges or slide along an output."""
-  _, index, gate = access(found.seen)
-  if gate is TRUE:
-    return None
-  axes = []
-  for i in index:
-    parts, _ = linear(i)
-    terms = {t: times for t, times in parts.items() if t.free & {*found.summed, *found.columns}}
-    taps = [t for t in terms if t in found.summed]
-    columns = tuple(t for t in terms if t in found.columns)
-    if not taps:
-      continue
-    if len(taps) > 1 or len(columns) > 1 or len(terms) > len(taps + [*columns]) or min(terms.values()) != 1:
-      return None
-    axes.append(Axis(taps[0], columns, dict(sorted(terms.items(), key=lambda term: term[1]))))
+  axes = slid_along(found) if access(found.seen)[2] is not TRUE else None
   if not axes or axes[-1].columns != (found.columns[0],):
     return None
   row = axes[-1]
   axes.sort(key=lambda axis: not axis.columns)
   return Padding(axes, row, open_share(access(found.weight)[2]))
+
+
+def slid_along(found: Windows) -> list[Axis] | None:
+  """The summed ranges of what slides, each with the output that is added to it, if any, outer axes of the memory first.
+  None where neither of the two goes in steps of one."""
+  axes = []
+  for parts, _ in map(linear, access(found.seen)[1]):
+    terms = {t: times for t, times in parts.items() if t.free & {*found.summed, *found.columns}}
+    taps = [t for t in terms if t in found.summed]
+    columns = tuple(t for t in terms if t in found.columns)
+    if not taps:
+      continue
+    if len(terms) == 1:
+      terms = {taps[0]: 1}
+    if len(taps) > 1 or len(columns) > 1 or len(terms) > len(taps + [*columns]) or min(terms.values()) != 1:
+      return None
+    axes.append(Axis(taps[0], columns, dict(sorted(terms.items(), key=lambda term: term[1]))))
+  return axes
 
 
 class Edge(NamedTuple):

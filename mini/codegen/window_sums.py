@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from mini.codegen.convolution import Axis, Windows, copy_rows, find_windows
+from mini.codegen.convolution import Windows, copy_rows, find_windows, slid_along
 from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index, shared
 from mini.ir.kernel import access
 from mini.ir.uop import UOp, closed, linear, rname, rsize
@@ -49,9 +49,11 @@ def sums(w: Writer, machine: Machine) -> bool:
 
 def sums_of_channels(w: Writer, found: Windows, this: Sums, name: str, machine: Machine) -> bool:
   """Vectors along the channels of what slides, which is copied to the stack with its channels side by side."""
-  c, lanes, axes = this.channels, machine.lanes, slid(found, this)
-  if c is None or rsize(c) < lanes or c not in found.seen.free or axes is None:
+  c, lanes, axes = this.channels, machine.lanes, slid_along(found) or []
+  windows = {t for axis in axes for t in axis.columns}
+  if c is None or rsize(c) < lanes or c not in found.seen.free or not axes or not windows >= {*this.taps}:
     return False
+  axes.sort(key=lambda axis: found.summed.index(axis.tap))  # the order of the sum
   elements = prod(axis.reach for axis in axes)
   # a tile, and the vectors and numbers that it is made of, are in registers
   tile, unrolled = 1, []
@@ -144,23 +146,6 @@ def tile_of_sums(w: Writer, found: Windows, this: Sums, row: str, length: int, o
     w.attempt(f"vec {row}v")
   w.attempt(" ".join(["order", *outer, *filter(None, [row_loop]), *middle]))
   shared(w, outer or [n for n in (row_loop, *middle) if n], machine)
-
-
-def slid(found: Windows, this: Sums) -> list[Axis] | None:
-  """The summed ranges of what slides, each with the place in the window that is added to it. None where neither of
-  the two goes in steps of one, or a place has no such range."""
-  axes = []
-  for terms, _ in map(linear, access(found.seen)[1]):
-    here = {t: step for t, step in terms.items() if t in found.summed or t in this.taps}
-    summed = [t for t in here if t in found.summed]
-    if summed and (len(here) > 2 or len(here) == 2 and (len(summed) == 2 or min(here.values()) != 1)):
-      return None
-    if summed:
-      r, places = summed[0], tuple(t for t in here if t not in summed)
-      ordered = sorted(here.items(), key=lambda term: (term[1], term[0] is not r)) if places else [(r, 1)]
-      axes.append(Axis(r, places, dict(ordered)))
-  axes.sort(key=lambda axis: found.summed.index(axis.tap))
-  return axes if {t for axis in axes for t in axis.columns} >= {*this.taps} else None
 
 
 def slides_along(seen: UOp, tap: UOp, r: UOp) -> bool:
