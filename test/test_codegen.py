@@ -207,10 +207,11 @@ def test_what_streams_is_read_ahead(monkeypatch):
     "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
     "rows, in eight places": (lambda x: x.sum(1), 8),
     "pieces of rows": (lambda x: x[:640, :192].sum(1), 4),
-    "a product": (lambda x: x @ x.T, 0),
-    "a product and a row": (lambda x: x @ w + w[0], 0),
-    "a product and what is as large": (lambda x: x @ w + x, 6 * 2),  # of a tile
-    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 * 2),
+    "a product of columns": (lambda x: x.T @ x, 0),
+    "a product": (lambda x: x @ x.T, 6),  # the next tile's rows
+    "a product and a row": (lambda x: x @ w + w[0], 6),
+    "a product and what is as large": (lambda x: x @ w + x, 6 + 6 * 2),  # of a tile
+    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 + 6 * 2),
   }
   x, w = (Tensor(np.zeros((n, 512), np.float32)) for n in (1024, 512))
   for name, (f, lines) in rows.items():
@@ -233,7 +234,9 @@ def test_what_streams_is_read_ahead(monkeypatch):
   )  # seven rows later, 8 KiB of them
   added = nameless(scheduled({"out": (x @ w + x).uop})[0][0]).kernel
   *_, tile, inner = render({"k": write_recipe(added, Machine(16))[0]}, 16).split("for (")
-  assert "prefetch(" in tile and "prefetch(" not in inner, "before the sum, not after it"
+  assert tile.count("prefetch(") == 6 * 2 and inner.count("prefetch(") == 6, "before the sum, not after it"
+  asked, rest = inner.split("if (k % 16 == 0) {")[1].split("}", 1)
+  assert asked.count(f"+ {6 * 512});") == 6 and "prefetch(" not in rest, "once for each line of the next tile"
   monkeypatch.setattr(streams, "AHEAD_OF", 0)
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
 

@@ -46,7 +46,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import ahead, asked_for, passes_first, past_caches
+from mini.render.streams import ahead, asked_for, next_tiles, passes_first, past_caches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
@@ -55,7 +55,7 @@ DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an
 def line_lanes(line: Line) -> tuple[UOp, ...]:
   """The lanes that a line is expanded over."""
   u, op = line.node, line.op
-  if op in ("loop", "end", "alloc"):
+  if op in ("loop", "end", "alloc", "next"):
     return ()
   if op in ("acc", "accum"):
     return lanes(u.src[0])
@@ -122,8 +122,9 @@ class Renderer(Folds):
     self.prefetch = lang.prefetch if sums else lang.prefetch_plain
     if sums and passes_first(self.ahead):
       self.prefetch = lang.prefetch_second
+    self.tiles: dict[UOp, tuple[UOp, int]] = {}
     if lang.prefetch:
-      self.lines = asked_for(kernel, self.lines)
+      self.lines, self.tiles = next_tiles(kernel, asked_for(kernel, self.lines))
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(
@@ -248,6 +249,8 @@ class Renderer(Folds):
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "ask":
         self.fetch(u, e, c, 0)
+      elif op == "next":
+        self.fetch_tile(u, *self.tiles[u])
       elif op == "store" and u.op == "stage":
         others = idle(self.kernel, u) if is_shared(u) else 0
         adds = u.src[0].arg.what if around(u.src[0]) else None
@@ -286,6 +289,17 @@ class Renderer(Folds):
     at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)
     self.spelling.need(self.prefetch)
     self.emit(self.prefetch.format(p=at))
+
+  def fetch_tile(self, u: UOp, k: UOp, ahead: int) -> None:
+    """Asks, once for each line of the caches, for what the lanes of a load read in the next tile: so far ahead."""
+    rows = lanes(u)
+    p, flat = self.memory(u.src[0], access(u)[1])
+    self.spelling.need(self.prefetch)
+    self.emit(f"if ({self.called(rname(k))} % {LINE // u.src[0].dtype.itemsize} == 0) {{")
+    for choice in product(*(range(rsize(r)) for r in rows)):
+      at = self.at(flat, dict(zip(rows, choice)))
+      self.emit("  " + self.prefetch.format(p=f"{p} + {at} + {ahead}"))
+    self.emit("}")
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
     """Loads or stores several elements at once, where lanes are scalars, v runs along memory, and it is worth it."""
@@ -360,7 +374,7 @@ class Renderer(Folds):
     depth: dict[UOp, int] = {}  # of what is one expression
     for line in segment:
       user = self.users.get(line.node, [])
-      plain = line.op not in ("load", "ask", "fold", "store", "acc", "accum", "alloc")
+      plain = line.op not in ("load", "ask", "next", "fold", "store", "acc", "accum", "alloc")
       if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
         onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
         deep = 1 + max((depth.get(s, 0) for s in line.node.src), default=0)

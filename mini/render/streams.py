@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from mini.codegen.linearize import Line, lanes, places
+from mini.codegen.linearize import Line, lanes, loops_of, places
 from mini.codegen.writer import LINE
 from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
 from mini.ir.ops import is_elementwise
@@ -71,6 +71,55 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> list[Line]:
       made += [Line("ask", x) for x in after.pop(line.node, ())]
     made.append(line)
   return made
+
+
+def next_tiles(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp, tuple[UOp, int]]]:
+  """The lines, and in the sum of a contraction one ("next", load) before what reads rows along it from memory that no
+  near cache holds; and {load: (the loop along a row, elements)}: so far ahead is that row of the next tile. Rows are
+  short, and a processor that finds streams by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of
+  the time, and 0.94 with AVX2.)"""
+  sums = contractions(kernel)
+  large = (
+    [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF] if sums else []
+  )
+  if not large:
+    return list(lines), {}
+  place = places(kernel)
+  found: dict[UOp, tuple[UOp, int]] = {}
+  for u in large:
+    owner = next((c for c in sums if loops_of(c) and place[u] == place[c] + loops_of(c)), None)
+    step = tile_step(u, place[owner], place[u][-1]) if owner is not None else 0
+    if step:
+      found[u] = place[u][-1], step
+  made: list[Line] = []
+  for line in lines:
+    if line.op == "load" and line.node in found:
+      made.append(Line("next", line.node))
+    made.append(line)
+  return made, found
+
+
+def tile_step(load: UOp, tiles: tuple[UOp, ...], k: UOp) -> int:
+  """By how many elements a load of scalars along k moves with the innermost loop around the sum; 0 where it reads
+  otherwise, or stays where it is."""
+  memory, index, gate = access(load)
+  terms, _ = linear(flatten(index, memory_shape(memory)))
+  if (
+    memory.op != "param"
+    or gate is not TRUE
+    or vector(lanes(load)) is not None
+    or terms.get(k) != 1
+    or not tiles
+  ):
+    return 0
+  if rsize(k) * memory.dtype.itemsize < 2 * LINE or any(map(carries_value, index)):
+    return 0
+  moving = [(t, n) for t, n in terms.items() if tiles[-1] in t.free]
+  if len(moving) != 1:
+    return 0
+  ((t, n),) = moving
+  inner = t.src[0] if t.op == "min" else t  # the last tile may end at the edge
+  return n * (even_step(linear(inner)[0], tiles[-1]) or 0)
 
 
 def is_row(load: UOp) -> bool:
