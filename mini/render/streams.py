@@ -19,7 +19,7 @@ from mini.schedule.index import flatten
 
 # A kernel that moves so much, a quarter of it out, leaves its results to memory, not to the caches
 PAST_BYTES = 32 << 20
-SHORT_SUM = 256  # terms: who stores a product after so few waits for its stores
+SHORT_SUM = 512  # terms: who stores a product after so few waits for its stores
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
 FIRST_BYTES = 32 << 10  # a first cache holds so many, at least
