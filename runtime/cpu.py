@@ -33,7 +33,7 @@ PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0
 SHARE_NS = 1000  # of work, at least, for each thread
 CHUNK_NS = 25000  # a thread that is done early helps the others in pieces of at least this ...
 CHUNKS = 8  # ... and at most so many for each thread
-STACK_BYTES = 1536 << 10  # of the 8 MB that a thread has
+STACK_BYTES = 1792 << 10  # of the 8 MB that a thread has
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 
 

@@ -227,12 +227,12 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
 
 
 def block_counts(size: int, most: int, threads: int) -> list[int]:
-  """In how many blocks, of at most so many tiles, a loop may be cut: two for each thread at least, so that who is done
-  early has something to take."""
+  """In how many blocks, of at most so many tiles, a loop may be cut: as many for each thread, one or more, of which who
+  is done early may take some."""
   if most < 1:
     return []
   fewest = ceil(size / most)
-  even = [n * ceil(fewest / n) for n in (2 * threads, 4 * threads) if threads > 1]
+  even = [n * ceil(fewest / n) for n in (threads, 2 * threads, 4 * threads) if threads > 1]
   return [n for n in even if n <= size] or [fewest]
 
 
