@@ -337,6 +337,10 @@ def rounds(k: UOp) -> int:
 def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bool) -> str:
   r, names = rname(rng.choice(rs)), [rname(x) for x in rs]
   kind = rng.randrange(24 if t.named else 15)  # a kernel may store what has no name: an index, a constant
+  rests = [x for x in rs if ".rest" in rname(x)]
+  if kind < 2 and rests:
+    rest = rng.choice(rests)
+    return f"widen {rname(rest)} {rsize(rest) + rng.randint(1, 8)}"
   if kind < 6:
     size = rng.choice([1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 17])
     return f"split {r} {size} -> {r}o{n}, {r}i{n} {rng.choice(['', 'overlap', 'overlap', 'peel', 'peel'])}"

@@ -50,7 +50,7 @@ HELD = "stage 3 over (i, j) stack\naround k.3\n"  # the sums of PRODUCT, in memo
 # fmt: off
 REFUSED = [
   # what is no step
-  (PRODUCT, "tile i 4",                         "there is no such step; there are split, collapse"),
+  (PRODUCT, "tile i 4",                         "there is no such step; there are split, widen, collapse"),
   (PRODUCT, "split i",                          "it is written: split R n -> a, b [overlap | peel]"),
   (PRODUCT, "split i 4 -> a b",                 "it is written"),
   (PRODUCT, "stage a over i stack",             "it is written: stage X over (R, ...) stack | shared"),
@@ -66,6 +66,11 @@ REFUSED = [
   (PRODUCT, "split i 4 -> io, ii peel",         "4 does not divide"),  # a kernel range has no second part
   (PRODUCT, "split k 4 -> ko, ki overlap",      "4 does not divide"),  # a sum would count some twice
   (PRODUCT, "split k 16 -> ko, ki peel\nvec ki", "no range %ki"),      # all of it is the rest
+  (PRODUCT, "widen i 16",                       "%i is no loop of a reduce"),
+  (PRODUCT, "vec k\nwiden k 8",                 "%k is no loop of a reduce"),
+  (PRODUCT, "widen k 7",                        "%k has 7 values already"),
+  (PRODUCT, "widen k 8",                        "before %k there are not 1 values to read"),
+  (PRODUCT, "split k 4 -> ko, ki peel\nwiden k.rest 8", "before %k.rest there are not 5 values to read"),
   # dependences
   (SCAN,    "vec j",                            "%j carries a scan: it stays a loop"),
   (SCAN,    "par j",                            "%j carries a scan"),
@@ -162,6 +167,26 @@ def test_sums_that_wait_in_memory_from_round_to_round(kind, steps):
   held = {**data, "c": np.zeros((10, 12), np.float32)}
   run_kernel(tuned, held)
   np.testing.assert_allclose(held["c"], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "max"])
+def test_what_fills_no_vector_is_one_with_what_comes_before_it(kind):
+  """What is read twice counts once: no infinity of a sum becomes NaN, no factor is squared."""
+  plain = kernel("%y: out f32[5], %x: in f32[5, 31]", ["i = range 5", "k = range 31"], f"""%0 = load %x[%i, %k] : f32
+  %1 = reduce.{kind} %0 over (%k) : f32
+  store %y[%i], %1""", "%i")  # fmt: skip
+  tuned = apply(plain, "split k 8 -> ko, kv peel\nvec kv\nwiden k.rest 8\nvec k.rest")
+  assert parse(kernel_text(tuned)) is tuned and "%k.rest + 23" in kernel_text(tuned)
+  x = np.random.default_rng(5).standard_normal((5, 31), np.float32)
+  x[1, 23], x[2, 30], x[3, 23:25], x[4] = -np.inf, np.inf, (np.inf, -np.inf), -2
+  with np.errstate(invalid="ignore"):
+    want = {"add": np.sum, "mul": np.prod, "max": np.max}[kind](x.astype(np.float64), axis=1)
+  got, _ = Launchable(tuned).run({"x": x}, 0)
+  np.testing.assert_allclose(got["y"], want, rtol=1e-5)
+  held = {"x": x, "y": np.zeros(5, np.float32)}
+  with np.errstate(invalid="ignore"):
+    run_kernel(tuned, held)
+  np.testing.assert_allclose(held["y"], want, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -23,6 +23,7 @@ from mini.codegen.writer import (
   coefficient,
   collapse_outputs,
   cut,
+  cut_sum,
   flat_index,
   runs,
   shared,
@@ -399,8 +400,8 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
       pack(w, summed, lane, b, machine, along=True)
     if rsize(w.range(summed[0])) == plan.vector:
       w.attempt(f"vec {summed[0]}")
-    elif w.attempt(f"split {summed[0]} {plan.vector} -> {summed[0]}o, {summed[0]}v peel"):
-      w.attempt(f"vec {summed[0]}v")
+    else:
+      cut_sum(w, summed[0], plan.vector, machine.lanes)
   else:
     outer, summed = in_rounds(w, summed, plan.terms) if plan.terms else ([], summed)
     if plan.block:

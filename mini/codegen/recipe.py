@@ -4,6 +4,8 @@
   split R n -> a, b overlap    the last tile is moved back to end at the edge: R becomes min(a*n, size-n) + b.
                                The same value is written twice: for kernel and stage ranges, and for reduce.max
   split R n -> a, b peel       for a reduce range: the rest becomes a second reduce, over R.rest
+  widen R n                    R, of a reduce, takes n values, the last of which are what it took. Those before, which
+                               must be there, are read and left out: what fills no vector is one with them
   collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
   vec R | unroll R | par R     the kind of R
   around R                     R, of a reduce that fills a stage on the stack, is a loop around the loops of that stage:
@@ -63,15 +65,18 @@ from mini.ir.kernel import (
   stores,
   written,
 )
+from mini.ir.ops import identity
 from mini.ir.uop import (
   TRUE,
   UOp,
   add,
+  bounds,
   closed,
   const,
   copy,
   div,
   least,
+  less,
   linear,  # fmt: skip
   mod,
   mul,
@@ -186,6 +191,24 @@ class Tuning:
     raise RecipeError(
       f"{n} does not divide %{name} = {size}: overlap (kernel and stage ranges) or peel (reduce ranges)"
     )
+
+  def widen(self, name: str, n: str) -> None:
+    r = self.free_range(name)
+    owner, more = self.owner(r), int(n) - rsize(r)
+    if owner.op != "reduce" or rkind(r) != "loop":
+      raise RecipeError(f"%{name} is no loop of a reduce")
+    if more < 1:
+      raise RecipeError(f"%{name} has {rsize(r)} values already")
+    wider, d = self.new_range(name, int(n), "loop", name), owner.dtype
+    memo = {r: add(wider, -more)}
+    new = substitute(owner, memo, memo)
+    read = [i for u in toposort(new) if u.op == "load" for i in access(u)[1] if wider in i.free]
+    if any(bounds(i)[0] < 0 for i in read):
+      raise RecipeError(f"before %{name} there are not {more} values to read")
+    mine = less(mul(wider, -1), 1 - more)
+    value = uop("where", d, (mine, new.src[0], const(identity(owner.arg.what, d), d)))
+    self.named = {name: memo.get(u, u) for name, u in self.named.items()}
+    self.rewrite({owner: uop("reduce", d, (value, *new.src[1:]), owner.arg)})
 
   def collapse(self, first: str, second: str, made: str) -> None:
     a, b = self.free_range(first), self.free_range(second)
@@ -397,6 +420,7 @@ STEPS = {
   name: (written, re.compile(pattern.replace("R", f"({WORD})").replace("LIST", rf"({WORD}(?: {WORD})*)")))
   for name, written, pattern in (
     ("split", "R n -> a, b [overlap | peel]", r"R (\d{1,18}) -> R, ?R(?: (overlap|peel))?"),
+    ("widen", "R n", r"R (\d{1,18})"),
     ("collapse", "R S -> a", "R R -> R"),
     *((kind, "R ...", "LIST") for kind in KINDS),
     ("order", "R ...", "LIST"),

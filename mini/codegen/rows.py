@@ -9,7 +9,16 @@ from math import ceil
 
 from mini.codegen.contraction import factors, flat_index_of, step_cycles
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import Machine, Writer, bound, coefficient, collapse_outputs, cut, flat_index
+from mini.codegen.writer import (
+  Machine,
+  Writer,
+  bound,
+  coefficient,
+  collapse_outputs,
+  cut,
+  cut_sum,
+  flat_index,
+)
 from mini.ir.kernel import all_ranges, contractions, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.ir.verify import STACK_BYTES, stage_bytes
@@ -114,6 +123,7 @@ def along(w: Writer, machine: Machine) -> None:
     if size == wide:
       w.attempt(f"vec {name}")
     elif size > wide:
-      mode = "peel" if found.op == "reduce" else "overlap"
-      if w.attempt(f"split {name} {wide} -> {name}o, {name}v {mode}"):
+      if found.op == "reduce":
+        cut_sum(w, name, wide, machine.lanes)
+      elif w.attempt(f"split {name} {wide} -> {name}o, {name}v overlap"):
         w.attempt(f"vec {name}v")

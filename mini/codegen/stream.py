@@ -13,6 +13,7 @@ from mini.codegen.writer import (
   collapse,
   collapse_outputs,
   cut,
+  cut_sum,
   flat_index,
   owner_key,
   owner_named,
@@ -190,15 +191,17 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
     even = [n for n in found if size % (n * machine.threads) == 0]
     widths = [*even, *found, *widths]
   order = [rname(x) for x in closed(owner) if x is not r]
-  mode = "peel" if owner.op == "reduce" else "overlap"
   for n in widths:
     if n == 1 or size < n or (size % n and size < 2 * n and n > lanes):
       continue
     if size == n:
       w.attempt(f"vec {name}")
       return
-    if w.attempt(f"split {name} {n} -> {name}o, {name}v {mode}"):
-      if owner.op != "reduce" and closed(owner)[-1] is not r and order:
+    if owner.op == "reduce":
+      if cut_sum(w, name, n, lanes):
+        return
+    elif w.attempt(f"split {name} {n} -> {name}o, {name}v overlap"):
+      if closed(owner)[-1] is not r and order:
         w.attempt("order " + " ".join([*order, f"{name}o"]))
       w.attempt(f"vec {name}v")
       return
@@ -282,8 +285,7 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
     return False
   w.attempt(f"unroll {name}a")
   w.attempt(f"order {name} {name}a")
-  if w.attempt(f"split {summed} {lanes} -> {summed}o, {summed}v peel"):
-    w.attempt(f"vec {summed}v")
+  cut_sum(w, summed, lanes, lanes)
   return True
 
 
