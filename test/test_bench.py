@@ -35,6 +35,14 @@ def test_tables(script, args, rows):
 
 
 @pytest.mark.full
+def test_sweep():
+  pytest.importorskip("torch")
+  found = figures("sweep.py", "--count", "1", "--seconds", "0.02", "--only", "linear,softmax over")
+  names = [row["case"].partition(" ")[0] for row in found["rows"]]
+  assert names.count("slope") == 7 and len(names) == 10 and 0 < found["summary"]["gradients: of PyTorch's time"]
+
+
+@pytest.mark.full
 def test_functions():
   found = figures("functions.py", "--seconds", "0.05")["rows"]
   assert all(

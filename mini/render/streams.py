@@ -88,7 +88,7 @@ def next_tiles(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp
   found: dict[UOp, tuple[UOp, int]] = {}
   for u in large:
     owner = next((c for c in sums if loops_of(c) and place[u] == place[c] + loops_of(c)), None)
-    step = tile_step(u, place[owner], place[u][-1]) if owner is not None else 0
+    step = tile_step(u, place[owner], loops_of(owner)) if owner is not None else 0
     if step:
       found[u] = place[u][-1], step
   made: list[Line] = []
@@ -99,23 +99,23 @@ def next_tiles(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp
   return made, found
 
 
-def tile_step(load: UOp, tiles: tuple[UOp, ...], k: UOp) -> int:
-  """By how many elements a load of scalars along k moves with the innermost loop around the sum; 0 where it reads
-  otherwise, or stays where it is."""
+def tile_step(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> int:
+  """By how many elements a load of scalars along the last of the summed loops moves with the innermost loop around the
+  sum; 0 where it reads otherwise, stays where it is, or goes on with the summed loop around: a long stream."""
   memory, index, gate = access(load)
   terms, _ = linear(flatten(index, memory_shape(memory)))
+  k, size = summed[-1], memory.dtype.itemsize
+  plain = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
   if (
-    memory.op != "param"
-    or gate is not TRUE
+    not plain
+    or not tiles
     or vector(lanes(load)) is not None
     or terms.get(k) != 1
-    or not tiles
+    or rsize(k) * size < 2 * LINE
   ):
     return 0
-  if rsize(k) * memory.dtype.itemsize < 2 * LINE or any(map(carries_value, index)):
-    return 0
   moving = [(t, n) for t, n in terms.items() if tiles[-1] in t.free]
-  if len(moving) != 1:
+  if len(moving) != 1 or (len(summed) > 1 and terms.get(summed[-2]) == rsize(k)):
     return 0
   ((t, n),) = moving
   inner = t.src[0] if t.op == "min" else t  # the last tile may end at the edge
