@@ -6,6 +6,9 @@ import pytest
 from mini import Context, Tensor, dtypes, stats
 from mini.codegen.rows import tile_rows, tile_vectors
 from mini.codegen.writer import Machine
+from mini.engine.masked import plain
+from mini.ir.kernel import params_of
+from mini.schedule import schedule
 
 RNG = np.random.default_rng(0)
 
@@ -133,6 +136,30 @@ def test_gradients_of_what_is_masked_need_no_scores():
   assert (
     program(is_causal=True) < program() == program(attn_mask=Tensor.ones(256, 256).contiguous().realize() > 0)
   )
+
+
+def test_from_how_many_tokens_on_there_are_no_scores_in_memory():
+  """Of 64 numbers each: fewer where half is masked; more where gradients make the scores again."""
+
+  def without(tokens, causal, gradients):
+    q, k, v, g = (Tensor.zeros(2, tokens, 64).realize().requires_grad_() for _ in range(4))
+    out = q.scaled_dot_product_attention(k, v, is_causal=causal)
+    results = out.gradient(q, k, v, gradient=g) if gradients else [out]
+    kernels, _ = schedule({f"out{n}": plain(r.uop) for n, r in enumerate(results)})
+    memory = [m for k in kernels for m in params_of(k)]
+    return not any(m.arg[1][-2:] == (tokens, tokens) for m in memory)
+
+  found = {
+    (causal, gradients): [n for n in (76, 77, 127, 128, 511, 512) if without(n, causal, gradients)]
+    for causal in (False, True)
+    for gradients in (False, True)
+  }
+  assert found == {
+    (False, False): [128, 511, 512],
+    (False, True): [512],
+    (True, False): [77, 127, 128, 511, 512],
+    (True, True): [128, 511, 512],
+  }
 
 
 def test_gradients_of_parts_of_one_tensor():

@@ -39,7 +39,9 @@ def test_sweep():
   pytest.importorskip("torch")
   found = figures("sweep.py", "--count", "1", "--seconds", "0.02", "--only", "linear,softmax over")
   names = [row["case"].partition(" ")[0] for row in found["rows"]]
-  assert names.count("slope") == 7 and len(names) == 10 and 0 < found["summary"]["gradients: of PyTorch's time"]
+  assert (
+    names.count("slope") == 7 and len(names) == 10 and 0 < found["summary"]["gradients: of PyTorch's time"]
+  )
 
 
 @pytest.mark.full

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
-from mini.ir.kernel import access, all_ranges, contractions, stage_index, stores
+from mini.ir.kernel import access, all_ranges, below_data, contractions, stage_index, stores
 from mini.ir.uop import (
   UOp,
   add,
   closed,
   index_nodes,
+  is_condition,
   linear,
   mul,
   range_,
@@ -204,19 +205,27 @@ def cut(w: Writer, name: str, size: int, n: int, kind: str) -> tuple[str, str]:
 
 def cut_sum(w: Writer, name: str, n: int, lanes: int) -> bool:
   """A reduce's range in vectors of n; what is left as vectors of lanes, the last of which may begin before it, unless
-  there is so little that it is added up one by one."""
+  there is so little that it is added up one by one, or a loop of it may end early."""
   known = {rname(r) for r in all_ranges(w.kernel)}
   if not w.attempt(f"split {name} {n} -> {name}o, {name}v peel"):
     return False
   w.attempt(f"vec {name}v")
   for r in all_ranges(w.kernel):
-    if rname(r).startswith(f"{name}.rest") and rname(r) not in known:
-      size, whole = rsize(r), -(-rsize(r) // lanes) * lanes
-      owner = w.owner(r)
-      little = lanes // 2 if owner.src[0].op == "load" and owner.arg.what == "add" else lanes // 4
-      if whole == size or (size > little and w.attempt(f"widen {rname(r)} {whole}")):
-        w.attempt(f"vec {rname(r)}")
+    if rname(r) in known or not rname(r).startswith(f"{name}.rest"):
+      continue
+    owner = w.owner(r)
+    if any(map(masks, toposort(owner))):
+      continue
+    size, whole = rsize(r), -(-rsize(r) // lanes) * lanes
+    little = lanes // 2 if owner.src[0].op == "load" and owner.arg.what == "add" else lanes // 4
+    if whole == size or (size > little and w.attempt(f"widen {rname(r)} {whole}")):
+      w.attempt(f"vec {rname(r)}")
   return True
+
+
+def masks(u: UOp) -> bool:
+  """May loops end where a condition does?"""
+  return below_data(u) or (u.op == "where" and is_condition(u.src[0]))
 
 
 def shared(w: Writer, loops: list[str], machine: Machine) -> None:

@@ -20,10 +20,10 @@ from mini.ir.uop import UOp, range_, rsize, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
 from mini.schedule.index import Index, view_index
 
-# A chain must be so many times as large as what one product of it is made of, ...
-LARGER = 2  # where one user keeps it on the stack
-MUCH_LARGER = 4  # where several users make it again: at 4 that costs as much as memory, ...
-MASKED = 2  # ... and less where half is masked, for loops end there (codegen/bound.py)
+# A chain must be so many times as large as what one product of it is made of, (where one user keeps it on the stack,
+# where several make it again); rows of T numbers, of vectors of D, are T / 2D times as large.
+LARGER = 1, 4  # at 4 making it again costs as much as memory
+MASKED = 0.6, 1  # where half is masked, for loops end there (codegen/bound.py)
 HUGE = 8  # where memory is what counts, and not the time that reading again from a far cache takes
 CACHE_BYTES = 512 << 10  # what may be read again for each few rows, ...
 FAR_CACHE_BYTES = 4 << 20  # ... and of a huge chain
@@ -91,7 +91,7 @@ def _chain(
   row = item * max(n for a, n in enumerate(shape(first)) if a not in batch)
   again = item * max(map(min, operands)) // prod(shape(first)[a] for a in batch)
   most = CACHE_BYTES if times < HUGE else FAR_CACHE_BYTES
-  if any(numel(u) != size for u in inner) or row > ROW_BYTES or again > most or times < LARGER:
+  if any(numel(u) != size for u in inner) or row > ROW_BYTES or again > most or times < MASKED[0]:
     return None
   wide: set[UOp] = set()
   statistics: set[UOp] = set()
@@ -113,7 +113,7 @@ def _chain(
         statistics.add(user)
       else:
         return None
-  least = LARGER if len(outer) == 1 else MASKED if any(map(is_masked, wide)) else MUCH_LARGER
+  least = (MASKED if any(map(is_masked, wide)) else LARGER)[len(outer) > 1]
   return (wide, statistics) if outer and times >= least else None
 
 
