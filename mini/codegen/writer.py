@@ -225,7 +225,7 @@ def cut_sum(w: Writer, name: str, n: int, lanes: int) -> bool:
 
 def masks(u: UOp) -> bool:
   """May loops end where a condition does?"""
-  return below_data(u) or (u.op == "where" and is_condition(u.src[0]))
+  return below_data(u) is not None or (u.op == "where" and is_condition(u.src[0]))
 
 
 def shared(w: Writer, loops: list[str], machine: Machine) -> None:
