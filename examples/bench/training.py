@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,9 @@ class Worker:
     python = args.tinygrad if library == "tinygrad" else sys.executable
     command = [python, *sys.argv, "--worker", library, *(["--same"] if same else [])]
     pipe = subprocess.PIPE
-    where = environment(**env, **({"DEV": "CPU"} if library == "tinygrad" else {}))
+    # a Python of its own need not have mini, whose `stats` the benchmarks import
+    other = {"DEV": "CPU", "PYTHONPATH": str(Path(__file__).parents[2])} if library == "tinygrad" else {}
+    where = environment(**env, **other)
     self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=where)
 
   def steps(self, first: int, count: int) -> list[dict]:
