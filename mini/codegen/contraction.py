@@ -355,9 +355,8 @@ def tile(w: Writer, machine: Machine) -> bool:
   reduce = contractions(w.kernel)[0]
   split_runs(w, closed(reduce), accesses(reduce.src[0]))
   found = [find_product(w.kernel)]
-  if (
-    found[0] is None or rsize(found[0].columns) < machine.lanes
-  ):  # those along which the outputs lie make no vector
+  # where the range that the outputs lie along makes no vector, another may
+  if found[0] is None or rsize(found[0].columns) < machine.lanes:
     found.append(largest_product(w.kernel))
   proposed = (plan for p in found if p is not None for plan in plans(w.kernel, p, machine))
   plan = min(proposed, key=lambda p: p.cycles, default=None)

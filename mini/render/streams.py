@@ -55,12 +55,16 @@ def fills_lines(store: UOp) -> bool:
   return terms.get(v) == 1 and all(n * memory.dtype.itemsize % LINE == 0 for n in steps)
 
 
+def far(lines: Sequence[Line]) -> list[UOp]:
+  """The loads from memory that no near cache holds."""
+  return [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF]
+
+
 def asked_for(kernel: UOp, lines: Sequence[Line]) -> list[Line]:
   """The lines, and before each sum of a contraction one ("ask", load) for what is read after it, at the same place: it
   comes while the sum is computed. (A product of 2048 x 384 x 1536 with the gradient of a GELU on a Zen 4: 0.95 of the
   time.)"""
-  sums = contractions(kernel)
-  large = [u for x in lines if (u := x.node).op == "load" and memory_bytes(access(u)[0]) >= AHEAD_OF]
+  sums, large = contractions(kernel), far(lines)
   if not sums or not large:
     return list(lines)
   place = places(kernel)
@@ -78,11 +82,8 @@ def next_tiles(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp
   near cache holds; and {load: (the loop along a row, elements)}: so far ahead is that row of the next tile. Rows are
   short, and a processor that finds streams by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of
   the time, and 0.94 with AVX2.)"""
-  sums = contractions(kernel)
-  large = (
-    [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF] if sums else []
-  )
-  if not large:
+  sums, large = contractions(kernel), far(lines)
+  if not sums or not large:
     return list(lines), {}
   place = places(kernel)
   found: dict[UOp, tuple[UOp, int]] = {}
@@ -176,7 +177,7 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
   one after another, by that which computes most, and has the time (softmax of 4096 x 1024 on an Ice Lake: 0.87 of the
   time with 2 cores). Of short pieces what the next rounds of the loop around will read is asked for (a vector by a
   matrix of 3072 x 768, in bfloat16, on two cores of a Zen 3: 0.73 of the time; of 768 x 3072 in bytes 0.74)."""
-  loads = [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF]
+  loads = far(lines)
   if not loads or contractions(kernel):
     return {}
   place = places(kernel)
