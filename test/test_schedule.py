@@ -188,6 +188,20 @@ def test_kernels_that_store_values_on_their_way_do_not_wait_for_each_other():
   assert schedule({"out": y.sum().gradient(w)[0].uop})[0]
 
 
+def test_a_sum_is_not_merged_into_loops_that_it_does_not_depend_on():
+  """Those of columns, the same for each row, were made again for each row."""
+  rng = np.random.default_rng(0)
+  p, q = (Tensor(rng.standard_normal((6, 6))).realize() for _ in range(2))
+  columns, rows = Tensor.ones(6, 6, dtype="float64") @ p, p @ Tensor.ones(6, 6, dtype="float64")
+  for sums, together in ((columns, False), (rows, True)):
+    kernels, _ = schedule({"sums": sums.uop, "products": (p * q).uop})
+    assert (len(kernels) == 1) == together
+    Tensor.realize(sums, products := p * q)
+    assert np.array_equal(products.numpy(), p.numpy() * q.numpy())
+  np.testing.assert_allclose(columns.numpy(), np.ones((6, 1)) * p.numpy().sum(0))
+  np.testing.assert_allclose(rows.numpy(), p.numpy().sum(1)[:, None] * np.ones(6))
+
+
 def test_kernels_are_merged_in_the_order_in_which_they_run():
   """The same steps, with slopes of all parameters: what is stored on the way has readers that were listed before it."""
   w, b, v, c = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8,), (8, 2), (2,)))
