@@ -22,6 +22,8 @@ from common import Case, arguments, chosen, peer, run
 from mini import Tensor, grad, jit
 from mini.nn import functional
 
+torch = peer("torch")
+
 Draw = Callable[[int, int], int]  # a size between two, small ones as often as large ones
 Shapes = list[tuple[int, ...]]
 MOST_BYTES, MOST_GFLOP = 96 << 20, 8.0
@@ -162,8 +164,7 @@ def cases(form: Form, seed: int, count: int) -> Iterator[Case]:
 
 
 def case(form: Form, arrays: list[np.ndarray]) -> Case:
-  from torch.nn import functional as theirs
-
+  theirs = torch.nn.functional
   ours, tensors = [Tensor(a) for a in arrays], [torch.from_numpy(a) for a in arrays]
   made = jit(lambda *xs: form.f(functional, *xs))
   calls = {"mini": lambda: made(*ours), "torch": lambda: form.f(theirs, *tensors)}
@@ -173,8 +174,7 @@ def case(form: Form, arrays: list[np.ndarray]) -> Case:
 
 def slope(form: Form, arrays: list[np.ndarray], i: int, rng: np.random.Generator) -> Case:
   """The gradient of the sum of a form's results, each times a number of its own, in the array i."""
-  from torch.nn import functional as theirs
-
+  theirs = torch.nn.functional
   tensors = [torch.from_numpy(a) for a in arrays]
   weights = rng.standard_normal(tuple(form.f(theirs, *tensors).shape), np.float32)
   ours, given = [Tensor(a) for a in (*arrays, weights)], torch.from_numpy(weights)
@@ -218,7 +218,6 @@ if __name__ == "__main__":
     ("--count", {"type": int, "default": 2, "help": "sizes of each form"}),
     ("--seed", {"type": int, "default": 0, "help": "of the sizes"}),
   )
-  torch = peer("torch")
   if not torch:
     sys.exit("sweep.py compares with PyTorch: pip install torch")
   args.seconds, args.rounds = min(args.seconds, 0.15), min(args.rounds, 5)

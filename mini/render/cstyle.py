@@ -46,7 +46,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import ahead, asked_for, next_tiles, passes_first, past_caches
+from mini.render.streams import ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
@@ -124,7 +124,7 @@ class Renderer(Folds):
       self.prefetch = lang.prefetch_second
     self.tiles: dict[UOp, tuple[UOp, int]] = {}
     if lang.prefetch:
-      self.lines, self.tiles = next_tiles(kernel, asked_for(kernel, self.lines))
+      self.lines, self.tiles = asked_for(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(

@@ -60,44 +60,34 @@ def far(lines: Sequence[Line]) -> list[UOp]:
   return [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF]
 
 
-def asked_for(kernel: UOp, lines: Sequence[Line]) -> list[Line]:
-  """The lines, and before each sum of a contraction one ("ask", load) for what is read after it, at the same place: it
-  comes while the sum is computed. (A product of 2048 x 384 x 1536 with the gradient of a GELU on a Zen 4: 0.95 of the
-  time.)"""
-  sums, large = contractions(kernel), far(lines)
-  if not sums or not large:
-    return list(lines)
-  place = places(kernel)
-  after = {u: [x for x in large if place[x] == place[u] and is_row(x)] for u in sums}
-  made: list[Line] = []
-  for line in lines:
-    if line.op == "acc":
-      made += [Line("ask", x) for x in after.pop(line.node, ())]
-    made.append(line)
-  return made
+def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp, tuple[UOp, int]]]:
+  """The lines, and in contractions two that ask for what large memory will have to give.
 
-
-def next_tiles(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp, tuple[UOp, int]]]:
-  """The lines, and in the sum of a contraction one ("next", load) before what reads rows along it from memory that no
-  near cache holds; and {load: (the loop along a row, elements)}: so far ahead is that row of the next tile. Rows are
-  short, and a processor that finds streams by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of
-  the time, and 0.94 with AVX2.)"""
+  Before each sum ("ask", load) for what is read after it, at the same place: it comes while the sum is computed. (A
+  product of 2048 x 384 x 1536 with the gradient of a GELU on a Zen 4: 0.95 of the time.)
+  In the sum ("next", load) for what reads rows along it, with {load: (the loop along a row, elements)}: so far ahead is
+  that row of the next tile. Rows are short, and a processor that finds streams by itself begins anew with each. (A step
+  of a small GPT on a Zen 4: 0.96 of the time, and 0.94 with AVX2.)"""
   sums, large = contractions(kernel), far(lines)
   if not sums or not large:
     return list(lines), {}
   place = places(kernel)
-  found: dict[UOp, tuple[UOp, int]] = {}
-  for u in large:
-    owner = next((c for c in sums if loops_of(c) and place[u] == place[c] + loops_of(c)), None)
-    step = tile_step(u, place[owner], loops_of(owner)) if owner is not None else 0
+  after = {u: [x for x in large if place[x] == place[u] and is_row(x)] for u in sums}
+  inside = {place[u] + loops_of(u): u for u in sums if loops_of(u)}
+  tiles: dict[UOp, tuple[UOp, int]] = {}
+  for x in large:
+    u = inside.get(place[x])
+    step = tile_step(x, place[u], loops_of(u)) if u is not None else 0
     if step:
-      found[u] = place[u][-1], step
+      tiles[x] = place[x][-1], step
   made: list[Line] = []
   for line in lines:
-    if line.op == "load" and line.node in found:
+    if line.op == "acc":
+      made += [Line("ask", x) for x in after.pop(line.node, ())]
+    elif line.op == "load" and line.node in tiles:
       made.append(Line("next", line.node))
     made.append(line)
-  return made, found
+  return made, tiles
 
 
 def tile_step(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> int:

@@ -25,7 +25,8 @@ class Group:
     self.kernel, self.waits = k, waits
     order = toposort(k)
     self.loaded = loaded(order)
-    self.has_reduce = any(u.op in ("reduce", "scan") for u in order)
+    self.sums = [u for u in order if u.op in ("reduce", "scan")]
+    self.has_reduce = bool(self.sums)
     self.contracts = bool(contractions(k))
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
     self.rows: frozenset[UOp] = frozenset()  # memories that it writes a piece of, and other kernels the rest
@@ -262,10 +263,10 @@ def try_merge(first: Group, second: Group) -> Group | None:
   renamed = substitute(renamed, passed)
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
-  if any(again(u, rs) for u in toposort(*both) if u.op == "reduce"):
-    return None
   merged = Group(kernel(second.kernel.arg.what, both, rs), first.waits | second.waits)
   merged.rows = first.rows | second.rows
+  if any(again(u, rs) for u in merged.sums):
+    return None
   return merged if len({*merged.loaded, *written(merged.kernel)}) <= MOST_PARAMS else None
 
 
