@@ -123,6 +123,14 @@ def masked(t: Maker) -> Tensor:
   return t.floats(n, d).scaled_dot_product_attention(t.floats(n, d), t.floats(n, d), is_causal=True)
 
 
+def crossed(t: Maker) -> Tensor:
+  """Rows of a product, summed along both of its axes: one kernel, which adds row by row."""
+  b, n, d = t.rng.choice([8, 9]), t.rng.choice([8, 12, 16]), t.rng.choice([1, 2])
+  p = (t.floats(b, n, d) @ t.floats(b, d, n)).exp()
+  p = p.tril() if t.rng.random() < 0.5 else p
+  return (p @ t.floats(b, n, d)).cat(p.mT @ t.floats(b, n, d), dim=1)
+
+
 def gather(t: Maker) -> Tensor:
   n, m = t.n(), t.n()
   return t(n, m)[t.indices(t.n())] * t(m) if t.rng.random() < 0.7 else t(n, m).gather(1, t.indices(n, t.n()))
@@ -137,6 +145,7 @@ FAMILIES = {
   "full reduce": lambda t: t.rng.choice([Tensor.sum, Tensor.max, Tensor.argmax])(t(t.n(), t.n(), t.n(5))),
   "rows":        lambda t: t.rng.choice([Tensor.softmax, Tensor.layernorm, Tensor.log_softmax])(t.floats(t.n(), t.n())),
   "attention":   attention,
+  "crossed":     crossed,
   "masked":      masked,
   "contraction": contraction,
   "batched":     batched,

@@ -7,7 +7,7 @@ from mini import Context, Tensor, dtypes, stats
 from mini.codegen.rows import tile_rows, tile_vectors
 from mini.codegen.writer import Machine
 from mini.engine.masked import plain
-from mini.ir.kernel import params_of
+from mini.ir.kernel import params_of, stores
 from mini.schedule import schedule
 
 RNG = np.random.default_rng(0)
@@ -105,10 +105,21 @@ def gradients(q, k, v, g, causal):
 
 
 @pytest.mark.parametrize(
-  "n,m,inner,columns,causal", [*in_turn([(24, 24, 8, 8), (165, 165, 6, 6), (160, 192, 16, 4)])]
+  "batch,n,m,inner,columns,causal",
+  [
+    *in_turn(
+      [
+        (2, 24, 24, 8, 8),
+        (2, 165, 165, 6, 6),
+        (2, 160, 192, 16, 4),
+        (9, 116, 116, 16, 16),
+        (8, 132, 164, 8, 8),
+      ]
+    )
+  ],
 )
-def test_gradients(n, m, inner, columns, causal):
-  q, k, v, g = drawn((2, n, inner), (2, m, inner), (2, m, columns), (2, n, columns))
+def test_gradients(batch, n, m, inner, columns, causal):
+  q, k, v, g = drawn((batch, n, inner), (batch, m, inner), (batch, m, columns), (batch, n, columns))
   x = [Tensor(t, requires_grad=True) for t in (q, k, v)]
   Tensor.realize(*x)
   out = x[0].scaled_dot_product_attention(x[1], x[2], is_causal=causal)
@@ -117,7 +128,7 @@ def test_gradients(n, m, inner, columns, causal):
   got = out.gradient(*x, gradient=Tensor(g))
   Tensor.realize(out, *got)
   if device() == "CPU" and n > 100:
-    assert stats.bytes_peak - before < 4 * 2 * n * m, "the scores have no memory"
+    assert stats.bytes_peak - before < 4 * batch * n * m, "the scores have no memory"
   np.testing.assert_allclose(out.numpy(), reference(q, k, v, causal=causal), rtol=2e-5, atol=2e-6)
   for a, b in zip(got, gradients(q, k, v, g, causal)):
     np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=5e-6)
@@ -150,15 +161,15 @@ def test_from_how_many_tokens_on_there_are_no_scores_in_memory():
     return not any(m.arg[1][-2:] == (tokens, tokens) for m in memory)
 
   found = {
-    (causal, gradients): [n for n in (76, 77, 127, 128, 511, 512) if without(n, causal, gradients)]
+    (causal, gradients): [n for n in (76, 77, 102, 103, 127, 128, 511, 512) if without(n, causal, gradients)]
     for causal in (False, True)
     for gradients in (False, True)
   }
   assert found == {
     (False, False): [128, 511, 512],
     (False, True): [512],
-    (True, False): [77, 127, 128, 511, 512],
-    (True, True): [128, 511, 512],
+    (True, False): [77, 102, 103, 127, 128, 511, 512],
+    (True, True): [103, 127, 128, 511, 512],
   }
 
 
@@ -219,6 +230,54 @@ def test_parts_of_a_cat_over_the_same_rows():
   rows = np.exp(q.astype(np.float64) @ k.swapaxes(1, 2) * 0.1)
   want = np.concatenate([rows @ v, rows.swapaxes(1, 2) @ v, rows @ w], 1)
   np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * abs(want).max())
+
+
+def outputs(results):
+  """The kernels of these tensors."""
+  return schedule({f"out{n}": plain(r.uop) for n, r in enumerate(results)})[0]
+
+
+ADDED = {  # batches, rows, columns of a product, type: are sums over its columns added up beside those over its rows?
+  "as they are": ((8, 160, 164, dtypes.float32), True),
+  "too few batches": ((7, 160, 164, dtypes.float32), False),
+  "no whole tiles": ((8, 160, 163, dtypes.float32), False),
+  "too few bits": ((8, 160, 164, dtypes.bfloat16), False),
+}
+
+
+@only_cpu
+@pytest.mark.parametrize("name", ADDED)
+def test_sums_over_rows_and_columns_are_one_kernel(name):
+  (batches, n, m, dtype), added = ADDED[name]
+  q, k, v, w = (
+    Tensor(x).cast(dtype).realize()
+    for x in drawn((batches, n, 16), (batches, m, 16), (batches, m, 16), (batches, n, 16))
+  )
+  p = (q @ k.mT * 0.1).exp()
+  made = [p @ v, p.mT @ w]
+  kernels = [stores(x) for x in outputs(made)]
+  assert [any(s.arg == "add" for s in found) for found in kernels] == (
+    [False, True] if added else [False] * 2
+  )
+  if added:  # zeros, to which rows are added beside the other sum
+    assert [len(found) for found in kernels] == [1, 2] and kernels[0][0].src[1].arg == 0
+  rows = np.exp(q.float().numpy().astype(np.float64) @ k.float().numpy().swapaxes(1, 2) * 0.1)
+  loose = 1e-5 if dtype is dtypes.float32 else 1e-2
+  for got, want in zip(made, (rows @ v.float().numpy(), rows.swapaxes(1, 2) @ w.float().numpy())):
+    np.testing.assert_allclose(got.float().numpy(), want, atol=loose * abs(want).max())
+
+
+def test_a_sum_that_is_wanted_in_two_orders():
+  """It has memory as it was made, and is no part of the kernel that makes the same rows."""
+  q, k, v, w = drawn(*[(2, 160, 16)] * 4)
+  x = [Tensor(t).realize() for t in (q, k, v, w)]
+  p = (x[0] @ x[1].mT * 0.1).exp()
+  kept = (p.unsqueeze(3) * x[3].unsqueeze(1)).sum(2, keepdim=True)
+  made = [kept, kept.transpose(1, 3), p @ x[2]]
+  Tensor.realize(*made)
+  rows = np.exp(q.astype(np.float64) @ k.swapaxes(1, 2) * 0.1)
+  for got, want in zip(made, ((rows @ w)[:, :, None], (rows @ w).swapaxes(1, 2)[:, :, None], rows @ v)):
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-5 * abs(want).max())
 
 
 def test_gradients_of_keys_and_values_are_one_kernel():

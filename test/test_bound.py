@@ -105,6 +105,49 @@ def test_a_factor_may_be_infinite():
   assert "from 0 to" in text(apply(one(product), "bound k finite"))
 
 
+ADDED = """kernel f(%y: inout f32[12, 8], %a: in f32[12, 12], %b: in f32[12, 8]) {
+  %i = range 12
+  %j = range 8
+  %x = range 12
+  %0 = load %a[%i, %x]              : f32
+  %1 = where %x - %i < 1, %0, 0.0   : f32
+  %2 = load %b[%i, %j]              : f32
+  %3 = mul %1, %2                   : f32
+  store.add %y[%x, %j], %3
+  end over (%i, %j, %x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+  "tile", ["", "split i 4 -> io, iu; unroll iu; order io x j; vec j; "], ids=["plain", "tiles"]
+)
+def test_what_is_added_to_memory_may_be_nothing(tile):
+  kernel = apply(one(ADDED), steps(f"{tile}bound x finite"))
+  verify(kernel)
+  end = "%io*4 + 4" if tile else "%i + 1"
+  assert f"%x = range 12 from 0 to {end}" in text(kernel) and one(text(kernel)) is kernel
+  rng = np.random.default_rng(0)
+  data = {n: rng.standard_normal(s, np.float32) for n, s in (("y", (12, 8)), ("a", (12, 12)), ("b", (12, 8)))}
+  want = data["y"] + np.tril(data["a"]).T.astype(np.float64) @ data["b"]
+  held = {n: x.copy() for n, x in data.items()}
+  run_kernel(kernel, held)
+  np.testing.assert_allclose(held["y"], want, rtol=1e-5, atol=1e-5)
+  got, _ = Launchable(kernel).run(data, 0)
+  np.testing.assert_allclose(got["y"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_stored_beside_what_is_added_is_wanted():
+  both = ADDED.replace("  end", "  store %z[%i, %x, %j], %2\n  end").replace(
+    "%y: inout", "%z: out f32[12, 12, 8], %y: inout"
+  )
+  for source, why in ((both, "is wanted"), (ADDED.replace("store.add", "store.mul"), "is wanted")):
+    with pytest.raises(RecipeError, match=why):
+      apply(one(source), "bound x finite")
+  with pytest.raises(RecipeError, match="is wanted"):  # a factor may be infinite
+    apply(one(ADDED), "bound x")
+
+
 def test_what_is_read_through_a_guard():
   """As far as nothing is read, a sum may end: it adds zeros."""
   source = """kernel k(%c: out f32[8], %a: in f32[8], %b: in f32[3]) {

@@ -44,6 +44,11 @@ UPDATE = kernel("%p: inout f32[10], %g: in f32[10]", ["i = range 10"], """%0 = l
   %1 = load %g[%i] : f32
   %2 = add %0, %1 : f32
   store %p[%i], %2""", "%i")  # fmt: skip
+ADDED = kernel("%y: inout f32[5, 16], %a: in f32[6, 5], %b: in f32[6, 16]",
+  ["i = range 6", "j = range 16", "x = range 5"], """%0 = load %a[%i, %x] : f32
+  %1 = load %b[%i, %j] : f32
+  %2 = mul %0, %1 : f32
+  store.add %y[%x, %j], %2""", "%i, %j, %x")  # fmt: skip
 
 HELD = "stage 3 over (i, j) stack\naround k.3\n"  # the sums of PRODUCT, in memory
 
@@ -80,6 +85,11 @@ REFUSED = [
   (SCAN,    "collapse i j -> ij",               "the order of %i or %j matters"),
   (SCATTER, "par i",                            "stores of different %i may meet at one address: it stays a loop"),
   (SCATTER, "vec i",                            "may meet at one address"),
+  (SCATTER, "unroll i",                         "may meet at one address"),
+  (ADDED,   "vec i",                            "stores of different %i may meet at one address: it stays a loop"),
+  (ADDED,   "par i",                            "may meet at one address"),
+  (ADDED,   "split i 4 -> io, iu overlap",      "4 does not divide"),
+  (ADDED,   "split i 3 -> io, iu\norder iu io", "the order of %io and %iu matters"),
   (SCATTER, "split i 4 -> io, ii overlap",      "4 does not divide"),  # some would be added twice
   (SCATTER, "split i 3 -> io, ii\norder ii io", "the order of %io and %ii matters"),
   (UPDATE,  "split i 4 -> io, ii overlap",      "4 does not divide"),  # some would be updated twice
@@ -167,6 +177,36 @@ def test_sums_that_wait_in_memory_from_round_to_round(kind, steps):
   held = {**data, "c": np.zeros((10, 12), np.float32)}
   run_kernel(tuned, held)
   np.testing.assert_allclose(held["c"], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "max"])
+@pytest.mark.parametrize(
+  "steps",
+  [
+    "split i 3 -> io, iu\nunroll iu\norder io x j\nvec j",
+    "unroll i\nsplit j 8 -> jo, jv\nvec jv\norder jo x\npar jo",
+    "order x i j\nunroll i\nvec j",
+  ],
+)
+def test_lanes_that_meet_at_one_address_follow_each_other(kind, steps):
+  """Rows of a tile are added to what is there: in registers, and in their order."""
+  plain = parse(kernel_text(ADDED).replace("store.add", f"store.{kind}"))
+  tuned = apply(plain, steps)
+  assert parse(kernel_text(tuned)) is tuned and " unroll" in kernel_text(tuned)
+  values = np.random.default_rng(4)
+  data = {
+    n: values.standard_normal(s, np.float32) for n, s in (("y", (5, 16)), ("a", (6, 5)), ("b", (6, 16)))
+  }
+  want = data["y"].copy()
+  for i in range(6):
+    want = {"add": np.add, "mul": np.multiply, "max": np.maximum}[kind](
+      want, np.outer(data["a"][i], data["b"][i])
+    )
+  got, _ = Launchable(tuned).run(data, 0)
+  np.testing.assert_allclose(got["y"], want, rtol=1e-5, atol=1e-6)
+  held = {n: x.copy() for n, x in data.items()}
+  run_kernel(tuned, held)
+  np.testing.assert_allclose(held["y"], want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["add", "mul", "max"])

@@ -15,8 +15,8 @@ from math import prod
 
 import numpy as np
 
-from mini.ir.bounded import taken, unclamped, values
-from mini.ir.kernel import access, below_data, stage_index, under, wanted
+from mini.ir.bounded import accumulated, taken, unclamped, values
+from mini.ir.kernel import access, below_data, stage_index, stores, under, wanted
 from mini.ir.ops import identity
 from mini.ir.uop import (
   TRUE,
@@ -55,9 +55,10 @@ def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
   if owner.op == "stage":
     found = _of_stage(kernel, owner, r)
   else:
-    conditions = (
-      needed(owner.src[0], owner.arg.what, finite) if owner.op == "reduce" else of_results(kernel, r)
-    )
+    if owner.op == "reduce":
+      conditions = needed(owner.src[0], owner.arg.what, finite)
+    else:
+      conditions = added(kernel, r, finite) or of_results(kernel, r)
     found = _of_conditions(kernel, r, conditions)
   if bounds(found[0])[1] <= 0 and bounds(found[1])[0] >= rsize(r):
     raise ValueError(f"%{rname(r)} takes all of its values whatever the outer loops are at")
@@ -68,7 +69,10 @@ def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:
 
 
 def _of_conditions(kernel: UOp, r: UOp, conditions: list[Condition]) -> tuple[UOp, UOp]:
-  outer = {x for x in closed(kernel) if rkind(x) in ("loop", "par")} if r not in closed(kernel) else set()
+  around = closed(kernel)
+  if r in around:
+    around = around[: around.index(r)] if accumulated(kernel, r) else ()
+  outer = {x for x in around if rkind(x) in ("loop", "par")}
   firsts, ends = [], []
   for e, c in conditions:  # what is added is nothing, or what is stored not wanted, where e >= c
     terms, k = linear(e)
@@ -170,6 +174,14 @@ def conditions_of(c: UOp) -> list[Condition]:
 def of_results(kernel: UOp, r: UOp) -> list[Condition]:
   """Conditions where one of which fails nobody wants what loop r stores."""
   return [(unclamped(e, r), c) for found in wanted(kernel) for e, c in conditions_of(found)]
+
+
+def added(kernel: UOp, r: UOp, finite: bool) -> list[Condition]:
+  """Conditions where one of which fails loop r of the kernel adds nothing to what it stores."""
+  if not accumulated(kernel, r):
+    return []
+  first, *others = (needed(s.src[1], s.arg, finite) for s in stores(kernel) if r in s.free)
+  return [c for c in first if all(c in found for found in others)]
 
 
 def _is(u: UOp, x: float | bool) -> bool:

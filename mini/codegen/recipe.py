@@ -7,7 +7,7 @@
   widen R n                    R, of a reduce, takes n values, the last of which are what it took. Those before, which
                                must be there, are read and left out: what fills no vector is one with them
   collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
-  vec R | unroll R | par R     the kind of R
+  vec R | unroll R | par R     the kind of R. Unrolled values of it that are added to one address follow each other
   around R                     R, of a reduce that fills a stage on the stack, is a loop around the loops of that stage:
                                its sums wait there, and what is packed for one round serves all of them
   local R                      R is a digit of the thread's number in its group: 1, 2, 4 ... values; a group has at most
@@ -26,7 +26,8 @@
   bound R                      the loop R of a reduce begins and ends where what it adds is nothing but its identity
                                before and beyond, by a condition on indices, or on an index and a size that is data
                                (codegen/bound.py); of a stage, where nobody reads what it would store; of the kernel,
-                               by the condition in its last line. Loops are bounded last. Of an unrolled range of the
+                               by the condition in its last line, or as one of a reduce where all that depends on R is
+                               added to memory. Loops are bounded last. Of an unrolled range of the
                                output the lanes for which a reduce adds nothing are left out of it
   bound R finite               the same where a product is nothing as soon as one factor is 0, whatever the other is
 
@@ -59,6 +60,7 @@ from mini.ir.kernel import (
   around,
   carries_value,
   is_inline,
+  known_index,
   load,
   stage_at,
   stage_index,
@@ -231,7 +233,8 @@ class Tuning:
       raise RecipeError("one range runs in parallel, and there is one: collapse them")
     if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
       raise RecipeError(f"%{name} carries a scan: it stays a loop")
-    if any(meets(s, r) for s in stores(self.kernel)):
+    own = r in closed(self.kernel)
+    if own and any(meets(s, r) and not (kind == "unroll" and adds_up(s, r)) for s in stores(self.kernel)):
       raise RecipeError(f"stores of different %{name} may meet at one address: it stays a loop")
     if kind == "around":
       why = kept_apart(self.kernel, self.owner(r))
@@ -443,10 +446,14 @@ def fitting(ask: Callable[..., Any], *what: Any) -> None:
 
 def meets(s: UOp, r: UOp) -> bool:
   """May stores at different r write one address? Only where an index depends on data, or stores accumulate."""
-  index = s.src[3:]
-  if s.arg is None and not any(carries_value(i) for i in index):
+  if s.arg is None and not any(carries_value(i) for i in access(s)[1]):
     return False
-  return not any(r in linear(i)[0] for i in index if not carries_value(i))
+  return not any(r in linear(i)[0] for i in known_index(s))
+
+
+def adds_up(s: UOp, r: UOp) -> bool:
+  """Do stores at all values of r meet at one address? Lanes of it are added there in their order."""
+  return s.arg is not None and not any(r in i.free for i in s.src[2:])
 
 
 def numbered(kernel: UOp) -> list[UOp]:

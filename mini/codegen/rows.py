@@ -12,6 +12,7 @@ from mini.codegen.linearize import is_loop
 from mini.codegen.writer import (
   Machine,
   Writer,
+  accesses,
   bound,
   coefficient,
   collapse_outputs,
@@ -19,6 +20,7 @@ from mini.codegen.writer import (
   cut_sum,
   flat_index,
 )
+from mini.ir.bounded import accumulated
 from mini.ir.kernel import all_ranges, contractions, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.ir.verify import STACK_BYTES, stage_bytes
@@ -48,17 +50,23 @@ def rows(w: Writer, machine: Machine) -> bool:
   row = next((r for r in reversed(outputs) if r is not columns and r in inner), None)
   if columns is None or row is None or columns in inner:
     return False
-  rest = [rname(r) for r in outputs if r is not row and r is not columns]
+  across = [
+    rname(r) for r in outputs if accumulated(w.kernel, r)
+  ]  # each row adds to all that lies along these
+  rest = [rname(r) for r in outputs if r is not row and r is not columns and rname(r) not in across]
   name, size, n = rname(row), rsize(row), rsize(columns)
   vectors = tile_vectors(n, machine)
   wide = min(vectors, n // machine.lanes) * machine.lanes
   column_loop = cut(w, rname(columns), n, wide, "vec")[0] if wide else rname(columns)
-  row_loop, _ = cut(w, name, size, tile_rows(size, vectors, machine), "unroll")
-  loops = [*rest, *filter(None, [row_loop, column_loop])]
+  row_loop, _ = cut(w, name, size, tile_rows(size, vectors, machine, bool(across)), "unroll")
+  loops = [*rest, *filter(None, [row_loop, column_loop]), *across]
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
-  for name in dict.fromkeys(rname(closed(stage)[0]) for stage, _ in inner_products(w.kernel)):
-    panels(w, name, vectors, machine)
+  for r in dict.fromkeys(closed(stage)[0] for stage, _ in inner_products(w.kernel)):
+    few = (
+      across and rsize(r) < 8 * vectors * machine.lanes
+    )  # of which a mask leaves out the less the wider panels are
+    panels(w, rname(r), 2 if few else vectors, machine)
   along(w, machine)
   if loops:  # of one tile there is none
     w.attempt(f"par {loops[0]}")
@@ -72,10 +80,12 @@ def tile_vectors(n: int, machine: Machine) -> int:
   return 4 if machine.registers >= 32 and n % (4 * machine.lanes) == 0 else 2
 
 
-def tile_rows(size: int, vectors: int, machine: Machine) -> int:
-  """Of a tile: as many as make all rows the fastest, with room for an operand of each kind."""
+def tile_rows(size: int, vectors: int, machine: Machine, whole: bool = False) -> int:
+  """Of a tile: as many as make all rows the fastest, with room for an operand of each kind. whole: the last one may not
+  begin within the one before."""
   most = min((machine.registers - 1 - vectors) // vectors, size, MOST_ROWS)
-  return min(range(most, 0, -1), key=lambda n: ceil(size / n) * step_cycles(n, vectors))
+  found = [n for n in range(most, 0, -1) if not whole or size % n == 0]
+  return min(found, key=lambda n: ceil(size / n) * step_cycles(n, vectors))
 
 
 def panels(w: Writer, name: str, vectors: int, machine: Machine) -> None:
@@ -114,6 +124,7 @@ def along(w: Writer, machine: Machine) -> None:
   while True:
     owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage") and len(closed(u)) == 1]
     plain = (u for u in owners if is_loop(closed(u)[0]) and not any(rkind(r) == "vec" for r in u.src[0].free))
+    plain = (u for u in plain if not adds_along(u.src[0]))
     found = next((u for u in plain if rname(closed(u)[0]) not in done), None)
     if found is None:
       return
@@ -127,3 +138,9 @@ def along(w: Writer, machine: Machine) -> None:
         cut_sum(w, name, wide, machine.lanes)
       elif w.attempt(f"split {name} {wide} -> {name}o, {name}v overlap"):
         w.attempt(f"vec {name}v")
+
+
+def adds_along(u: UOp) -> bool:
+  """Is it a sum along what memory holds in order? A vector runs there, and none across."""
+  rs = closed(u) if u.op == "reduce" else ()
+  return any(all(coefficient(flat_index(x), r) == 1 for x in accesses(u.src[0])) for r in rs)

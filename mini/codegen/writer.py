@@ -77,7 +77,7 @@ def bound(w: Writer, how: str = "") -> None:
   owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("kernel", "reduce", "stage")]
   for op in ("kernel", "reduce", "stage"):
     for name in [rname(r) for u in owners if u.op == op for r in closed(u) if rkind(r) == "loop"]:
-      w.attempt(f"bound {name}{how}" if op == "reduce" else f"bound {name}")
+      w.attempt(f"bound {name}" if op == "stage" else f"bound {name}{how}")
 
 
 # ---------------------------------------------------------------- what an access costs

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from mini.ir.kernel import access, carries_value, stage_index, wanted
+from mini.ir.kernel import access, carries_value, stage_index, stores, wanted
 from mini.ir.uop import (
   Terms,
   UOp,
@@ -120,8 +120,16 @@ def too_little(kernel: UOp) -> tuple[UOp, str] | None:
   return None
 
 
+def accumulated(kernel: UOp, r: UOp) -> bool:
+  """Does all that is stored for each value of r add to what is there?"""
+  mine = [s for s in stores(kernel) if r in s.free]
+  return bool(mine) and all(s.arg for s in mine)
+
+
 def leaves_wanted(kernel: UOp, r: UOp) -> bool:
   """May a loop of the kernel itself, which has limits, leave out what somebody reads?"""
+  if accumulated(kernel, r):
+    return False
   first, end = r.src
   outer = values([(end, rsize(r))])
   if outer is None or first is not const(0):

@@ -27,6 +27,7 @@ from mini.ir.kernel import (
   carries_value,
   directions,
   is_inline,
+  known_index,
   memory_shape,
   stage_index,
   stores,
@@ -307,14 +308,9 @@ def may_race(s: UOp, r: UOp) -> bool:
   Only where a store accumulates or, in a group, where data say which cell. Elsewhere what two threads store to one cell
   is the same: a split that overlaps computes it twice.
   """
-  target, index, _ = access(s)
-  if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in index)):
+  if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in access(s)[1])):
     return False
-  plain = [(i, n) for i, n in zip(index, memory_shape(target)) if not carries_value(i)]
-  flat = const(0)  # a range that reshape spread over several axes comes together again
-  for i, n in plain:
-    flat = add(mul(flat, n), i)
-  return not any(_apart(i, r) or is_injective((i,), (1,), (r,)) for i in [flat, *(i for i, _ in plain)])
+  return not any(_apart(i, r) or is_injective((i,), (1,), (r,)) for i in known_index(s))
 
 
 def _apart(index: UOp, r: UOp) -> bool:
@@ -384,7 +380,8 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
     if any(rkind(r) == "around" for r in closed(u)) and (why := kept_apart(kernel, u)):
       raise VerifyError(u, f"%{rname(next(r for r in closed(u) if rkind(r) == 'around'))} is {why}")
     if u.op == "store":
-      _check_lanes(u, u.src[1], access(u)[1])
+      summed = [r for r in u.src[1].free if u.arg and rkind(r) == "unroll"]  # one after another
+      _check_lanes(u, u.src[1], (*access(u)[1], *summed))
     elif u.op == "stage":
       _check_lanes(u, u.src[0], (*stage_index(u), *(r for r in u.free if not is_loop(r))))
       if u.arg.what not in ("stack", "shared") and any(rkind(r) in ("par", "local") for r in u.free):

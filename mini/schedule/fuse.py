@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,9 +51,9 @@ from mini.schedule.cost import (
   is_contraction,
   stands_in,
 )
-from mini.schedule.index import Index, stored_index, view_index
+from mini.schedule.index import Index, live, output_ranges, stored_index, view_index
 from mini.schedule.needs import Needs
-from mini.schedule.rows import Chains, alike, factors, find_chains, repeated, rows_at
+from mini.schedule.rows import Chains, Host, factors, find_chains, hosts, repeated, rows_at
 from mini.types import dtypes
 
 
@@ -70,16 +71,20 @@ class Root:
   accumulates: Index = ()  # ranges along which stores to one address meet: they stay loops, in order
 
 
+class Stored(NamedTuple):
+  """Where a kernel stores what it computes on its way."""
+
+  memory: UOp
+  at: Index
+  how: str | None = None
+
+
 LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
 Demands = dict[tuple[Root, Index], tuple[UOp, ...]]
 
 
 def count_params(k: UOp) -> int:
   return sum(u.op == "param" for u in toposort(k))
-
-
-def live(rs: Index) -> tuple[UOp, ...]:
-  return tuple(r for r in rs if r.op == "range")
 
 
 class Schedule:
@@ -114,8 +119,9 @@ class Schedule:
     self.memory: dict[UOp, UOp] = {}  # node -> param
     self.roots: list[Root] = []
     self.forced: set[UOp] = set()
-    # what a kernel stores on its way: {(value, its index): (memory, the index there)}
-    self.asides: dict[Root, dict[tuple[UOp, Index], tuple[UOp, Index]]] = {}
+    # what a kernel stores on its way, by value and its index
+    self.asides: dict[Root, dict[tuple[UOp, Index], Stored]] = {}
+    self.across: dict[Root, UOp] = {}  # the range of a kernel along whose rows it adds to memory
     self.also: dict[Root, set[UOp]] = {}  # ... and the nodes that get memory so
     # of an inner product: who makes them, at what index
     self.rows_of: dict[UOp, list[tuple[Root, Index]]] = {}
@@ -174,10 +180,10 @@ class Schedule:
   def fill(self, node: UOp, memory: UOp) -> None:
     self.memory[node] = memory
     if node.op == "cat":
-      start = 0
-      for part in node.src:
-        self.start(memory, node, part, start)
-        start += shape(part)[node.arg]
+      end = shape(node)[node.arg]
+      for part in reversed(node.src):  # as the walk goes
+        end -= shape(part)[node.arg]
+        self.start(memory, node, part, end)
     elif node.op == "scatter":
       self.scatter(memory, node)
       base = node.src[0]
@@ -197,43 +203,52 @@ class Schedule:
       value = value.src[0]
     if value.op in LEAVES or (value is not node and value in self.memory):
       value, views = top, []
-    host, index = self.companion(node, value) or (None, output_ranges(shape(value)))
-    at = index
-    for v in reversed(views):
-      at = stored_index(v, at)
-    if offset is not None:
-      at = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(at))
+    host = self.companion(node, value)
+
+    def at(index: Index) -> Index:
+      for v in reversed(views):
+        index = stored_index(v, index)
+      if offset is not None:
+        index = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(index))
+      return index
+
+    index = output_ranges(shape(value))
     if host is None:
-      root = Root(memory, node, value, index, at)
+      root = Root(memory, node, value, index, at(index))
       self.roots.append(root)
       for product, place in rows_at(value, index, self.chains.wide).items():
         self.rows_of.setdefault(product, []).append((root, place))
+      context = self.context_of(value, index)
     else:
-      root = host
-      self.aside(host, node, value, index, memory, at)
-      why = f"{value.op} in the kernel of {host.memory.arg[0]}: it is a sum over the same rows"
-      self.why.setdefault(memory.arg[0], []).append(why)
-    context = self.context_of(root.value, root.index)
+      root, how = host.root, "add" if host.across else None
+      self.aside(root, node, host.value, host.place, Stored(memory, at(host.at), how))
+      why = "each row adds to it" if how else "it is a sum over the same rows"
+      self.why.setdefault(memory.arg[0], []).append(
+        f"{value.op} in the kernel of {root.memory.arg[0]}: {why}"
+      )
+      if host.across is not None:
+        self.across[root] = host.across
+        self.roots.append(Root(memory, node, const(0, value.dtype), index, at(index)))  # before: opened later
+        return self.demand(host.value, root, host.place, self.loops(root))
+      index, context = host.place, self.loops(root)
     if value is node and node.op not in ("cat", "scatter", "stage", "copy", "shard"):
       self.demands.setdefault(node, {})
       self.descend(node, root, index, context)
     else:
       self.demand(value, root, index, context)
 
-  def companion(self, node: UOp, value: UOp) -> tuple[Root, Index] | None:
-    """A kernel that makes the same rows of a chain for another sum over them, and the index of this value there: the
-    gradients of attention's keys and values are one kernel."""
-    if node is not value and value in self.memory:
-      return None
+  def companion(self, node: UOp, value: UOp) -> Host | None:
+    """A kernel that makes the rows of a chain of which this value is a sum, and makes it, too."""
+    if node is not value and (value in self.memory or value in self.named):
+      return None  # it has memory of its own, or will have
     index = output_ranges(shape(value))
-    for product, place in rows_at(value, index, self.chains.wide).items():
-      for root, there in self.rows_of.get(product, ()):
-        found = alike(live(index), place, live(root.index), there)
-        if (
-          found is not None and self.level(root) == self.late.get(value, 0) and self.apart(root, node, value)
-        ):
-          return root, tuple(found.get(i, i) for i in index)
-    return None
+    makers = [
+      (root, root.index, place, there)
+      for product, place in rows_at(value, index, self.chains.wide).items()
+      for root, there in self.rows_of.get(product, ())
+      if self.level(root) == self.late.get(value, 0)
+    ]
+    return next((host for host in hosts(value, index, makers) if self.apart(host.root, node, value)), None)
 
   def apart(self, root: Root, node: UOp, value: UOp) -> bool:
     """Does a kernel wait for nothing that is made of a value, nor that for what the kernel makes?"""
@@ -252,12 +267,17 @@ class Schedule:
     """What a kernel computes, and has memory."""
     return [root.value, *(u for u, _ in self.asides.get(root, ()))]
 
-  def aside(self, root: Root, node: UOp, value: UOp, index: Index, memory: UOp, at: Index) -> None:
+  def aside(self, root: Root, node: UOp, value: UOp, index: Index, stored: Stored) -> None:
     """A kernel stores a value, and with it a node, on its way."""
-    self.asides.setdefault(root, {})[value, index] = memory, at
+    self.asides.setdefault(root, {})[value, index] = stored
     self.also.setdefault(root, set()).add(node)
     for u in self.made(root):
       self.needs.tie(u, self.values(root))
+
+  def loops(self, root: Root) -> tuple[UOp, ...]:
+    """Those of a kernel, with that in which it adds what each of its rows gives."""
+    rs = self.context_of(root.value, root.index)
+    return (*rs, self.across[root]) if root in self.across else rs
 
   def context_of(self, node: UOp, index: Index) -> tuple[UOp, ...]:
     """The loop order of a kernel; a scan runs along its last loop, and rows of a chain are made outside of what repeats
@@ -384,7 +404,7 @@ class Schedule:
     self.memory[node] = param(name, shape(node), node.dtype)
     for (root, index), context in self.demands[node].items():
       if root is host:
-        self.aside(host, node, node, index, self.memory[node], index)
+        self.aside(host, node, node, index, Stored(self.memory[node], index))
         self.descend(node, root, index, context)
 
   def keep(self, v: Value, why: str) -> None:
@@ -483,14 +503,15 @@ class Schedule:
     if value.op == "load" and value.src[0] is root.memory and value.src[2:] == root.at:
       return None  # the base of a scatter stands there already
     out = store(root.memory, root.at, value, root.gate, root.how)
-    rs = self.context_of(root.value, root.index)
+    rs = self.loops(root)
     if root.accumulates:
       rs = root.accumulates + tuple(r for r in rs if r not in root.accumulates)
     aside = [
-      store(memory, at, self.scalar(root, node, index, TRUE))
-      for (node, index), (memory, at) in self.asides.get(root, {}).items()
+      store(to.memory, to.at, self.scalar(root, node, index, TRUE), how=to.how)
+      for (node, index), to in self.asides.get(root, {}).items()
     ]
-    return self.resolve(root, kernel(root.memory.arg[0], (*aside, out), rs))
+    made = sorted((*aside, out), key=lambda s: s.arg or "")  # last what is added, in a loop within all others
+    return self.resolve(root, kernel(root.memory.arg[0], tuple(made), rs))
 
   def scalar(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     key = (root, node, index, gate)
@@ -680,11 +701,4 @@ def guard(value: UOp, index: Index, size: int) -> UOp:
   target = stand_in(value, index, None)
   return both(
     uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(size)))
-  )
-
-
-def output_ranges(s: tuple[int, ...]) -> Index:
-  letters = "ijlmnopqruvw"
-  return tuple(
-    const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s)
   )

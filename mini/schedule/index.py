@@ -8,9 +8,20 @@ from functools import lru_cache
 from math import prod
 
 from mini.ir.graph import shape
-from mini.ir.uop import TRUE, UOp, add, both, const, div, mod, mul, weighted_sum, within
+from mini.ir.uop import TRUE, UOp, add, both, const, div, mod, mul, range_, weighted_sum, within
 
 Index = tuple  # of UOps with dtype index, one per axis
+
+
+def output_ranges(s: tuple[int, ...]) -> Index:
+  letters = "ijlmnopqruvw"
+  return tuple(
+    const(0) if n == 1 else range_(letters[a % 12] + str(a // 12 or ""), n) for a, n in enumerate(s)
+  )
+
+
+def live(rs: Index) -> tuple[UOp, ...]:
+  return tuple(r for r in rs if r.op == "range")
 
 
 def flatten(index: Index, s: tuple[int, ...]) -> UOp:

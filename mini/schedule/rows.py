@@ -5,29 +5,30 @@ one on its stack, and read b once for each few rows. A *chain* is all that lies 
 use them: values as wide as a @ b, and *statistics* of their rows or columns, such as a maximum. It goes without memory
 where nothing outside wants what is wide, b and its like stay in the cache, and it is worth it: where one kernel uses
 the chain, it must be larger than what it is made of; where several do (attention and its gradients), each makes the
-rows again, and it must be much larger. Sums that go through rows the same way are one kernel (fuse.py's companions).
+rows again, and it must be much larger. Sums that go through rows the same way, or across them, are one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mini.ir.graph import numel, shape
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp, range_, rsize, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
-from mini.schedule.index import Index, view_index
+from mini.schedule.index import Index, live, view_index
 
 # A chain must be so many times as large as what one product of it is made of, (where one user keeps it on the stack,
 # where several make it again); rows of T numbers, of vectors of D, are T / 2D times as large.
 LARGER = 1, 4  # at 4 making it again costs as much as memory
-MASKED = 0.6, 1  # where half is masked, for loops end there (codegen/bound.py)
+MASKED = 0.6, 0.8  # where half is masked, for loops end there (codegen/bound.py)
 HUGE = 8  # where memory is what counts, and not the time that reading again from a far cache takes
 CACHE_BYTES = 512 << 10  # what may be read again for each few rows, ...
 FAR_CACHE_BYTES = 4 << 20  # ... and of a huge chain
 MOST_PRODUCTS = 4  # of a chain: the sums of a residual network have more
+BATCHES, TILE = 8, 4  # of what adds to memory row by row: so many, at least; and rows in multiples of this
 ROW_BYTES = 64 << 10  # of one row: a kernel holds several, of a few values
 
 
@@ -145,6 +146,67 @@ def alike(mine: Index, place: Index, theirs: Index, there: Index) -> dict[UOp, U
   pairs = [*found.items(), *zip(rest, left)]
   same = len(rest) == len(left) and len(set(found.values())) == len(found)
   return dict(pairs) if same and all(rsize(a) == rsize(b) for a, b in pairs) else None
+
+
+class Host(NamedTuple):
+  """A kernel that has the rows of which a sum is to be made."""
+
+  root: Any
+  value: UOp  # what is computed there: the sum, or what is added to it for each row
+  place: Index  # of that, there
+  at: Index  # of the sum
+  across: UOp | None = None  # a range more, in which each row is added
+
+
+def hosts(value: UOp, index: Index, makers: Sequence[tuple[Any, Index, Index, Index]]) -> Iterator[Host]:
+  """Kernels that could make a sum beside their own, the best first. makers: (a kernel that makes a product of which
+  both are sums, its index, the index of the product for this sum, and there).
+
+  One that goes through rows the same way makes the sum of each: the gradients of attention's keys and values are one
+  kernel. One whose rows are the columns here, and the other way round, adds what each of its rows gives to what those
+  before have given: the gradient of the queries is made in the same kernel."""
+  for root, theirs, place, there in makers:
+    found = alike(live(index), place, live(theirs), there)
+    if found is not None:
+      at = tuple(found.get(i, i) for i in index)
+      yield Host(root, value, at, at)
+  for root, theirs, place, there in makers:
+    crossing = crosswise(live(index), place, live(theirs), there)
+    if crossing is not None and adds_well(value, crossing, place):
+      across = range_("x", rsize(crossing.column))
+      table = {**crossing.table, crossing.column: across}
+      at = tuple(table.get(i, i) for i in index)
+      inner = tuple(crossing.row if a in value.arg[1] else i for a, i in enumerate(at))
+      yield Host(root, value.src[0], inner, at, across)
+
+
+class Crossing(NamedTuple):
+  """How sums along the rows of a product stand to a kernel that has its columns as rows."""
+
+  table: dict[UOp, UOp]  # a range of the sums -> one of the kernel
+  column: UOp  # of the sums: what the kernel sums along
+  row: UOp  # of the kernel: what the sums run along
+
+
+def crosswise(mine: Index, place: Index, theirs: Index, there: Index) -> Crossing | None:
+  """How my ranges stand to theirs, where I sum a place along one of theirs, and they along one of mine; or None."""
+  turned = [n for n, (a, b) in enumerate(zip(place, there)) if (a in mine) != (b in theirs)]
+  rows = [there[n] for n in turned if there[n] in theirs]
+  columns = [place[n] for n in turned if place[n] in mine]
+  if len(rows) != 1 or len(columns) != 1:
+    return None
+  (row,), (column,) = rows, columns
+  plain = [(a, b) for n, (a, b) in enumerate(zip(place, there)) if n not in turned]
+  rest, left = (tuple(r for r in rs if r is not x) for rs, x in ((mine, column), (theirs, row)))
+  found = alike(rest, tuple(a for a, _ in plain), left, tuple(b for _, b in plain))
+  return None if found is None else Crossing(found, column, row)
+
+
+def adds_well(sums: UOp, found: Crossing, place: Index) -> bool:
+  """Is it faster to add them up in memory, row by row, than to make all rows again? Rows are then in order, and batches
+  alone run in parallel; and a tile of rows may not overlap another."""
+  batches = prod(rsize(i) for i in place if i in found.table)
+  return sums.dtype.itemsize >= 4 and batches >= BATCHES and rsize(found.row) % TILE == 0
 
 
 def is_masked(u: UOp) -> bool:
