@@ -33,7 +33,7 @@ PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0
 SHARE_NS = 1000  # of work, at least, for each thread
 CHUNK_NS = 25000  # a thread that is done early helps the others in pieces of at least this ...
 CHUNKS = 8  # ... and at most so many for each thread
-STACK_BYTES = 1792 << 10  # of the 8 MB that a thread has
+STACK_BYTES = 3840 << 10  # that a kernel's stages take, at most
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 
 
@@ -54,8 +54,9 @@ class CPU:
     self.compiler, self.cache = compiler, cache
     self.counters = dict.fromkeys(COUNTERS.split(), 0) if counters is None else counters
     vectors, lanes, registers = compiler.vectors()
+    stack = min(STACK_BYTES, host.stack_bytes())
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
-                     *host.cache_bytes(), STACK_BYTES, host.available_memory(), frozenset(DTYPES.split()),
+                     *host.cache_bytes(), stack, host.available_memory(), frozenset(DTYPES.split()),
                      compilers=threads, streams=compiler.streams())  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
 
@@ -50,6 +51,13 @@ def cache_bytes() -> tuple[int, int]:
   if sys.platform == "darwin":
     found = {"1": sysctl("hw.l1dcachesize") or found["1"], "2": sysctl("hw.l2cachesize") or found["2"]}
   return found["1"], found["2"]
+
+
+def stack_bytes() -> int:
+  """What a kernel's stages may take of a thread's stack: half of it. Threads have as much as the system's limit says;
+  without one, glibc's have 2 MB."""
+  limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+  return (2 << 20 if limit == resource.RLIM_INFINITY else limit) // 2
 
 
 def processor() -> str:

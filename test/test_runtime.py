@@ -89,6 +89,25 @@ def test_threads_follow_the_affinity_mask_and_the_control_group(monkeypatch):
   assert host.available_threads() == 64
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_stages_fit_into_the_stack_that_there_is(threads):
+  """A product whose operands are packed, where a thread's stack has a quarter of what it has otherwise."""
+  done = run_python(
+    """
+import resource
+resource.setrlimit(resource.RLIMIT_STACK, (2 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+import numpy as np
+from mini import Device, Tensor
+a, b = (np.random.default_rng(n).standard_normal((1500, 700), np.float32) for n in (0, 1))
+got = (Tensor(a).realize().T @ Tensor(b).realize()).numpy()
+np.testing.assert_allclose(got, a.T.astype(np.float64) @ b, atol=1e-3)
+print(Device["CPU"].shim.info.stack_bytes)
+""",
+    THREADS=threads,
+  )
+  assert (done.stdout, done.stderr) == (f"{1 << 20}\n", "")
+
+
 def test_a_source_that_does_not_compile_is_an_error_with_the_compilers_words(device):
   with pytest.raises(DeviceError, match=r"(?s)failed.*nonsense"):
     device.compile("void f(void **args, long lo, long hi) { nonsense; }")

@@ -99,7 +99,7 @@ WRONG = {
     ),
     over=(vec("v", 9999),),
   ),
-  "bytes of stack": lambda: kernel(K.store(Y, (I,), stage(size=1 << 20))),
+  "bytes of stack": lambda: kernel(K.store(Y, (I,), stage(size=1 << 21))),
   "stage: %s + 1 is not proved": lambda: kernel(K.store(Y, (I,), stage(index=add(range_("s", 8), 1)))),
   "threads share the memory of this stage": shared_in_parallel,
   "a scan runs along a range that is a plain loop": lambda: kernel(

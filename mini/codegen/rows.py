@@ -23,7 +23,7 @@ from mini.codegen.writer import (
 from mini.ir.bounded import accumulated
 from mini.ir.kernel import all_ranges, contractions, stores
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
-from mini.ir.verify import STACK_BYTES, stage_bytes
+from mini.ir.verify import stage_bytes
 
 MOST_ROWS = 8  # of a tile: what is between the products stands in the code once for each
 
@@ -108,7 +108,7 @@ def panels(w: Writer, name: str, vectors: int, machine: Machine) -> None:
     saved = w.kernel, dict(w.named)
     if not w.attempt(f"stage {x} over ({', '.join([loop, *by[u], lane])}) stack"):
       continue
-    if sum(stage_bytes(v) for v in toposort(w.kernel) if v.op == "stage") > STACK_BYTES:
+    if sum(stage_bytes(v) for v in toposort(w.kernel) if v.op == "stage") > machine.stack_bytes:
       w.kernel, w.named = saved
       w.lines.pop()
       continue

@@ -55,7 +55,7 @@ from mini.ir.uop import (
 )
 from mini.types import DType, MiniError, dtypes
 
-STACK_BYTES = 2 << 20  # of all stages of a kernel
+STACK_BYTES = 4 << 20  # of all stages of a kernel
 SHARED_BYTES = 48 << 10  # of all stages of a kernel that the threads of a group share
 MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
 
