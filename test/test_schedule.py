@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
-from mini import Tensor, gradient
+from mini import Tensor, gradient, stats
 from mini.engine.passes import schedule_pass
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
@@ -200,6 +201,25 @@ def test_a_sum_is_not_merged_into_loops_that_it_does_not_depend_on():
     assert np.array_equal(products.numpy(), p.numpy() * q.numpy())
   np.testing.assert_allclose(columns.numpy(), np.ones((6, 1)) * p.numpy().sum(0))
   np.testing.assert_allclose(rows.numpy(), p.numpy().sum(1)[:, None] * np.ones(6))
+
+
+def test_what_is_made_of_a_residual_stream_costs_the_same_in_each_layer():
+  """One memory, and not all that were added up in it: the normalized rows are made again for their gradients."""
+
+  def kernels(layers):
+    x = Tensor.zeros(64, 32).realize()
+    parameters = []
+    for _ in range(layers):
+      w, g = (Tensor.zeros(*s).realize().requires_grad_() for s in ((32, 32), (32,)))
+      x = x + x.layer_norm((32,), g) @ w
+      parameters += [w, g]
+    gradients = x.square().sum().gradient(*parameters)
+    stats.reset()
+    Tensor.realize(*gradients)
+    return stats.kernels
+
+  found = [kernels(n) for n in range(1, 6)]
+  assert [b - a for a, b in pairwise(found)] == [6] * 4
 
 
 def test_kernels_are_merged_in_the_order_in_which_they_run():

@@ -85,6 +85,8 @@ class Weights:
         s in self.heavy and users[s] == 1 for s in n.src
       ):
         self.heavy.add(n)
+      if n in self.heavy and users[n] > 1:  # by then in memory
+        self.reads[n], self.work[n] = frozenset((n,)), 0
 
 
 def is_contraction(n: UOp) -> bool:
