@@ -10,17 +10,21 @@ from fuzz_recipe import random_recipe
 
 from mini import Device, Tensor, grad
 from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.linearize import linearize, places
+from mini.codegen.recipe import apply
 from mini.config import Context
 from mini.engine.launch import Launchable, interface, interpret, random_array
 from mini.engine.program import assumed, machine_of, nameless
+from mini.ir.bounded import taken
 from mini.ir.interp import evaluate
-from mini.ir.kernel import extent, guarded, kernel, params_of, stores
+from mini.ir.kernel import access, extent, guarded, kernel, params_of, stores
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text
-from mini.ir.uop import closed, range_, substitute
+from mini.ir.uop import TRUE, closed, conjuncts, const, range_, rname, rsize, substitute, toposort
 from mini.ir.verify import verify
 from mini.render import streams
 from mini.render.c import render
+from mini.schedule.index import flatten
 from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Call
 from runtime.compiler import QUICK
@@ -207,11 +211,11 @@ def test_what_streams_is_read_ahead(monkeypatch):
     "columns, 8 vectors a row": (lambda x: x[:, :128].sum(0), 8),
     "rows, in eight places": (lambda x: x.sum(1), 8),
     "pieces of rows": (lambda x: x[:640, :192].sum(1), 4),
-    "a product of columns": (lambda x: x.T @ x, 0),
-    "a product": (lambda x: x @ x.T, 6),  # the next tile's rows
-    "a product and a row": (lambda x: x @ w + w[0], 6),
-    "a product and what is as large": (lambda x: x @ w + x, 6 + 6 * 2),  # of a tile
-    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 + 6 * 2),
+    "a product of columns": (lambda x: x.T @ x, 1),
+    "a product": (lambda x: x @ x.T, 6 + 1),  # the next tile's rows, and a line at a time of the next panel
+    "a product and a row": (lambda x: x @ w + w[0], 6 + 1),
+    "a product and what is as large": (lambda x: x @ w + x, 6 + 1 + 6 * 2),  # of a tile
+    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 + 1 + 6 * 2),
   }
   x, w = (Tensor(np.zeros((n, 512), np.float32)) for n in (1024, 512))
   for name, (f, lines) in rows.items():
@@ -234,11 +238,65 @@ def test_what_streams_is_read_ahead(monkeypatch):
   )  # seven rows later, 8 KiB of them
   added = nameless(scheduled({"out": (x @ w + x).uop})[0][0]).kernel
   *_, tile, inner = render({"k": write_recipe(added, Machine(16))[0]}, 16).split("for (")
-  assert tile.count("prefetch(") == 6 * 2 and inner.count("prefetch(") == 6, "before the sum, not after it"
-  asked, rest = inner.split("if (k % 16 == 0) {")[1].split("}", 1)
-  assert asked.count(f"+ {6 * 512});") == 6 and "prefetch(" not in rest, "once for each line of the next tile"
+  assert tile.count("prefetch(") == 6 * 2 and inner.count("prefetch(") == 7, "before the sum, not after it"
+  asked, rest = inner.split("if ((k % 16) < 1) {")[1].split("}", 1)
+  assert re.findall(r"\+ (\d+)\);", asked) == [f"{n * 512}" for n in range(6, 12)], (
+    "each row of the next tile"
+  )
+  assert "prefetch(" not in rest
   monkeypatch.setattr(streams, "AHEAD_OF", 0)
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
+
+
+PANEL = "stage 1 over (k, jv) stack\n"
+PACKED = {  # (terms of a product of 96 by 128, a recipe, how many of its stages are asked for)
+  "a panel": (256, PANEL, 1),
+  "both": (64, f"split io 8 -> iob, io\norder iob jo io\nstage 0 over (io, k, iu) stack\n{PANEL}", 2),
+  "sums that wait": (
+    256,
+    f"split k 64 -> ko, k\nstage 0 over (io, k, iu) stack\n{PANEL}stage 3 over (jo, io, iu, jv) stack\naround ko.3",
+    2,
+  ),
+  "more lines than steps": (8, f"{PANEL}split io 4 -> iob, io\norder iob jo io", 0),
+  "nothing is packed": (256, "", 0),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_what_will_be_packed_is_asked_for_once(name, monkeypatch):
+  """Each line of the caches that the next round packs, and no other."""
+  terms, recipe, count = PACKED[name]
+  monkeypatch.setattr(streams, "AHEAD_OF", 0)
+  a, b = (Tensor(np.zeros(s, np.float32)) for s in ((terms, 96), (terms, 128)))
+  plain = nameless(scheduled({"out": (a.T @ b).uop})[0][0]).kernel
+  tiles = "split j 32 -> jo, jv\nvec jv\nsplit i 6 -> io, iu\nunroll iu\norder jo io iu jv\n"
+  tuned = apply(plain, tiles + recipe)
+  lines, asked = streams.asked_for(tuned, linearize(tuned))
+  place = places(tuned)
+  stages = [u for u in toposort(tuned) if u.op == "stage" and u.src[0] in asked]
+  assert len(stages) == count == sum(x.op == "next" for x in lines)
+  for stage in stages:
+    load, outside = stage.src[0], place[stage]
+    when, (at,) = asked[load]
+    memory, index, _ = access(load)
+    now = {r: const(rsize(r) // 2 - 1) for r in outside}  # some round, and the one after it
+    after = {**now, outside[-1]: const(rsize(outside[-1]) // 2)}
+    found = lines_at(substitute(at, now), substitute(when, now))
+    want = lines_at(substitute(flatten(index, memory.arg[1]), after), TRUE)
+    assert sorted(found) == sorted(set(want))
+
+
+def lines_at(index, when):
+  """The lines of the caches at an index of 4-byte numbers, for all values of its ranges for which a condition holds."""
+  ranges = sorted({r for e in (index, when) for r in toposort(e) if r.op == "range"}, key=rname)
+  outer = {r: range(rsize(r)) for r in ranges}
+  shape = [rsize(r) for r in ranges]
+  at = np.broadcast_to(taken(index, outer)[0], shape)
+  on = np.ones(shape, bool)
+  for c in conjuncts(when):
+    if c is not TRUE:
+      on = on & (taken(c.src[0], outer)[0] < c.src[1].arg)
+  return (at[on] // 16).tolist()
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64"])

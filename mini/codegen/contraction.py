@@ -143,7 +143,9 @@ APART = 4  # cycles of a store that is not beside the last
 MISS = 24  # cycles of a step that misses where pages are looked up
 FAR_VECTOR = 12  # cycles of a vector that is packed from rows that are far apart
 PACKED_TERMS = 8  # of a tile of such rows, before the next tile
-PACKED_ROW = 0.7  # cycles of an element of rows that lie across the sum, packed a few terms at a time
+PACKED_ROW = 0.7  # cycles of an element of rows that lie across the sum, packed a few terms at a time, ...
+FAR_ROW = 1.3  # ... and more, where they are three times what the second cache holds
+WAITING, FAR_WAITING = 5, 15  # cycles of a vector of sums in each round, in the second cache and far beyond
 
 
 def spread_over(threads: int, size: int) -> float:
@@ -218,11 +220,15 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         for blocks in block_counts(size, room // max(each, 1), machine.threads):
           block = ceil(size / blocks)
           below, beside = (block, right) if blocked == "rows" else (down, block)
-          sums = 20 * s.k // terms + (5 * rows * v * s.k // terms if waits else 2 * rows * v)
+          held, filled = (
+            below * rows * beside * width * item,
+            below * rows * terms * item,
+          )  # bytes: sums, rows
+          wait = min(max(WAITING, WAITING * held / machine.l2_bytes), FAR_WAITING) * s.k / terms
+          sums = 20 * s.k // terms + rows * v * (wait if waits else 2)
           compute = below * beside * (s.k * step + sums + storing(s, rows, width, v))
-          packed = below * rows * s.k * (PACKED_ROW + s.a.work / 4) + beside * (
-            again if blocks > 1 else columns
-          )
+          row = PACKED_ROW + FAR_ROW * min(max(filled / machine.l2_bytes - 2, 0), 1) + s.a.work / 4
+          packed = below * rows * s.k * row + beside * (again if blocks > 1 else columns)
           cycles = prod(s.rest) * blocks * (compute + packed) / spread_over(machine.threads, blocks)
           yield Plan(cycles, "panels", p, rows, width, block, True, 0, blocked, terms)
 

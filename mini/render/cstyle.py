@@ -46,7 +46,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import ahead, asked_for, passes_first, past_caches
+from mini.render.streams import Asked, ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
@@ -122,9 +122,9 @@ class Renderer(Folds):
     self.prefetch = lang.prefetch if sums else lang.prefetch_plain
     if sums and passes_first(self.ahead):
       self.prefetch = lang.prefetch_second
-    self.tiles: dict[UOp, tuple[UOp, int]] = {}
+    self.asked: dict[UOp, Asked] = {}
     if lang.prefetch:
-      self.lines, self.tiles = asked_for(kernel, self.lines)
+      self.lines, self.asked = asked_for(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(
@@ -250,7 +250,7 @@ class Renderer(Folds):
       elif op == "ask":
         self.fetch(u, e, c, 0)
       elif op == "next":
-        self.fetch_tile(u, *self.tiles[u])
+        self.fetch_next(u, self.asked[u])
       elif op == "store" and u.op == "stage":
         others = idle(self.kernel, u) if is_shared(u) else 0
         adds = u.src[0].arg.what if around(u.src[0]) else None
@@ -290,15 +290,13 @@ class Renderer(Folds):
     self.spelling.need(self.prefetch)
     self.emit(self.prefetch.format(p=at))
 
-  def fetch_tile(self, u: UOp, k: UOp, ahead: int) -> None:
-    """Asks, once for each line of the caches, for what the lanes of a load read in the next tile: so far ahead."""
-    rows = lanes(u)
-    p, flat = self.memory(u.src[0], access(u)[1])
+  def fetch_next(self, u: UOp, asked: Asked) -> None:
+    """Asks now and then for lines of the caches that a load will read."""
+    p, _ = self.memory(u.src[0], access(u)[1])
     self.spelling.need(self.prefetch)
-    self.emit(f"if ({self.called(rname(k))} % {LINE // u.src[0].dtype.itemsize} == 0) {{")
-    for choice in product(*(range(rsize(r)) for r in rows)):
-      at = self.at(flat, dict(zip(rows, choice)))
-      self.emit("  " + self.prefetch.format(p=f"{p} + {at} + {ahead}"))
+    self.emit(f"if ({self.at(asked.when, {})}) {{")
+    for index in asked.at:
+      self.emit("  " + self.prefetch.format(p=f"{p} + {self.at(index, {})}"))
     self.emit("}")
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:
