@@ -198,7 +198,7 @@ def packing(s: Sizes, width: int, v: int, machine: Machine) -> float:
 def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
   """Both operands packed, where rows lie across the sum. The rows, or the columns, are cut into blocks; in each, some
   terms of all of its rows are packed, then panel by panel of its columns, and the sums wait in memory for the other
-  terms."""
+  terms. What is packed and what waits counts in second caches."""
   s, lanes, item = whole, machine.lanes, whole.itemsize
   if s.a.across != 1 or s.a.along == 1:
     return
@@ -220,16 +220,13 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         for blocks in block_counts(size, room // max(each, 1), machine.threads):
           block = ceil(size / blocks)
           below, beside = (block, right) if blocked == "rows" else (down, block)
-          held, filled = (
-            below * rows * beside * width * item,
-            below * rows * terms * item,
-          )  # bytes: sums, rows
-          wait = min(max(WAITING, WAITING * held / machine.l2_bytes), FAR_WAITING) * s.k / terms
+          packed, held = (below * rows * n * item / machine.l2_bytes for n in (terms, beside * width))
+          wait = min(max(WAITING, WAITING * held), FAR_WAITING) * s.k / terms
           sums = 20 * s.k // terms + rows * v * (wait if waits else 2)
           compute = below * beside * (s.k * step + sums + storing(s, rows, width, v))
-          row = PACKED_ROW + FAR_ROW * min(max(filled / machine.l2_bytes - 2, 0), 1) + s.a.work / 4
-          packed = below * rows * s.k * row + beside * (again if blocks > 1 else columns)
-          cycles = prod(s.rest) * blocks * (compute + packed) / spread_over(machine.threads, blocks)
+          each_row = PACKED_ROW + FAR_ROW * min(max(packed - 2, 0), 1) + s.a.work / 4
+          packs = below * rows * s.k * each_row + beside * (again if blocks > 1 else columns)
+          cycles = prod(s.rest) * blocks * (compute + packs) / spread_over(machine.threads, blocks)
           yield Plan(cycles, "panels", p, rows, width, block, True, 0, blocked, terms)
 
 

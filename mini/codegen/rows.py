@@ -50,9 +50,8 @@ def rows(w: Writer, machine: Machine) -> bool:
   row = next((r for r in reversed(outputs) if r is not columns and r in inner), None)
   if columns is None or row is None or columns in inner:
     return False
-  across = [
-    rname(r) for r in outputs if accumulated(w.kernel, r)
-  ]  # each row adds to all that lies along these
+  # each row adds to all that lies along these
+  across = [rname(r) for r in outputs if accumulated(w.kernel, r)]
   rest = [rname(r) for r in outputs if r is not row and r is not columns and rname(r) not in across]
   name, size, n = rname(row), rsize(row), rsize(columns)
   vectors = tile_vectors(n, machine)
@@ -63,10 +62,9 @@ def rows(w: Writer, machine: Machine) -> bool:
   if len(loops) > 1:
     w.attempt("order " + " ".join(loops))
   for r in dict.fromkeys(closed(stage)[0] for stage, _ in inner_products(w.kernel)):
-    few = (
-      across and rsize(r) < 8 * vectors * machine.lanes
-    )  # of which a mask leaves out the less the wider panels are
-    panels(w, rname(r), 2 if few else vectors, machine)
+    # of few panels a mask leaves out the less the wider they are
+    narrow = across and rsize(r) < 8 * vectors * machine.lanes
+    panels(w, rname(r), 2 if narrow else vectors, machine)
   along(w, machine)
   if loops:  # of one tile there is none
     w.attempt(f"par {loops[0]}")

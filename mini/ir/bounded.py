@@ -121,9 +121,9 @@ def too_little(kernel: UOp) -> tuple[UOp, str] | None:
 
 
 def accumulated(kernel: UOp, r: UOp) -> bool:
-  """Does all that is stored for each value of r add to what is there?"""
+  """Is what is added to memory all that is stored for each value of r, and does all of that depend on r?"""
   mine = [s for s in stores(kernel) if r in s.free]
-  return bool(mine) and all(s.arg for s in mine)
+  return bool(mine) and all((r in s.free) == bool(s.arg) for s in stores(kernel))
 
 
 def leaves_wanted(kernel: UOp, r: UOp) -> bool:
