@@ -21,7 +21,8 @@ from mini.codegen.writer import (
   flat_index,
 )
 from mini.ir.bounded import accumulated
-from mini.ir.kernel import all_ranges, contractions, stores
+from mini.ir.kernel import all_ranges, contractions, is_contraction, stores
+from mini.ir.ops import REDUCERS
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.ir.verify import stage_bytes
 
@@ -122,7 +123,7 @@ def along(w: Writer, machine: Machine) -> None:
   while True:
     owners = [u for u in reversed(toposort(w.kernel)) if u.op in ("reduce", "stage") and len(closed(u)) == 1]
     plain = (u for u in owners if is_loop(closed(u)[0]) and not any(rkind(r) == "vec" for r in u.src[0].free))
-    plain = (u for u in plain if not adds_along(u.src[0]))
+    plain = (u for u in plain if not adds_along(u.src[0], w.kernel))
     found = next((u for u in plain if rname(closed(u)[0]) not in done), None)
     if found is None:
       return
@@ -138,7 +139,10 @@ def along(w: Writer, machine: Machine) -> None:
         w.attempt(f"vec {name}v")
 
 
-def adds_along(u: UOp) -> bool:
-  """Is it a sum along what memory holds in order? A vector runs there, and none across."""
-  rs = closed(u) if u.op == "reduce" else ()
-  return any(all(coefficient(flat_index(x), r) == 1 for x in accesses(u.src[0])) for r in rs)
+def adds_along(u: UOp, k: UOp) -> bool:
+  """Is it a sum along what memory holds in order, or what one was cut into? A vector runs there, and none across."""
+  if u.op in REDUCERS:
+    return any(adds_along(x, k) for x in u.src)
+  if u.op != "reduce" or is_contraction(u, k):
+    return False
+  return any(all(coefficient(flat_index(x), r) == 1 for x in accesses(u.src[0])) for r in closed(u))
