@@ -228,6 +228,7 @@ def test_what_streams_is_read_ahead(monkeypatch):
   source = render({"k": write_recipe(rows, Machine(16, streams=4))[0]}, 16)
   found = re.findall(r"(?:AHEAD|prefetch)\(a.*", source)
   assert len(found) == 4 and all(line.endswith(", 2);") for line in found), "rows, in four places"
+  assert source.count("f32x8 acc") == 4 and "f32x16 " not in source.split("void k(")[1], "in half lines"
   rows = nameless(scheduled({"out": x.softmax(1).uop})[0][0]).kernel
   source = render({"k": write_recipe(rows, Machine(16))[0]}, 16)
   loop = next(part for part in source.split("for (")[1:] if "prefetch(" in part)
