@@ -19,6 +19,7 @@ from mini.ir.text import kernel_text
 from mini.ir.uop import UOp, const
 from mini.ir.verify import verify
 from mini.schedule import schedule
+from mini.schedule.early import early
 from mini.schedule.flat import in_pieces, scatter_in_place
 from mini.schedule.split import split_reductions
 from mini.types import dtypes
@@ -129,7 +130,10 @@ def program(seed: int, big: bool = False) -> tuple[dict[str, UOp], dict[str, np.
 
 def scheduled(outs: dict[str, UOp]) -> tuple[list[UOp], dict[str, str]]:
   """The kernels of a graph, as a program gets them."""
-  return schedule(dict(zip(outs, split_reductions(in_pieces(scatter_in_place(list(outs.values())))))))
+  kernels, aliases = schedule(
+    dict(zip(outs, split_reductions(in_pieces(scatter_in_place(list(outs.values()))))))
+  )
+  return early(kernels, {}), aliases
 
 
 def disagreement(seed: int) -> str | None:

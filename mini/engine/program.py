@@ -40,6 +40,7 @@ from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE, Why, schedule
+from mini.schedule.early import early
 from mini.schedule.flat import in_pieces, scatter_in_place
 from mini.schedule.memory import Need, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
@@ -225,7 +226,7 @@ def scheduled(
   for out, old in done.items():
     if why is not None and out in why:
       why[old] = why.pop(out)
-  return kernels, same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
+  return early(kernels, late(levels)), same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
 
 
 def late(levels: Sequence[int]) -> dict[str, int]:
