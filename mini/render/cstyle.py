@@ -46,7 +46,7 @@ from mini.ir.uop import (
 from mini.render.expressions import fits_int, vector
 from mini.render.folds import Folds
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import Asked, ahead, asked_for, passes_first, past_caches
+from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
@@ -119,9 +119,7 @@ class Renderer(Folds):
     self.past = past_caches(kernel) if lang.fence else frozenset()
     self.ahead = ahead(kernel, self.lines) if lang.prefetch else {}
     sums = any(u.op in ("reduce", "scan") for u in order)
-    self.prefetch = lang.prefetch if sums else lang.prefetch_plain
-    if sums and passes_first(self.ahead):
-      self.prefetch = lang.prefetch_second
+    self.stream = lang.prefetch_second if sums and passes_first(self.ahead) else lang.prefetch_stream
     self.asked: dict[UOp, Asked] = {}
     if lang.prefetch:
       self.lines, self.asked = asked_for(kernel, self.lines)
@@ -248,7 +246,7 @@ class Renderer(Folds):
         if u.op == "scan":
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "ask":
-        self.fetch(u, e, c, 0)
+        self.fetch(u, e, c, Ahead(0, False))
       elif op == "next":
         self.fetch_next(u, self.asked[u])
       elif op == "store" and u.op == "stage":
@@ -280,23 +278,25 @@ class Renderer(Folds):
       return value, "1"
     return some, self.at(gate, env)
 
-  def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: int) -> None:
-    """Asks for the cache line that a load wants later: so many elements after what it reads now."""
+  def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: Ahead) -> None:
+    """Asks for the cache line that a load wants later."""
     nbytes = self.lang.width * u.src[0].dtype.itemsize
     if self.lang.width == 1 or chunk * nbytes % LINE:
       return
     p, flat = self.memory(u.src[0], access(u)[1])
-    at = f"{p} + {self.at(flat, env)}" + f" + {ahead}" * (ahead > 0)
-    self.spelling.need(self.prefetch)
-    self.emit(self.prefetch.format(p=at))
+    at = f"{p} + {self.at(flat, env)}" + f" + {ahead.elements}" * (ahead.elements > 0)
+    self.ask(self.stream if ahead.plain else self.lang.prefetch, at)
+
+  def ask(self, statement: str, at: str) -> None:
+    self.spelling.need(statement)
+    self.emit(statement.format(p=at))
 
   def fetch_next(self, u: UOp, asked: Asked) -> None:
     """Asks now and then for lines of the caches that a load will read."""
     p, _ = self.memory(u.src[0], access(u)[1])
-    self.spelling.need(self.prefetch)
     self.emit(f"if ({self.at(asked.when, {})}) {{")
     for index in asked.at:
-      self.emit("  " + self.prefetch.format(p=f"{p} + {self.at(index, {})}"))
+      self.ask("  " + self.lang.prefetch, f"{p} + {self.at(index, {})}")
     self.emit("}")
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:

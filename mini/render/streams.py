@@ -5,7 +5,7 @@ cstyle.py prints both, in languages that have a word for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -205,7 +205,7 @@ def is_row(load: UOp) -> bool:
   return known and v is not None and terms.get(v) == 1
 
 
-def passes_first(found: Mapping[UOp, int]) -> bool:
+def passes_first(found: Iterable[UOp]) -> bool:
   """Is as much on its way as a first cache holds? It would not stay there until it is wanted: it waits in the second.
   (On two cores of a Zen 4 a sum of 64 MB, in eight places at once, takes 0.8 of the time, the product of a vector and
   a matrix of bfloat16 0.79.)"""
@@ -226,6 +226,7 @@ class Walk(NamedTuple):
   step: int  # elements from one round of the innermost loop to the next
   steps: int  # rounds in which it reads AHEAD_BYTES
   stream: tuple[UOp, int]  # what it reads: the memory, and which part of it
+  gapless: bool
 
   @property
   def goes_on(self) -> bool:
@@ -240,21 +241,27 @@ class Walk(NamedTuple):
     return apart if apart >= piece and piece * self.stream[0].dtype.itemsize < PIECE_BYTES else 0
 
 
-def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
-  """{load: elements}: by how much what will be wanted lies ahead of what is read, where vectors run through memory that
-  no near cache holds; about AHEAD_BYTES come in between. Not in a contraction, which reads again.
+class Ahead(NamedTuple):
+  """By how much what will be wanted lies ahead of what is read."""
 
-  A processor finds streams by itself, but within a page, and not as far ahead: with this, the product of a vector and a
-  matrix of bfloat16 read 57 GB/s instead of 44 (Zen 5, two cores; examples/bench/generation.py). Each stream is asked
-  for once, for what comes into a cache for one reader is there for the others: by the first or, where loops read a row
-  one after another, by that which computes most, and has the time (softmax of 4096 x 1024 on an Ice Lake: 0.87 of the
-  time with 2 cores). Of short pieces what the next rounds of the loop around will read is asked for (a vector by a
-  matrix of 3072 x 768, in bfloat16, on two cores of a Zen 3: 0.73 of the time; of 768 x 3072 in bytes 0.74)."""
+  elements: int
+  plain: bool  # is it a long stream without gaps, which a processor may find by itself?
+
+
+def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, Ahead]:
+  """What is asked for ahead of loads whose vectors run through memory that no near cache holds; about AHEAD_BYTES come
+  in between. Not in a contraction, which reads again.
+
+  Each stream is asked for once, for what comes into a cache for one reader is there for the others: by the first or,
+  where loops read a row one after another, by that which computes most, and has the time (softmax of 4096 x 1024 on an
+  Ice Lake: 0.87 of the time with 2 cores). Of short pieces what the next rounds of the loop around will read is asked
+  for (a vector by a matrix of 3072 x 768, in bfloat16, on two cores of a Zen 3: 0.73 of the time; of 768 x 3072 in
+  bytes 0.74)."""
   loads = far(lines)
   if not loads or contractions(kernel):
     return {}
   place = places(kernel)
-  found: dict[UOp, int] = {}
+  found: dict[UOp, Ahead] = {}
   readers: dict[tuple[UOp, int], UOp] = {}
   for u in loads:
     walk = walked(u, place[u])
@@ -265,10 +272,12 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, int]:
       long = 4 * walk.steps <= rounds(walk)
       if long or walk.comes_back:
         readers[walk.stream] = u
-        found[u] = walk.steps * walk.step if long else -(-walk.steps // n) * walk.comes_back
+        elements = walk.steps * walk.step if long else -(-walk.steps // n) * walk.comes_back
+        found[u] = Ahead(elements, long and walk.gapless)
     elif walk.goes_on and place[reader][:-1] == walk.place[:-1] and work(place, reader) < work(place, u):
       del found[reader]
-      readers[walk.stream], found[u] = u, -(-walk.steps // n) * n * walk.step  # whole rows: this one is there
+      readers[walk.stream] = u
+      found[u] = Ahead(-(-walk.steps // n) * n * walk.step, walk.gapless)  # whole rows: this one is there
   return found
 
 
@@ -285,7 +294,8 @@ def walked(u: UOp, loops: tuple[UOp, ...]) -> Walk | None:
   at_once = prod(map(rsize, near))  # of a stream
   if not step or (at_once * size >= PIECE_BYTES and step != at_once):
     return None
-  return Walk(loops, terms, step, -(-AHEAD_BYTES // (at_once * size)), (memory, first * size // AHEAD_BYTES))
+  steps, part = -(-AHEAD_BYTES // (at_once * size)), first * size // AHEAD_BYTES
+  return Walk(loops, terms, step, steps, (memory, part), step == at_once)
 
 
 def rounds(walk: Walk) -> int:
