@@ -59,10 +59,10 @@ class Activations(Special):
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
     if approximate == "tanh":
       scale = math.sqrt(2 / math.pi)
-      return 0.5 * self * (1 + (self * (0.044715 * scale * self * self + scale)).tanh())
+      return self * (0.5 * (self * (0.044715 * scale * self.square() + scale)).tanh() + 0.5)
     if approximate != "none":
       fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
-    return 0.5 * self * (1 + (self * math.sqrt(0.5)).erf())
+    return self * (0.5 * (self * math.sqrt(0.5)).erf() + 0.5)
 
   def quick_gelu(self) -> Tensor:
     """a * sigmoid(1.702 * a)."""
