@@ -181,6 +181,16 @@ def test_a_padded_kernel_stores_nothing_on_its_way():
   assert check({"out0": g.cat((padded, g.alu("mul", padded, const(2.0, F))), 1)}, data) == 4
 
 
+def test_what_is_passed_on_between_kernels_is_not_beyond_an_edge():
+  """Every column but the padded one is the same value, and that is an output, too."""
+  data = {}
+  x = leaf(data, "x", 3, 1)
+  i = g.buffer("at", (3, 1), dtypes.int32)
+  data["at"] = np.zeros((3, 1), np.int32)
+  for v in (g.alu("sin", x), g.gather(x, i, 1)):
+    check({"out0": g.pad(g.expand_to(v, (3, 4)), ((0, 0), (1, 2))), "out1": v}, data)
+
+
 def test_kernels_that_store_values_on_their_way_do_not_wait_for_each_other():
   """Euler steps of a neural differential equation: a step back stores what another reads, and so on in a ring."""
   w, v = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8, 2)))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
-from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort
+from mini.ir.uop import TRUE, UOp, closed, range_, rkind, rname, rsize, substitute, toposort
 
 SMALL = 4096  # elements
 PART = 64  # what two sums both read is no less of it than one of so many parts, to make them one
@@ -253,10 +253,10 @@ def try_merge(first: Group, second: Group) -> Group | None:
   passed: dict[UOp, UOp] = {}
   for u in toposort(renamed):
     if u.op == "load" and u.src[0] in found:
-      memory, index, _ = access(u)
+      memory, index, gate = access(u)
       s = found[memory]
-      if access(s)[1] != index:
-        return None
+      if access(s)[1] != index or gate is not TRUE:
+        return None  # where a gate is closed the load is 0, not what was stored
       passed[u] = s.src[1]
   if len(a) != len(b) and not passed:
     return None
