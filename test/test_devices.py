@@ -851,6 +851,16 @@ def random_program(rng, devices):
 )
 def test_random_programs_over_several_devices_give_what_one_gives(devices, rng, seed):
   toy.opened()
+  agree_over(devices, rng, seed)
+
+
+def test_programs_over_several_devices_that_once_failed():
+  """1731243618: a piece of a memory waited for another, which came later, and what was made of it was copied before."""
+  for seed in (1731243618,):
+    agree_over(["CPU", "CPU:1"], np.random.default_rng(seed), seed)
+
+
+def agree_over(devices, rng, seed):
   for n in range(6):
     run = random_program(rng, devices)
     with Context(DEV="INTERP"):

@@ -191,6 +191,24 @@ def test_what_is_passed_on_between_kernels_is_not_beyond_an_edge():
     check({"out0": g.pad(g.expand_to(v, (3, 4)), ((0, 0), (1, 2))), "out1": v}, data)
 
 
+def test_a_piece_of_a_memory_is_as_late_as_what_it_is_made_of():
+  """Whichever piece comes first; who reads the memory, or adds to it, waits for all. What is written over an input comes
+  after that."""
+  writes = "kernel k(%t0: out f32[4], %{0}: in f32[2]) {{\n  %i = range 2\n  %0 = load %{0}[%i] : f32\n  store %t0[%i + {1}], %0\n  end over (%i)\n}}"
+  x, y = (parse(writes.format(name, at)) for name, at in (("x", 0), ("y", 2)))
+  reads = parse(
+    "kernel k(%out: out f32[4], %t0: in f32[4]) {\n  %i = range 4\n  %0 = load %t0[%i] : f32\n  store %out[%i], %0\n  end over (%i)\n}"
+  )
+  adds = parse(
+    "kernel k(%t0: inout f32[4], %z: in f32[4]) {\n  %i = range 4\n  %0 = load %z[%i] : f32\n  store.add %t0[%i], %0\n  end over (%i)\n}"
+  )
+  assert levels_of([x, y, reads], {"x": 1}) == [1, 0, 1]
+  assert levels_of([y, x, reads], {"x": 1}) == [0, 1, 1]
+  assert levels_of([x, y, adds, reads], {"x": 1}) == [1, 0, 1, 1]
+  assert levels_of([x, y, adds, reads], {"x": 1, "z": 2}) == [1, 0, 2, 2]
+  assert levels_of([x, y], {"t0": 1}) == [1, 1]
+
+
 def test_kernels_that_store_values_on_their_way_do_not_wait_for_each_other():
   """Euler steps of a neural differential equation: a step back stores what another reads, and so on in a ring."""
   w, v = (Tensor.zeros(*s, requires_grad=True) for s in ((2, 8), (8, 2)))

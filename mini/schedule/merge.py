@@ -108,17 +108,20 @@ def loaded(order: Iterable[UOp]) -> dict[UOp, None]:
 
 
 def levels_of(kernels: Sequence[UOp], late: Mapping[str, int]) -> list[int]:
-  """How late each kernel can run: as late as the latest of what it reads. late: of inputs, where it is not 0."""
+  """How late each kernel can run: as late as the latest of what it reads, and of inputs that it writes over. One that
+  adds to a memory stands behind those before, but who writes a piece of one does not wait for the other pieces: it may
+  come to stand behind them. late: of inputs, where it is not 0."""
   if not late:
     return [0] * len(kernels)
   level = dict(late)
   found: list[int] = []
   for k in kernels:
-    names = {
-      p.arg[0] for p in (*loaded(toposort(k)), *written(k))
-    }  # of several writers none is before an earlier one
-    found.append(max((level.get(name, 0) for name in names), default=0))
-    level.update({p.arg[0]: found[-1] for p in written(k)})
+    reads, writes = ([p.arg[0] for p in ps] for ps in (loaded(toposort(k)), written(k)))
+    waits = [*(level.get(name, 0) for name in reads), *(late.get(name, 0) for name in writes)]
+    if accumulates(k):
+      waits += [level.get(name, 0) for name in writes]
+    found.append(max(waits, default=0))
+    level.update({name: max(level.get(name, 0), found[-1]) for name in writes})
   return found
 
 
