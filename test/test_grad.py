@@ -101,6 +101,18 @@ def test_elementwise(op):
   check(lambda **x: graph.alu(op, *x.values()), **arrays)
 
 
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(approximate):
+  """Its gradient is given: one factor, the slope."""
+
+  def build(x: UOp) -> UOp:
+    y = Tensor._new(graph.tag(x)).gelu(approximate).uop
+    assert "given" in y.memo
+    return y
+
+  check(build, x=numbers("x", 9, lo=-4, hi=4))
+
+
 @pytest.mark.parametrize("op", [n for n in ELEMENTWISE if OPS[n].arity == 2])
 @pytest.mark.parametrize("scalar", ["a", "b"])
 def test_repeated_scalar(op, scalar):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fuzz_graph import disagreement, program, scheduled
 
-from mini import Tensor, gradient, stats
+from mini import Context, Tensor, checkpoint, gradient, stats
 from mini.engine.passes import schedule_pass
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
@@ -334,16 +334,72 @@ def arena_bytes(kernels):
   )[1]
 
 
+def graph_of(tensors):
+  """({name: node}, its leaves) of tensors that are still to be computed; the leaves are called in0, in1, ..."""
+  nodes = [t.uop for t in tensors]
+  leaves = [u for u in toposort(*nodes) if u.op == "buffer"]
+  named = {u: g.buffer(f"in{n}", g.shape(u), u.dtype) for n, u in enumerate(leaves)}
+  return {f"out{n}": substitute(u, named) for n, u in enumerate(nodes)}, leaves
+
+
+def mlp(activate, more=lambda u: 0, also=lambda u: []):
+  """The gradients of a layer's two weights, and what else is made of what the first gives."""
+  rng = np.random.default_rng(3)
+  w, v = (Tensor(rng.standard_normal(s, np.float32)).requires_grad_() for s in ((48, 64), (64, 32)))
+  u = Tensor(rng.standard_normal((40, 48), np.float32)) @ w
+  return [*gradient((activate(u) @ v).square().sum() + more(u), [w, v]), *also(u)]
+
+
+def two_products():
+  """A second product, and a function of what the first one reads."""
+  x, w = Tensor(np.ones((40, 48), np.float32)), Tensor(np.ones((48, 48), np.float32) / 64)
+  y = (x @ w).square().exp()
+  return [(y @ w).max() * y.sin()]
+
+
+KEPT = {  # (a layer, the operation in its slope, what is kept for that: the slope, or else what it is made of)
+  "GELU by tanh": (lambda: mlp(lambda u: u.gelu("tanh")), "tanh", "slope"),
+  "GELU": (lambda: mlp(lambda u: u.gelu()), "erf", "slope"),
+  "GELU and a mask": (lambda: mlp(lambda u: u.gelu() * (Tensor.arange(64) < 50)), "erf", "argument"),
+  "with a bias": (lambda: mlp(lambda u: (u + Tensor(np.ones(64, np.float32))).gelu()), "erf", "slope"),
+  "tanh": (lambda: mlp(lambda u: u.tanh()), "tanh", "value"),
+  "relu": (lambda: mlp(lambda u: u.relu()), "max", "value"),
+  "something else wants it": (lambda: mlp(lambda u: u.gelu(), lambda u: u.square().sum()), "erf", "argument"),
+  "somebody asks for it": (lambda: mlp(lambda u: u.gelu(), also=lambda u: [u]), "erf", "argument"),
+  "somebody asks for both": (lambda: mlp(lambda u: u.gelu(), also=lambda u: [u, u.gelu()]), "erf", "argument"),
+  "made again": (lambda: mlp(lambda u: checkpoint(lambda u: u.gelu(), u)), "erf", "argument"),
+  "of what is kept": (two_products, "sin", "value"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_a_slope_is_kept_in_the_place_of_what_it_is_made_of(case):
+  build, op, what = KEPT[case]
+  tensors = build()
+  kernels, _ = scheduled(graph_of(tensors)[0])
+  making = [k for k in kernels if f" {op} " in kernel_text(k)]
+  assert (what == "slope") == any("kept" in w for w in reasons(tensors)), reasons(tensors)
+  if what == "slope":
+    assert len(making) == 1 and len(written(making[0])) == 2, making  # the activation, and its slope
+  want = [t.numpy() for t in tensors]
+  with Context(NOOPT=True):
+    for t, w in zip(build(), want):
+      assert np.abs(t.numpy() - w).max() <= 1e-6 * np.abs(w).max()
+
+
+def reasons(tensors):
+  why = {}
+  schedule(graph_of(tensors)[0], why=why)
+  return [w for sentences in why.values() for w in sentences]
+
+
 def test_gradients_of_weights_are_made_on_the_way():
   """One kernel behind the gradient that each is made of; those gradients are then gone."""
   weights = [Tensor(np.zeros((64, 64), np.float32)).requires_grad_() for _ in range(8)]
   y = Tensor(np.zeros((256, 64), np.float32))
   for w in weights:
     y = (y @ w).tanh()
-  found = [w.uop for w in gradient(y.square().sum(), weights)]
-  leaves = [u for u in toposort(*found) if u.op == "buffer"]
-  named = {u: g.buffer(f"in{n}", g.shape(u), u.dtype) for n, u in enumerate(leaves)}
-  outputs = {f"out{n}": substitute(u, named) for n, u in enumerate(found)}
+  outputs, leaves = graph_of(gradient(y.square().sum(), weights))
   kernels, _ = schedule(outputs)
   order = early(kernels, {})
   made = {p: n for n, k in enumerate(order) for p in written(k)}

@@ -78,6 +78,10 @@ class Operand(NamedTuple):
     """In tiles of n."""
     return self._replace(across=FAR_APART) if self.run and self.run % n else self
 
+  def is_panel(self, n: int) -> bool:
+    """Whether n of the output range lie together, one step of the sum after another, as a panel has them."""
+    return self.across == 1 and self.along == n and not self.work
+
 
 class Plan(NamedTuple):
   """A recipe before it is written, and what it takes."""
@@ -191,6 +195,8 @@ def storing(s: Sizes, rows: int, width: int, v: int) -> int:
 
 def packing(s: Sizes, width: int, v: int, machine: Machine) -> float:
   """Cycles until columns are in a panel."""
+  if s.b.is_panel(width):
+    return 0
   once = 2 if s.k * s.m * s.itemsize <= machine.l2_bytes // 2 else 4
   return s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
 
@@ -206,7 +212,8 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
     v = max(1, width * item // (4 * lanes))
     s = whole.tiled(1, width)
     columns = packing(s, width, v, machine)
-    again = s.k * v * (FAR_VECTOR + s.b.work) if s.b.along * item >= FAR and s.k > NEAR_PAGES else columns
+    far = s.b.along * item >= FAR and s.k > NEAR_PAGES
+    again = s.k * v * (FAR_VECTOR + s.b.work) if far and columns else columns
     for rows in range(min(s.n, 4), most_rows(s, v, machine) + 1):
       if s.a.run % rows:
         continue
@@ -468,9 +475,11 @@ def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: 
   mine = [k for k in ks if ranges[k] in found.free]
   flat, k = flat_index_of(found), mine[-1]
   order = [inner, *mine] if along else [*mine, inner]
+  lane = ranges[inner]
+  if found.op == "load" and (coefficient(flat, lane), coefficient(flat, ranges[k])) == (1, rsize(lane)):
+    return ""  # it lies as it would in a panel
   if not w.attempt(f"stage {name[1:]} over ({', '.join(order)}) stack"):
     return ""
-  lane = ranges[inner]
   transposed = rkind(lane) == "vec" and coefficient(flat, lane) != 1 and coefficient(flat, ranges[k]) == 1
   if transposed and rsize(lane) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes:
     copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes

@@ -1,8 +1,8 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
-cost.py decides where every value lives, and why; fuse.py makes kernels of that, merge.py joins kernels that walk the
-same ranges, unread.py says what they need not write, choices.py leaves out what is chosen already, early.py says which
-runs when, memory.py places temporaries.
+cost.py decides where every value lives, and why; instead.py, what is kept in the place of what it is made of; fuse.py
+makes kernels of that, merge.py joins kernels that walk the same ranges, unread.py says what they need not write,
+choices.py leaves out what is chosen already, early.py says which runs when, memory.py places temporaries.
 """
 
 from __future__ import annotations

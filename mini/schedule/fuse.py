@@ -52,6 +52,7 @@ from mini.schedule.cost import (
   stands_in,
 )
 from mini.schedule.index import Index, live, output_ranges, stored_index, view_index
+from mini.schedule.instead import kept_instead
 from mini.schedule.needs import Needs
 from mini.schedule.rows import Chains, Host, factors, find_chains, hosts, repeated, rows_at
 from mini.types import dtypes
@@ -102,8 +103,7 @@ class Schedule:
     """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}.
     cut: nodes that get memory whatever they cost, with the reason. late: of inputs that come later than others, how
     late. gpu: its threads have no stack for rows between products."""
-    self.cut, self.awaited = cut, awaited
-    self.needs = Needs(order, awaited)
+    self.awaited, self.needs = awaited, Needs(order, awaited)
     self.late: dict[UOp, int] = {}
     for u in order if late else ():
       mine = late.get(u.arg[0], 0) if u.op == "buffer" else 0
@@ -128,6 +128,7 @@ class Schedule:
     self.why: dict[str, list[str]] = {}  # of memory: why it is there, and what is on the stack of its kernel
     self.users = Counter(x for n in order for x in n.src)
     self.weights = Weights(order, self.users)
+    self.cut = {**kept_instead(order, self.weights, awaited, outputs.values()), **cut}
     self.chains = Chains(frozenset(), frozenset()) if gpu else find_chains(order, set(outputs.values()))
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():

@@ -1,4 +1,4 @@
-"""What no kernel reads of a temporary, because it lies beyond a size that is known only at run time, is not wanted.
+"""What no kernel reads of a temporary is not wanted: all of it, or what lies beyond a size known only at run time.
 
 Such a size is an argument, and whatever mixes what lies beyond it with the rest is masked (engine/masked.py):
 `where(i < n, x[i], 0)`. If each load of a temporary stands under such a mask, the kernel that writes it says so in its
@@ -7,7 +7,7 @@ last line (`end over (%i) if %i < %n`), and recipes may end its loops there (cod
 
 from __future__ import annotations
 
-from mini.ir.kernel import access, below_data, kernel, stores, under
+from mini.ir.kernel import access, below_data, kernel, results, stores, under
 from mini.ir.uop import UOp, closed, structural_key, toposort
 from mini.types import dtypes
 
@@ -17,6 +17,7 @@ NONE: frozenset[Below] = frozenset()
 
 def without_unread(kernels: list[UOp], outputs: set[str]) -> list[UOp]:
   """The kernels, in the order in which they run, with what is wanted of each."""
+  kernels = without_idle_stores(kernels, outputs)
   if not any(below_data(u) for k in kernels for u in toposort(k) if u.op == "lt"):
     return kernels
   writers: dict[str, int] = {}  # {memory: how many stores write it}
@@ -40,6 +41,20 @@ def without_unread(kernels: list[UOp], outputs: set[str]) -> list[UOp]:
       here = {(a, v) for i, v in below for a, at in enumerate(index) if at is i}
       read[memory.arg[0]] = read[memory.arg[0]] & here if memory.arg[0] in read else here
   return found
+
+
+def without_idle_stores(kernels: list[UOp], outputs: set[str]) -> list[UOp]:
+  """Where what read a temporary has become part of the kernel that makes it, nobody else may want it."""
+  read = outputs.union(u.src[0].arg[0] for k in kernels for u in loads(k) if u.src[0].op == "param")
+  found = []
+  for k in kernels:
+    kept = tuple(s for s in results(k) if s.op != "store" or s.src[0].arg[0] in read)
+    found.append(kernel(k.arg.what, kept, closed(k)) if 0 < len(kept) < len(results(k)) else k)
+  return found
+
+
+def loads(k: UOp) -> list[UOp]:
+  return [u for u in toposort(k) if u.op == "load"]
 
 
 def limits_of(s: UOp, read: dict[str, set[tuple[int, UOp]]]) -> frozenset[Below]:

@@ -5,16 +5,30 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from mini.given import with_gradient
+from mini.grad import Value, fn
 from mini.ir import graph
-from mini.ir.uop import const
+from mini.ir.uop import UOp, const
 from mini.tensor.algebra import add, negated
 from mini.tensor.data import Number
 from mini.tensor.errors import fail
+from mini.tensor.handle import needs
 from mini.tensor.special import Special
 from mini.types import ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
+
+CUBIC, SCALE = 0.044715, math.sqrt(2 / math.pi)  # of the GELU by tanh
+
+# fmt: off
+GELUS = {  # (Phi of a, its slope there, of a and Phi)
+  "none": (lambda a: fn("erf", a * math.sqrt(0.5)) * 0.5 + 0.5,
+           lambda a, p: fn("exp", a * a * -0.5) * math.sqrt(0.5 / math.pi)),
+  "tanh": (lambda a: fn("tanh", a * (a * a * (CUBIC * SCALE) + SCALE)) * 0.5 + 0.5,
+           lambda a, p: (p - p * p) * (a * a * (6 * CUBIC * SCALE) + 2 * SCALE)),
+}
+# fmt: on
 
 
 class Activations(Special):
@@ -57,12 +71,19 @@ class Activations(Special):
 
   def gelu(self, approximate: str = "none") -> Tensor:
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
-    if approximate == "tanh":
-      scale = math.sqrt(2 / math.pi)
-      return self * (0.5 * (self * (0.044715 * scale * self.square() + scale)).tanh() + 0.5)
-    if approximate != "none":
+    if approximate not in GELUS:
       fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
-    return self * (0.5 * (self * math.sqrt(0.5)).erf() + 0.5)
+    phi, density = GELUS[approximate]
+
+    def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
+      """One factor that x alone decides, and so can be made together with the value (schedule/cost.py)."""
+      a = Value(x)
+      p = phi(a)
+      return ((Value(g) * (a * density(a, p) + p)).u,)
+
+    x = self._float()
+    value = (Value(x) * phi(Value(x))).u
+    return self._new(with_gradient(value, rule, x) if needs(x) else value)
 
   def quick_gelu(self) -> Tensor:
     """a * sigmoid(1.702 * a)."""
