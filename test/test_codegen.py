@@ -251,6 +251,41 @@ def test_what_streams_is_read_ahead(monkeypatch):
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
+BESIDE = """kernel k(%y: out f32[64, 48], %x: in f32[64, 32], %w: in f32[32, 48], %b: PLACE f32[64, 48]) {
+  %i = range 64
+  %j = range 48
+  %k = range 32
+  %0 = load %b[%i, %j]         : f32
+  %1 = load %x[%i, %k]         : f32
+  %2 = load %w[%k, %j]         : f32
+  %3 = mul %1, %2              : f32
+  %4 = reduce.add %3 over (%k) : f32
+  %5 = add %0, %4              : f32
+  store %y[%i, %j], %5
+  end over (%i, %j)
+}"""
+BEFORE = (
+  BESIDE.replace("%b[%i, %j]", "%b[%i, 0] ")
+  .replace("mul %1", "mul %6")
+  .replace("  %3 =", "  %6 = add %1, %0            : f32\n  %3 =")
+)  # the sum needs it, too
+WRITTEN = BESIDE.replace("PLACE", "inout").replace("  end", "  store %b[%i, %j], 1.0\n  end")
+
+
+@pytest.mark.parametrize("text, behind", [(BESIDE, True), (BEFORE, False), (WRITTEN, False)])
+def test_what_is_added_to_a_sum_is_loaded_behind_it(text, behind):
+  """Not where the sum needs it, nor where the kernel may have written over it by then."""
+  k = parse(text.replace("PLACE", "in"))
+  tuned = write_recipe(k, Machine(16))[0]
+  body = render({"k": tuned}, 16).split("= args[3];")[1]
+  load = re.search(r" = .*\bb(\[| \+)", body)
+  assert (load.start() > body.rindex("for (long k")) == behind, body
+  data = {m.name: random_array(m, interface(k), np.random.default_rng(3)) for m in interface(k)}
+  want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
+  for m, w in want.items():
+    np.testing.assert_allclose(got[m], w, rtol=1e-4, atol=1e-4)
+
+
 PANEL = "stage 1 over (k, jv) stack\n"
 PACKED = {  # (terms of a product of 96 by 128, a recipe, how many of its stages are asked for)
   "a panel": (256, PANEL, 1),
