@@ -140,6 +140,13 @@ def pooled_back(shape):
   return grad(lambda x: (x.max_pool2d(2) * y).sum())(x)
 
 
+def rows_in_a_row(s, n):
+  """The gradient of a table, with other numbers in one row."""
+  at = Tensor(np.zeros(n, np.int64))
+  g = grad(lambda table: (table[at] * zeros(n, *s[1:])).sum())(zeros(*s))
+  return Tensor.cat(zeros(5), g.reshape(-1))
+
+
 RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "rows of an image, each vector for itself": (lambda: zeros(2, 5, 18, 40).conv2d(zeros(7, 5, 3, 3), None, 1, 1), "; unroll k2.0; "),
   "channels": (lambda: zeros(24, 32, 9, 9).conv2d(zeros(32, 32, 5, 5)), "order k k2 k1; "),
@@ -167,6 +174,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "sums over the rows of a large memory": (lambda: zeros(523, 601).sum(0), "around k."),
   "the largest over rows, block by block": (lambda: (zeros(3, 150, 801) * 2).max(1), "order i lp l; "),
   "sums over rows of two large memories": (lambda: (zeros(40, 8191) * zeros(8191)).sum(0), " -> jp, j overlap; order jp j"),
+  "rows that go where data say": (lambda: rows_in_a_row((30, 40), 23), "split i 40 -> ih, i"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
 }  # fmt: skip
 

@@ -100,9 +100,8 @@ class Schedule:
     late: Mapping[str, int],
     gpu: bool = False,
   ):
-    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}.
-    cut: nodes that get memory whatever they cost, with the reason. late: of inputs that come later than others, how
-    late. gpu: its threads have no stack for rows between products."""
+    """order: the nodes, sources first. awaited: {tag: what is to be there before anything is computed from it}. cut:
+    nodes that get memory, and why. late: of inputs, how late they come. gpu: no stack for rows between products."""
     self.awaited, self.needs = awaited, Needs(order, awaited)
     self.late: dict[UOp, int] = {}
     for u in order if late else ():
