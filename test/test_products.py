@@ -165,6 +165,24 @@ def test_the_weights_of_several_heads_are_one_product_of_panels(size, packed):
   assert "f32x16u*)(y + " in text
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_few_columns_are_packed_along_the_sum(n):
+  """Vectors go along the sum there: that the columns lie together is of no use."""
+  narrow = parse(f"""kernel k(%y: out f32[1000, {n}], %x: in f32[1000, 999], %w: in f32[999, {n}]) {{
+    %i = range 1000
+    %j = range {n}
+    %k = range 999
+    %0 = load %x[%i, %k] : f32
+    %1 = load %w[%k, %j] : f32
+    %2 = mul %0, %1 : f32
+    %3 = reduce.add %2 over (%k) : f32
+    store %y[%i, %j], %3
+    end over (%i, %j)
+  }}""")
+  recipe, _ = source(narrow, AVX512)
+  assert "vec kv" in recipe and "stage 1 over (j, k) stack" in recipe, recipe
+
+
 def test_a_sum_over_heads_is_a_loop_over_them():
   """What attention has made is read head by head; its product with a weight is the tile of any other."""
   heads = parse("""kernel out(%y: in f32[8, 6, 256, 64], %w: in f32[384, 384], %o: out f32[8, 256, 384]) {

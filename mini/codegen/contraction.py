@@ -413,8 +413,7 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
       cut_sum(w, summed[0], plan.vector, machine.lanes)
   else:
     outer, summed = in_rounds(w, summed, plan.terms) if plan.terms else ([], summed)
-    if plan.block:
-      tag = pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
+    if plan.block and (tag := pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)):
       in_lines(w, [k + tag for k in summed], [r + tag for r in (row_loop, row) if r])
     if plan.packs:
       pack(w, summed, lane, b, machine)
@@ -476,11 +475,12 @@ def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: 
   flat, k = flat_index_of(found), mine[-1]
   order = [inner, *mine] if along else [*mine, inner]
   lane = ranges[inner]
-  if found.op == "load" and (coefficient(flat, lane), coefficient(flat, ranges[k])) == (1, rsize(lane)):
+  steps = coefficient(flat, lane), coefficient(flat, ranges[k])
+  if found.op == "load" and not along and steps == (1, rsize(lane)):
     return ""  # it lies as it would in a panel
   if not w.attempt(f"stage {name[1:]} over ({', '.join(order)}) stack"):
     return ""
-  transposed = rkind(lane) == "vec" and coefficient(flat, lane) != 1 and coefficient(flat, ranges[k]) == 1
+  transposed = rkind(lane) == "vec" and steps[0] != 1 and steps[1] == 1
   if transposed and rsize(lane) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes:
     copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):

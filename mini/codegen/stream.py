@@ -26,8 +26,7 @@ from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wa
 from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.types import dtypes
 
-# elements that lie beside each other before they begin again, as in a roll: few vectors are read in parts
-LONG_TURN = 64
+LONG_TURN = 64  # elements side by side before they begin again, as in a roll: few vectors are read in parts
 AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
 
 

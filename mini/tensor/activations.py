@@ -71,12 +71,12 @@ class Activations(Special):
 
   def gelu(self, approximate: str = "none") -> Tensor:
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
-    if approximate not in GELUS:
+    if not isinstance(approximate, str) or approximate not in GELUS:
       fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
     phi, density = GELUS[approximate]
 
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
-      """One factor that x alone decides, and so can be made together with the value (schedule/cost.py)."""
+      """One factor that x alone decides, and so can be made together with the value (schedule/instead.py)."""
       a = Value(x)
       p = phi(a)
       return ((Value(g) * (a * density(a, p) + p)).u,)
