@@ -160,6 +160,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "every second, through a guard": (lambda: gradient_of((1, 3, 40, 3, 3, 1), 1, stride=2, groups=3), "vec k1v"),
   "places of a window": (lambda: gradient_of((2, 3, 28, 3, 3, 1), 1, groups=3), "unroll n; unroll m; split k2 "),
   "places, a row at a time": (lambda: gradient_of((1, 3, 37, 3, 5, 1), 1, stride=2, groups=3), "unroll n; split k1 "),
+  "every second place": (lambda: gradient_of((2, 3, 57, 3, 3, 1), 0, stride=2, groups=3), "; unroll p"),
   "windows that overlap": (lambda: zeros(2, 3, 20, 37).conv2d(zeros(3, 1, 5, 3), None, 1, (2, 1), 1, 3), "; unroll no"),
   "windows in steps": (lambda: zeros(2, 3, 40, 45).conv2d(zeros(3, 1, 3, 3), None, 2, 1, 1, 3), "unroll k1; split n "),
   "windows of a long row": (lambda: zeros(1, 2, 4, 300).conv2d(zeros(2, 1, 3, 7), None, 1, 3, 1, 2),  " -> nt, n overlap; unroll "),
@@ -257,6 +258,29 @@ def test_what_streams_is_read_ahead(monkeypatch):
   assert "prefetch(" not in rest
   monkeypatch.setattr(streams, "AHEAD_OF", 0)
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
+
+
+TURNS = """kernel k(%y: out T[96], %x: in T[2, 48]) {
+  %i = range 48
+  %p = range 2
+  %0 = load %x[%p, %i] : T
+  %1 = mul %0, %0      : T
+  store %y[%i*2 + %p], %1
+  end over (%i, %p)
+}"""
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "i8", "f16", "bf16"])
+@pytest.mark.parametrize("case, shuffled", [("", True), (" if %i < 47", False), (" if %p < 1", False)])
+def test_vectors_for_every_second_place_are_stored_in_turns(dtype, case, shuffled):
+  """Both at once, where no condition is between them."""
+  k = parse(TURNS.replace("T", dtype).replace("], %1", f"], %1{case}"))
+  tuned = apply(k, "split i 16 -> io, iv\nvec iv\nunroll p")
+  assert ("SHUFFLE(a, b, 0" in render({"k": tuned}, 16).split("void k(")[1]) == shuffled
+  data = {m.name: random_array(m, interface(k), np.random.default_rng(3)) for m in interface(k)}
+  want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
+  for m, w in want.items():
+    np.testing.assert_array_equal(got[m], w)
 
 
 BESIDE = """kernel k(%y: out f32[64, 48], %x: in f32[64, 32], %w: in f32[32, 48], %b: PLACE f32[64, 48]) {

@@ -14,7 +14,7 @@ from mini.codegen.depthwise import places, slid
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
-from mini.codegen.writer import Machine, Writer, bound
+from mini.codegen.writer import Machine, Writer, bound, in_turns
 from mini.ir.kernel import below_data, wanted
 from mini.ir.uop import UOp, toposort
 
@@ -28,6 +28,8 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
     gpu.write(w, machine)
   elif not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
     stream(w, machine)
+  if machine.kind != "gpu":
+    in_turns(w, machine)
   if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
     bound(w)
   return w.kernel, "\n".join(w.lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
@@ -143,6 +144,24 @@ def split_rows(w: Writer) -> None:
       rows = [u.src[1].arg for u in toposort(w.kernel) if u.op == "mod" and u.src[0] is r]
       if rows:
         w.attempt(f"split {rname(r)} {min(rows)} -> {rname(r)}h, {rname(r)}")
+
+
+def in_turns(w: Writer, machine: Machine) -> None:
+  """Where a vector is stored to every second place, and a range of two fills those between, two make whole vectors.
+  (The gradient of a depthwise convolution of stride 2 by its input on a Zen 4: 0.49 of the time.)"""
+  outputs, flats = closed(w.kernel), [flat_index(s) for s in stores(w.kernel)]
+  lanes = [r for r in outputs if rkind(r) in ("vec", "unroll")]
+  small = (
+    4 * prod(map(rsize, lanes)) <= machine.registers * machine.lanes
+  )  # two of them are half of the registers
+
+  def moves(r: UOp, step: int) -> bool:
+    return all(coefficient(f, r) == step for f in flats)
+
+  if small and any(rkind(r) == "vec" and moves(r, 2) for r in lanes):
+    for r in outputs:
+      if rkind(r) == "loop" and rsize(r) == 2 and moves(r, 1):
+        w.attempt(f"unroll {rname(r)}")
 
 
 def divisions(kernel: UOp) -> int:

@@ -400,6 +400,11 @@ class Vectors(Spelling):
     order = ", ".join(str((i + n) % self.lang.width) for i in range(self.lang.width))
     return f"SHUFFLE({x}, {x}, {order})"
 
+  def interleaved(self, a: str, b: str) -> tuple[str, ...]:
+    w = self.lang.width
+    order = [n for pair in zip(range(w), range(w, 2 * w)) for n in pair]
+    return tuple(f"SHUFFLE({a}, {b}, {', '.join(map(str, half))})" for half in (order[:w], order[w:]))
+
   def near(self, row: Near, op: str, sources: tuple[DType, ...], d: DType, width: int) -> str:
     """The body for all lanes, and then the language's own function for each of those that are too large for it."""
     t, mask, name = self.type(d, width), self.type(dtypes.bool, width), f"{op}_near_x{width}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from mini.codegen.linearize import Line, lanes, linearize, sort_lanes, values_in
+from mini.codegen.linearize import Line, lanes, linearize, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
 from mini.codegen.writer import LINE, turning
@@ -44,28 +44,12 @@ from mini.ir.uop import (
   toposort,  # fmt: skip
 )
 from mini.render.expressions import fits_int, vector
-from mini.render.folds import Folds
+from mini.render.shuffles import Shuffles, line_lanes, unrolled
 from mini.render.spelling import Language, RenderError, Wide
 from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
-
-
-def line_lanes(line: Line) -> tuple[UOp, ...]:
-  """The lanes that a line is expanded over."""
-  u, op = line.node, line.op
-  if op in ("loop", "end", "alloc", "next"):
-    return ()
-  if op in ("acc", "accum"):
-    return lanes(u.src[0])
-  if op == "store":
-    return sort_lanes({r for s in u.src for r in lanes(s)})
-  return lanes(u)
-
-
-def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
-  return [r for r in ls if rkind(r) == "unroll"]
 
 
 def between(gate: UOp, v: UOp) -> bool:
@@ -74,7 +58,7 @@ def between(gate: UOp, v: UOp) -> bool:
   return not any(v in t.free for i in limits for t in linear(i)[0] if t is not v)
 
 
-class Renderer(Folds):
+class Renderer(Shuffles):
   """One kernel's text. `source()` gives it; the helper functions that it calls are left in `helpers`."""
 
   def __init__(self, kernel: UOp, lang: Language, name: str):
@@ -206,6 +190,10 @@ class Renderer(Folds):
       if past:
         return self.emit(guard + self.spelling.store_past(p, i, x, d, w))
       return self.emit(guard + self.spelling.store(p, i, merged(i, x, w), d, w))
+    plain = how is None and target.op == "param" and d is not dtypes.bool
+    pair = self.in_turns(flat, ls, gate) if plain else None
+    if pair is not None:
+      return self.store_in_turns(p, flat, value, env, pair, guard)
     bit = " & 1" if d is dtypes.bool else ""
     self.emit("{ " + f"{self.spelling.type(d, self.lang.width)} x = {x};")
     for n in range(w):
@@ -420,26 +408,6 @@ class Renderer(Folds):
           self.line(line, {r: env[r] for r in mine})
     batch.clear()
 
-  def transposes(self, line: Line, r: UOp) -> bool:
-    """Does this store to a stage run along its vector with a stride, and along the unrolled lane r without?"""
-    u, v = line.node, vector(line_lanes(line))
-    if (
-      line.op != "store"
-      or u.op != "stage"
-      or v is None
-      or self.lang.width == 1
-      or rsize(r) % self.lang.width
-      or lanes(u)
-    ):
-      return False
-    _, flat = self.memory(u, stage_index(u))
-    return (
-      self.stride(flat, v) not in (1, None)
-      and self.stride(flat, r) == 1
-      and v in u.src[0].free
-      and r in u.src[0].free
-    )
-
   def flush_transposed(self, batch: list[Line], r: UOp) -> None:
     """Blocks of width x width elements: as many vectors are read along one axis, and written along the other."""
     w = self.lang.width
@@ -450,16 +418,7 @@ class Renderer(Folds):
           if line not in stored and (n == 0 or r in line_lanes(line)):
             self.line(line, {r: n} if r in line_lanes(line) else {})
       for line in stored:
-        u, v = line.node, vector(line_lanes(line))
-        p, flat = self.memory(u, stage_index(u))
-        for c in self.chunks(v):
-          rows = [self.ref(u.src[0], {r: block + n, v: c}, True) for n in range(w)]  # type: ignore[dict-item]
-          t = f"{self.spelling.type(u.dtype, self.lang.width)} x[{w}]"
-          self.emit(f"{{ {t} = {{{', '.join(rows)}}}; {self.spelling.transpose(u.dtype)}(x);")
-          for n in range(w):
-            at = self.at(flat, {r: block, v: c}, n)  # type: ignore[dict-item]
-            self.emit("  " + self.spelling.store(p, at, f"x[{n}]", u.dtype, w))
-          self.emit("}")
+        self.store_transposed(line, r, block)
     batch.clear()
 
   def unswitch(self, r: UOp, segment: list[Line], header: int) -> None:

@@ -409,6 +409,10 @@ class Spelling:
   def splat(self, s: str, d: DType) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
 
+  def interleaved(self, a: str, b: str) -> tuple[str, ...]:
+    """Two vectors that hold the elements of a and b in turns; none where the language cannot do that."""
+    return ()
+
   def spaced(self, p: str, i: str, d: DType, width: int, step: int) -> str:
     """A load of every second element (2), or backwards (-1), from element i on; "" where a language has none."""
     return ""
