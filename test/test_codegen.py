@@ -260,12 +260,12 @@ def test_what_streams_is_read_ahead(monkeypatch):
   agree(range(20, 32), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
-TURNS = """kernel k(%y: out T[96], %x: in T[2, 48]) {
+TURNS = """kernel k(%a: out T[96], %b: in T[2, 48]) {
   %i = range 48
   %p = range 2
-  %0 = load %x[%p, %i] : T
+  %0 = load %b[%p, %i] : T
   %1 = mul %0, %0      : T
-  store %y[%i*2 + %p], %1
+  store %a[%i*2 + %p], %1
   end over (%i, %p)
 }"""
 
@@ -276,7 +276,7 @@ def test_vectors_for_every_second_place_are_stored_in_turns(dtype, case, shuffle
   """Both at once, where no condition is between them."""
   k = parse(TURNS.replace("T", dtype).replace("], %1", f"], %1{case}"))
   tuned = apply(k, "split i 16 -> io, iv\nvec iv\nunroll p")
-  assert ("SHUFFLE(a, b, 0" in render({"k": tuned}, 16).split("void k(")[1]) == shuffled
+  assert ("SHUFFLE(x[0], x[1], 0" in render({"k": tuned}, 16).split("void k(")[1]) == shuffled
   data = {m.name: random_array(m, interface(k), np.random.default_rng(3)) for m in interface(k)}
   want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
   for m, w in want.items():

@@ -151,9 +151,8 @@ def in_turns(w: Writer, machine: Machine) -> None:
   (The gradient of a depthwise convolution of stride 2 by its input on a Zen 4: 0.49 of the time.)"""
   outputs, flats = closed(w.kernel), [flat_index(s) for s in stores(w.kernel)]
   lanes = [r for r in outputs if rkind(r) in ("vec", "unroll")]
-  small = (
-    4 * prod(map(rsize, lanes)) <= machine.registers * machine.lanes
-  )  # two of them are half of the registers
+  # two of them are to take no more than half of the registers
+  small = 4 * prod(map(rsize, lanes)) <= machine.registers * machine.lanes
 
   def moves(r: UOp, step: int) -> bool:
     return all(coefficient(f, r) == step for f in flats)

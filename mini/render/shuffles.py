@@ -76,8 +76,8 @@ class Shuffles(Folds):
     if not env[pair]:
       return
     d, w, at = value.dtype, self.lang.width, self.at(flat, {**env, pair: 0})
-    a, b = (self.ref(value, {**env, pair: n}, True) for n in (0, 1))
-    self.emit(f"{{ {self.spelling.type(d, w)} a = {a}, b = {b};")
-    for n, half in enumerate(self.spelling.interleaved("a", "b")):
+    both = ", ".join(self.ref(value, {**env, pair: n}, True) for n in (0, 1))
+    self.emit(f"{{ {self.spelling.type(d, w)} x[2] = {{{both}}};")
+    for n, half in enumerate(self.spelling.interleaved("x[0]", "x[1]")):
       self.emit("  " + guard + self.spelling.store(p, f"{at} + {n * w}", half, d, w))
     self.emit("}")
