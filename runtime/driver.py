@@ -303,7 +303,7 @@ class Graph:
     self, driver: Driver, launches: Many[tuple[Function, int, int, np.ndarray]], after: Many[Many[int]]
   ):
     """launches: function, groups, threads, arguments. after[n]: the launches before n that it waits for."""
-    self.driver, self.graph, self.program = driver, c_void_p(), c_void_p()
+    self.graph, self.program, self.driver = c_void_p(), c_void_p(), driver
     self.nodes: list[c_void_p] = []
     self.parameters: list[Parameters] = []
     self.kept: list[Any] = []  # arrays that the parameters point at
@@ -328,7 +328,8 @@ class Graph:
     self.driver.call("cuGraphExecKernelNodeSetParams_v2", self.program, self.nodes[n], what)
 
   def __del__(self) -> None:
-    if os.getpid() == self.driver.pid:  # whoever still runs it is not disturbed
+    # unless a Ctrl-C came before there was anything; whoever still runs it is not disturbed
+    if hasattr(self, "driver") and os.getpid() == self.driver.pid:
       for name, handle in (("cuGraphExecDestroy", self.program), ("cuGraphDestroy", self.graph)):
         if handle:
           self.driver.functions[name](handle)

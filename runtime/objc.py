@@ -44,9 +44,8 @@ class Owned:
     self._as_parameter_, self.objc = address, objc  # ctypes passes the first
 
   def __del__(self) -> None:
-    if (
-      os.getpid() == self.objc.process
-    ):  # what the parent of a forked process made is not the child's to release
+    # what the parent of a forked process made is not the child's to release
+    if hasattr(self, "objc") and os.getpid() == self.objc.process:
       self.objc.send(self, "release")
 
 

@@ -463,7 +463,7 @@ class Sequence:
     return (times[1].value - times[0].value) * 1e-9
 
   def __del__(self) -> None:
-    if os.getpid() == self.device.pid:
+    if hasattr(self, "kernels") and os.getpid() == self.device.pid:
       for kernel in self.kernels:
         self.device.cl["clReleaseKernel"](kernel)
 

@@ -256,9 +256,10 @@ def test_a_model_learns_in_float16_with_a_scale(rng):
     nn.optim.AdamW(model.parameters(), lr=0.02),
     nn.GradScaler(init_scale=2.0**20, growth_interval=40),
   )
-  losses = []
+  losses, scales = [], []
   for _ in range(60):
     optimizer.zero_grad()
+    scales.append(scaler.get_scale())
     with autocast("float16"):
       loss = model(Tensor(x)).mse_loss(Tensor(y))
     assert loss.dtype is dtypes.float32
@@ -268,7 +269,7 @@ def test_a_model_learns_in_float16_with_a_scale(rng):
     scaler.step(optimizer)
     scaler.update()
     losses.append(loss.item())
-  assert losses[-1] < 0.2 * losses[0] and scaler.get_scale() != 2.0**20
+  assert losses[-1] < 0.2 * losses[0] and len(set(scales)) > 1  # it may have come back to where it began
   assert all(p.dtype is dtypes.float32 for p in model.parameters())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import mmap
 import os
 import re
@@ -491,3 +492,13 @@ except KeyboardInterrupt:
   done = run_python(code, TMPDIR=str(tmp_path))
   assert done.stdout.split("\n")[:2] == ["['slowcc']", "no child is left"], done.stderr
   assert time.perf_counter() - begun < 10
+
+
+@pytest.mark.parametrize(
+  "module, name",
+  [("cpu", "Sequence"), ("heap", "Memory"), ("opencl", "Sequence"), ("driver", "Graph"), ("objc", "Owned")],
+)
+def test_what_a_control_c_kept_from_being_made_ends_quietly(module, name):
+  """It may come before the first line of a constructor."""
+  kind = getattr(importlib.import_module(f"runtime.{module}"), name)
+  object.__new__(kind).__del__()
