@@ -195,8 +195,6 @@ def storing(s: Sizes, rows: int, width: int, v: int) -> int:
 
 def packing(s: Sizes, width: int, v: int, machine: Machine) -> float:
   """Cycles until columns are in a panel."""
-  if s.b.is_panel(width):
-    return 0
   once = 2 if s.k * s.m * s.itemsize <= machine.l2_bytes // 2 else 4
   return s.k * (v * (once + s.b.work) if 1 in (s.b.across, s.b.along) else 1.5 * width)
 
@@ -211,9 +209,10 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
   for width in [w for w in (2 * lanes, 3 * lanes, 4 * lanes) if 2 * w < s.m]:
     v = max(1, width * item // (4 * lanes))
     s = whole.tiled(1, width)
-    columns = packing(s, width, v, machine)
-    far = s.b.along * item >= FAR and s.k > NEAR_PAGES
-    again = s.k * v * (FAR_VECTOR + s.b.work) if far and columns else columns
+    packs = not s.b.is_panel(width)
+    columns = packing(s, width, v, machine) if packs else 0
+    far = packs and s.b.along * item >= FAR and s.k > NEAR_PAGES
+    again = s.k * v * (FAR_VECTOR + s.b.work) if far else columns
     for rows in range(min(s.n, 4), most_rows(s, v, machine) + 1):
       if s.a.run % rows:
         continue
@@ -232,9 +231,9 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
           sums = 20 * s.k // terms + rows * v * (wait if waits else 2)
           compute = below * beside * (s.k * step + sums + storing(s, rows, width, v))
           each_row = PACKED_ROW + FAR_ROW * min(max(packed - 2, 0), 1) + s.a.work / 4
-          packs = below * rows * s.k * each_row + beside * (again if blocks > 1 else columns)
-          cycles = prod(s.rest) * blocks * (compute + packs) / spread_over(machine.threads, blocks)
-          yield Plan(cycles, "panels", p, rows, width, block, True, 0, blocked, terms)
+          moving = below * rows * s.k * each_row + beside * (again if blocks > 1 else columns)
+          cycles = prod(s.rest) * blocks * (compute + moving) / spread_over(machine.threads, blocks)
+          yield Plan(cycles, "panels", p, rows, width, block, packs, 0, blocked, terms)
 
 
 def block_counts(size: int, most: int, threads: int) -> list[int]:
@@ -413,7 +412,8 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
       cut_sum(w, summed[0], plan.vector, machine.lanes)
   else:
     outer, summed = in_rounds(w, summed, plan.terms) if plan.terms else ([], summed)
-    if plan.block and (tag := pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)):
+    if plan.block:
+      tag = pack(w, [*filter(None, [row_loop]), *summed], row, a, machine)
       in_lines(w, [k + tag for k in summed], [r + tag for r in (row_loop, row) if r])
     if plan.packs:
       pack(w, summed, lane, b, machine)
@@ -474,13 +474,10 @@ def pack(w: Writer, ks: list[str], inner: str, x: UOp, machine: Machine, along: 
   mine = [k for k in ks if ranges[k] in found.free]
   flat, k = flat_index_of(found), mine[-1]
   order = [inner, *mine] if along else [*mine, inner]
-  lane = ranges[inner]
-  steps = coefficient(flat, lane), coefficient(flat, ranges[k])
-  if found.op == "load" and not along and steps == (1, rsize(lane)):
-    return ""  # it lies as it would in a panel
   if not w.attempt(f"stage {name[1:]} over ({', '.join(order)}) stack"):
     return ""
-  transposed = rkind(lane) == "vec" and steps[0] != 1 and steps[1] == 1
+  lane = ranges[inner]
+  transposed = rkind(lane) == "vec" and coefficient(flat, lane) != 1 and coefficient(flat, ranges[k]) == 1
   if transposed and rsize(lane) % machine.lanes == 0 and rsize(ranges[k]) >= machine.lanes:
     copied = f"{k}.{name[1:]}"  # read along the sum, written along the lanes
     if w.attempt(f"split {copied} {machine.lanes} -> {copied}o, {copied}v overlap"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mini.ir.kernel import access, below_data, kernel, results, stores, under
 from mini.ir.uop import UOp, closed, structural_key, toposort
+from mini.schedule.merge import loaded
 from mini.types import dtypes
 
 Below = tuple[UOp, UOp]  # an index, and the value that it is below
@@ -45,16 +46,12 @@ def without_unread(kernels: list[UOp], outputs: set[str]) -> list[UOp]:
 
 def without_idle_stores(kernels: list[UOp], outputs: set[str]) -> list[UOp]:
   """Where what read a temporary has become part of the kernel that makes it, nobody else may want it."""
-  read = outputs.union(u.src[0].arg[0] for k in kernels for u in loads(k) if u.src[0].op == "param")
+  read = outputs.union(p.arg[0] for k in kernels for p in loaded(toposort(k)))
   found = []
   for k in kernels:
     kept = tuple(s for s in results(k) if s.op != "store" or s.src[0].arg[0] in read)
     found.append(kernel(k.arg.what, kept, closed(k)) if 0 < len(kept) < len(results(k)) else k)
   return found
-
-
-def loads(k: UOp) -> list[UOp]:
-  return [u for u in toposort(k) if u.op == "load"]
 
 
 def limits_of(s: UOp, read: dict[str, set[tuple[int, UOp]]]) -> frozenset[Below]:

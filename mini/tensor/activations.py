@@ -71,7 +71,7 @@ class Activations(Special):
 
   def gelu(self, approximate: str = "none") -> Tensor:
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
-    if not isinstance(approximate, str) or approximate not in GELUS:
+    if approximate not in GELUS:
       fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
     phi, density = GELUS[approximate]
 
