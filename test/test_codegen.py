@@ -223,8 +223,12 @@ def test_what_streams_is_read_ahead(monkeypatch):
     "a product of columns": (lambda x: x.T @ x, 1),
     "a product": (lambda x: x @ x.T, 6 + 1),  # the next tile's rows, and a line at a time of the next panel
     "a product and a row": (lambda x: x @ w + w[0], 6 + 1),
-    "a product and what is as large": (lambda x: x @ w + x, 6 + 1 + 6 * 2),  # of a tile
-    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 + 1 + 6 * 2),
+    "a product and what is as large": (lambda x: x @ w + x, 6 + 1 + 1),  # a line of a tile at a time
+    "a product where that is positive": (lambda x: (x > 0).where(x @ w, 0.0), 6 + 1 + 1),
+    "a short product and what is as large": (
+      lambda x: x[:, :8] @ w[:8] + x,
+      6 * 2 + 1,
+    ),  # of a tile, before the sum
   }
   x, w = (Tensor(np.zeros((n, 512), np.float32)) for n in (1024, 512))
   for name, (f, lines) in rows.items():
@@ -250,7 +254,7 @@ def test_what_streams_is_read_ahead(monkeypatch):
   )  # seven rows later, 8 KiB of them
   added = nameless(scheduled({"out": (x @ w + x).uop})[0][0]).kernel
   *_, tile, inner = render({"k": write_recipe(added, Machine(16))[0]}, 16).split("for (")
-  assert tile.count("prefetch(") == 6 * 2 and inner.count("prefetch(") == 7, "before the sum, not after it"
+  assert tile.count("prefetch(") == 0 and inner.count("prefetch(") == 8, "in the sum, not after it"
   asked, rest = inner.split("if ((k % 16) < 1) {")[1].split("}", 1)
   assert re.findall(r"\+ (\d+)\);", asked) == [f"{n * 512}" for n in range(6, 12)], (
     "each row of the next tile"
@@ -354,6 +358,35 @@ def test_what_will_be_packed_is_asked_for_once(name, monkeypatch):
     found = lines_at(substitute(at, now), substitute(when, now))
     want = lines_at(substitute(flatten(index, memory.arg[1]), after), TRUE)
     assert sorted(found) == sorted(set(want))
+
+
+BESIDE = {  # (terms, recipe): {lines of a tile of 6 x 32 that are asked for in one sum}
+  (64, ""): 12,
+  (13, ""): 12,
+  (64, "split k 8 -> ko, k\n"): 12,
+  (11, ""): 0,
+}
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_what_a_sum_waits_for_is_asked_for_once(case, monkeypatch):
+  """Each line of the tile that is added to a sum, and no other, while that is computed; not where it is too short."""
+  terms, recipe = case
+  monkeypatch.setattr(streams, "AHEAD_OF", 0)
+  a, b, c = (Tensor(np.zeros(s, np.float32)) for s in ((96, terms), (terms, 128), (96, 128)))
+  plain = nameless(scheduled({"out": (a @ b * c).uop})[0][0]).kernel
+  tiles = "split j 32 -> jo, jv\nvec jv\nsplit i 6 -> io, iu\nunroll iu\norder jo io iu jv\n"
+  tuned = apply(plain, tiles + recipe)
+  lines, asked = streams.asked_for(tuned, linearize(tuned))
+  (load,) = (x.node for x in lines if x.op == "load" and access(x.node)[0].arg[1] == (96, 128))
+  assert sum(x == ("ask", load) for x in lines) == (0 if BESIDE[case] else 1)
+  assert (load in asked) == (BESIDE[case] > 0)
+  if load in asked:
+    when, (at,) = asked[load]
+    now = {r: const(1) for r in places(tuned)[load]}
+    found = lines_at(substitute(at, now), substitute(when, now))
+    assert len(found) == BESIDE[case]
+    assert sorted(found) == sorted(set(lines_at(substitute(flatten(access(load)[1], (96, 128)), now), TRUE)))
 
 
 def lines_at(index, when):
