@@ -21,6 +21,7 @@ from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.early import early
 from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.memory import in_place
 from mini.schedule.split import split_reductions
 from mini.types import dtypes
 
@@ -129,11 +130,11 @@ def program(seed: int, big: bool = False) -> tuple[dict[str, UOp], dict[str, np.
 
 
 def scheduled(outs: dict[str, UOp]) -> tuple[list[UOp], dict[str, str]]:
-  """The kernels of a graph, as a program gets them."""
+  """The kernels of a graph, as a program gets them if all memory is large."""
   kernels, aliases = schedule(
     dict(zip(outs, split_reductions(in_pieces(scatter_in_place(list(outs.values()))))))
   )
-  return early(kernels, {}), aliases
+  return in_place(early(kernels, {}), lambda memory: True)[0], aliases
 
 
 def disagreement(seed: int) -> str | None:

@@ -24,7 +24,7 @@ from mini.schedule import schedule
 from mini.schedule.choices import without_repeated_choices
 from mini.schedule.early import early
 from mini.schedule.flat import scatter_in_place
-from mini.schedule.memory import ALIGN, Need, plan
+from mini.schedule.memory import ALIGN, Need, in_place, is_even, plan
 from mini.schedule.merge import MOST_PARAMS, Order, levels_of
 from mini.schedule.needs import Needs
 from mini.schedule.overwrite import overwrite
@@ -586,6 +586,123 @@ def test_what_is_written_over_an_input():
   # an input is overwritten once
   both = schedule({"a": g.alu("sin", x), "b": g.alu("sqrt", x)})[0]
   assert overwrite(both, {"a": "x", "b": "x"}, {})[1] in ({"a": "x"}, {})
+
+
+NORM = lambda t: (t - t.mean(1, keepdim=True)) / t.var(1, keepdim=True)
+IN_PLACE = {  # a @ b, and what is made of it, c and d, which are of the same shape; does the first take its memory?
+  "by a product": (512, lambda u, c, d: [(u @ c @ d) * u], True),
+  "by a norm of rows": (512, lambda u, c, d: [NORM(u @ c @ d) + u], True),
+  "wanted by another": (512, lambda u, c, d: [(u @ c @ d) * u, (u @ c @ d @ c) * u], False),
+  "turned": (512, lambda u, c, d: [(u @ c @ d) * u.T], False),
+  "rows of it summed": (512, lambda u, c, d: [NORM(u @ c @ d) * u.sum(1, keepdim=True) + u], False),
+  "small": (448, lambda u, c, d: [(u @ c @ d) * u], False),
+  "uneven": (516, lambda u, c, d: [(u @ c @ d) * u], False),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_is_written_in_the_place_of_what_is_read(name, rng):
+  """Where nobody else reads it, element by element, and nothing is computed twice at an edge."""
+  size, f, expected = IN_PLACE[name]
+  data = [rng.standard_normal((size, size), np.float32) / np.float32(size**0.5) for _ in range(4)]
+  a, b, c, d = map(Tensor, data)
+  v, *more = f(a @ b, c, d)
+  outputs, _ = graph_of([v @ d, *more])
+  kernels = early(schedule(outputs)[0], {})
+  changed, place = in_place(kernels)
+  temporary = {p.arg[0] for k in kernels for p in params_of(k) if p.arg[0][0] == "t"}
+  left = {p.arg[0] for k in changed for p in params_of(k) if p.arg[0][0] == "t"}
+  assert bool(place) == expected and temporary - left == set(place)
+  assert arena_bytes(changed) <= arena_bytes(kernels)
+  for k in changed:
+    verify(k)
+  a, b, c, d = (
+    Tensor(x.astype(np.float64)) for x in data
+  )  # in place, too; with one kernel for each operation, never
+  with Context(NOOPT=True):
+    v, *more = f(a @ b, c, d)
+    want = [t.numpy() for t in (v @ d, *more)]
+  a, b, c, d = map(Tensor, data)
+  v, *more = f(a @ b, c, d)
+  outputs = [v @ d, *more]
+  Tensor.realize(*outputs)
+  for t, w in zip(outputs, want):
+    assert np.abs(t.numpy() - w).max() <= 1e-5 * np.abs(w).max()
+
+
+TAKES = """kernel a(%t0: out f32[8, 1, 4], %in0: in f32[8, 4]) {
+  %i = range 8
+  %j = range 4
+  %0 = load %in0[%i, %j] : f32
+  store %t0[%i, 0, %j], %0
+  end over (%i, %j)
+}
+kernel b(%t1: out f32[8, 4], %t0: in f32[8, 1, 4]) {
+  %i = range 8
+  %j = range 4
+  %0 = load %t0[%i, 0, %j] : f32
+  store %t1[%i, %j], %0
+  end over (%i, %j)
+}
+kernel c(%out0: out f32[8, 4], %t1: in f32[8, 4]) {
+  %i = range 8
+  %j = range 4
+  %0 = load %t1[%i, %j] : f32
+  store %out0[%i, %j], %0
+  end over (%i, %j)
+}"""
+PUT = "store %t1[%i, %j], %0"
+KEEPS = {  # changes: then the second keeps a memory of its own
+  "the type": {PUT: "%1 = cast %0 : f64\n  " + PUT[:-1] + "1", "%t1: out f32": "%t1: out f64", "%t1: in f32": "%t1: in f64",
+               "load %t1[%i, %j] : f32": "load %t1[%i, %j] : f64", "%out0: out f32": "%out0: out f64"},
+  "the place": {"load %t0[%i, 0, %j]": "load %t0[7 - %i, 0, %j]"},
+  "how it is stored": {"store %t1": "store.add %t1", "%t1: out": "%t1: inout"},
+  "who reads it": {"%t1: in f32[8, 4]": "%t0: in f32[8, 1, 4]", "load %t1[%i, %j]": "load %t0[%i, 0, %j]"},
+  "who writes it, too": {PUT: PUT + "\n  store %t0[%i, 0, %j], 1.0", "%t0: in ": "%t0: inout "},
+  "what is stored of it": {PUT: PUT + "\n  store %out1[%i, %j], %0", "(%t1: out": "(%out1: out f32[8, 4], %t1: out"},
+  "where it is stored": {PUT: PUT.replace("%i", "3"), "load %t0[%i, 0, %j]": "load %t0[3, 0, %j]"},
+  "the shape": {"f32[8, 1, 4]": "f32[32]", "%t0[%i, 0, %j]": "%t0[%i*4 + %j]"},
+  "what is stored": {PUT: PUT + " if %j < 3\n  store %t1[%i, 3], 0.0"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["nothing", *KEEPS])
+def test_who_takes_the_memory_of_what_it_reads(name):
+  """A kernel that stores each element where it has read the same one of a temporary, which is then of no use."""
+  found = TAKES
+  for old, new in KEEPS.get(name, {}).items():
+    assert old in found
+    found = found.replace(old, new)
+  kernels = [parse("kernel " + part) for part in found.split("kernel ")[1:]]
+  changed, place = in_place(kernels, lambda memory: True)
+  assert place == ({"t1": "t0"} if name == "nothing" else {}), found
+  x = np.arange(32, dtype=np.float32).reshape(8, 4)
+  got, want = {"in0": x}, {"in0": x}
+  for data, ks in ((got, changed), (want, kernels)):
+    for k in ks:
+      verify(k)
+      run_kernel(k, data)
+  np.testing.assert_array_equal(got["out0"], want["out0"])
+
+
+@pytest.mark.parametrize(
+  "shape, even",
+  [((512, 512), True), ((8, 256, 1536), True), ((448, 512), False), ((4096, 96), False), ((63, 8192), False),
+   ((1 << 20,), False), ((), False), ((0, 64), False)],
+)  # fmt: skip
+def test_large_memory_whose_rows_and_columns_come_out_even(shape, even):
+  assert is_even(param("t0", shape, dtypes.float32)) == even
+
+
+def test_a_chain_of_temporaries_takes_the_memory_of_one():
+  x, w = (Tensor(np.zeros((512, 512), np.float32)) for _ in range(2))
+  y = x @ w
+  for _ in range(4):
+    y = (y @ w @ x) * y
+  kernels = early(schedule(graph_of([y @ w])[0])[0], {})
+  changed, place = in_place(kernels)
+  assert len(place) == 4 and len(set(place.values())) == 1 and not set(place) & set(place.values())
+  assert arena_bytes(changed) <= arena_bytes(kernels) - 2**20
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))

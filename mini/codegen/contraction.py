@@ -99,6 +99,13 @@ class Plan(NamedTuple):
   parallel: str
   terms: int = 0  # of a sum that panels hold
 
+  @property
+  def is_even(self) -> bool:
+    """Is no element in two tiles?"""
+    down, right = rsize(self.product.rows) / self.rows, rsize(self.product.columns) / self.columns
+    blocks = (down if self.parallel == "rows" else right) / (self.block or 1)
+    return all(n.is_integer() for n in (down, right, blocks))
+
 
 def operand(x: UOp, across: UOp, along: UOp) -> Operand:
   inner = toposort(x)
@@ -368,7 +375,8 @@ def tile(w: Writer, machine: Machine) -> bool:
   if found[0] is None or rsize(found[0].columns) < machine.lanes:
     found.append(largest_product(w.kernel))
   proposed = (plan for p in found if p is not None for plan in plans(w.kernel, p, machine))
-  plan = min(proposed, key=lambda p: p.cycles, default=None)
+  once = not w.repeatable(w.kernel)
+  plan = min(proposed, key=lambda p: (once and not p.is_even, p.cycles), default=None)
   if plan is None:
     return False
   write(w, plan, machine)

@@ -42,7 +42,7 @@ from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE, Why, schedule
 from mini.schedule.early import early
 from mini.schedule.flat import in_pieces, scatter_in_place
-from mini.schedule.memory import Need, plan
+from mini.schedule.memory import Need, in_place, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
 from mini.schedule.overwrite import overwrite
 from mini.schedule.regions import regions
@@ -226,7 +226,13 @@ def scheduled(
   for out, old in done.items():
     if why is not None and out in why:
       why[old] = why.pop(out)
-  return early(kernels, late(levels)), same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
+  kernels = early(kernels, late(levels))
+  if not config.NOOPT:
+    kernels, place = in_place(kernels)
+    for new, old in place.items():
+      if why is not None and new in why:
+        why.setdefault(old, []).extend(f"then {reason}" for reason in why.pop(new))
+  return kernels, same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
 
 
 def late(levels: Sequence[int]) -> dict[str, int]:

@@ -364,6 +364,7 @@ def schedule_text(program: UOp, why: Notes = MappingProxyType({})) -> str:
     if m not in arguments
   ]
   printed: set[int] = set()
+  told: set[str] = set()
   for run in plan.runs:
     if isinstance(run, Copy):
       rows.append((f"copy %{run.source} -> %{run.target}", ""))
@@ -372,8 +373,9 @@ def schedule_text(program: UOp, why: Notes = MappingProxyType({})) -> str:
     if run.kernel not in printed:
       rows += [(line, "") for line in kernel_text(kernel).split("\n")]
       printed.add(run.kernel)
-    filled = [n for n, d in zip(run.names, directions(kernel).values()) if d != "in"]
+    filled = [n for n, d in zip(run.names, directions(kernel).values()) if d != "in" and n not in told]
     rows += [(f"# {n}: {reason}", "") for n in filled for reason in why.get(n, ())]
+    told.update(filled)
     rows.append((f"run {kernel.arg.what}({', '.join('%' + n for n in run.names)})", ""))
   head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}{on(m.device)}" for m in arguments]
   return block(header("schedule", plan.name, head), rows)

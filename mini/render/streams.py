@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mini.codegen.linearize import Line, lanes, loops_of, places, values_in
 from mini.codegen.writer import LINE
-from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores, written
+from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   TRUE,
@@ -100,10 +100,7 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
   if not sums:
     return list(lines), {}
   place = places(kernel)
-  fixed = written(kernel)  # what is written over is read first
-  movable = {
-    u: p for u, p in place.items() if u.op == "load" and u.src[0].op == "param" and u.src[0] not in fixed
-  }
+  movable = {u: p for u, p in place.items() if u.op == "load" and u.src[0].op == "param"}
   lines = after_sums(lines, movable, {place[u]: u for u in sums})
   if not large:
     return lines, {}
@@ -142,16 +139,19 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
 
 def after_sums(lines: Sequence[Line], loads: Places, sums: Mapping[tuple[UOp, ...], UOp]) -> list[Line]:
   """The lines, where what stands beside a sum, and is not used before its end, is loaded behind it.
-  loads: those that may be moved. sums: {place: the last sum that stands there}."""
+  loads: those that may be moved; what is written over is read first. sums: {place: the last sum that stands there}."""
   ends = {line.node: n for n, line in enumerate(lines) if line.op == "fold"}
   first: dict[UOp, int] = {}  # where a value is used
+  changed: dict[UOp, int] = {}  # where memory is first written
   for n, line in enumerate(lines):
     for u in (v for s in line.node.src for v in values_in(s)):
       first.setdefault(u, n)
+    if line.op == "store":
+      changed.setdefault(line.node.src[0], n)
   at = list(range(len(lines)))
   for n, (op, u) in enumerate(lines):
     end = ends[sums[loads[u]]] if op == "load" and loads.get(u) in sums else 0
-    if n < end < first.get(u, 0):
+    if n < end < min(first.get(u, 0), changed.get(u.src[0], len(lines))):
       at[n] = end
   return [lines[n] for n in sorted(range(len(lines)), key=at.__getitem__)]
 

@@ -1,11 +1,84 @@
-"""Where temporaries live: one arena per program, offsets by liveness."""
+"""Where temporaries live: in the place of one that is read for the last time, or in an arena, by liveness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
+from mini.ir.kernel import access, params_of, stores
+from mini.ir.uop import UOp, closed, const, rebuild, toposort
+from mini.ir.verify import is_injective
+from mini.schedule.early import is_temporary
+from mini.schedule.overwrite import place_of
+
 ALIGN = 64
+LARGE = 1 << 20  # bytes: whether less is read once more from a cache does not matter
+WHOLE = 64  # elements that vectors and tiles divide
+
+
+def is_even(memory: UOp) -> bool:
+  """Is it worth it, and do vectors and tiles divide rows and columns?"""
+  shape = memory.arg[1]
+  n = prod(shape)
+  return n * memory.dtype.itemsize >= LARGE and shape[-1] % WHOLE == 0 and n // shape[-1] % WHOLE == 0
+
+
+def in_place(
+  kernels: Sequence[UOp], suits: Callable[[UOp], bool] = is_even
+) -> tuple[list[UOp], dict[str, str]]:
+  """(the same kernels, {temporary: the one whose memory it takes}): what a kernel writes takes the memory of what it is
+  the last to read, element by element. That is on its way already, and is half as much. (On a Zen 4 the gradient of a
+  layer norm of 3 MB, added to another, takes 0.7 of the time so, a product by the slope of a GELU 0.98.)
+
+  suits: which memory may be written so. No element may be computed twice there, as it is where tiles do not come out
+  even at an edge."""
+  last = {p.arg[0]: n for n, k in enumerate(kernels) for p in params_of(k)}
+  made: set[str] = set()
+  place: dict[str, UOp] = {}
+  found: list[UOp] = []
+  for n, k in enumerate(kernels):
+    params = [p for p in params_of(k) if is_temporary(p.arg[0])]
+    free = [p for p in params if p.arg[0] in made and last[p.arg[0]] == n]
+    for new in (p for p in params if p.arg[0] not in made and suits(p)):
+      old = next((p for p in free if gives(k, p, new)), None)
+      if old is not None:
+        place[new.arg[0]] = place.get(old.arg[0], old)
+    made.update(p.arg[0] for p in params)
+    found.append(moved(k, place))
+  return found, {new: old.arg[0] for new, old in place.items()}
+
+
+def gives(k: UOp, old: UOp, new: UOp) -> bool:
+  """Is each element of `old` read last where that of `new` is written, and for nothing else?"""
+  mine = [s for s in stores(k) if s.src[0] is new]
+  others = [s for s in stores(k) if s.src[0] is not new]
+  if extents(old) != extents(new) or old.dtype is not new.dtype or len(mine) != 1 or mine[0].arg is not None:
+    return False
+  if any(u.op in ("load", "store") and u.src[0] is old for u in toposort(*others)):
+    return False
+  reads = [u for u in toposort(mine[0]) if u.op == "load" and u.src[0] is old]
+  same = all(place_of(u) is place_of(mine[0]) for u in reads)
+  return same and is_injective(access(mine[0])[1], new.arg[1], closed(k))
+
+
+def extents(memory: UOp) -> list[int]:
+  return [n for n in memory.arg[1] if n != 1]
+
+
+def moved(k: UOp, place: Mapping[str, UOp]) -> UOp:
+  """The kernel, where memory is in the place of other; shapes may differ in axes of 1."""
+  table = {p: place[p.arg[0]] for p in params_of(k) if p.arg[0] in place}
+  memo: dict[UOp, UOp] = {}
+  for u in toposort(k) if table else ():
+    src = tuple(memo[s] for s in u.src)
+    if u.op in ("load", "store") and u.src[0] in table:
+      memory, index, _ = access(u)
+      left = iter([i for i, n in zip(src[-len(index) :], memory.arg[1]) if n != 1])
+      axes = [const(0) if n == 1 else next(left) for n in table[memory].arg[1]]
+      src = (*src[: len(src) - len(index)], *axes)
+    memo[u] = table[u] if u in table else rebuild(u, src)
+  return memo.get(k, k)
 
 
 class Need(NamedTuple):
