@@ -416,3 +416,10 @@ def test_forms_of_linear_attention_and_layer_norm():
   s = Tensor.rand(4, requires_grad=True)
   dx, ds = x.layer_norm(4, s).gradient(x, s, gradient=Tensor.rand(2, 6, 4))
   assert len(reduces(dx.uop)) == 4 and len({*reduces(dx.uop), *reduces(ds.uop)}) == 5
+
+
+def test_the_gradient_of_a_certain_softmax_is_nothing():
+  """To the bit, whatever meets it: where one result is 1, the others 0."""
+  x = Tensor([[0.0, 200.0, -50.0], [300.0, 0.0, 0.0]]).requires_grad_()
+  (x.softmax(1) * Tensor([[1e6, 3e5, -7.0], [0.1, 1e7, 2.0]])).sum().backward()
+  assert not x.grad.numpy().any()

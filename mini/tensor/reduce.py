@@ -331,7 +331,14 @@ class Reduce(Arrange):
     """
     x, axis, result = self._shifted(axis if dim is None else dim, dtype)
     e = x.exp()
-    return (e / e.sum(axis, True)).to(result)
+    value = e * (1 / e.sum(axis, True))  # a division for each row, not for each element
+
+    def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
+      """It is nothing, to the bit, where all but one of the results are."""
+      d, p = Handle._new(g), Handle._new(out)
+      return ((p * (d - (d * p).sum(axis, True))).uop,)
+
+    return (self._new(with_gradient(value.uop, rule, x.uop)) if needs(x.uop) else value).to(result)
 
   def log_softmax(self, axis: Axes = -1, dtype: Any = None, *, dim: Axes = None) -> Tensor:
     """log(softmax(a)) along an axis, without overflow."""
