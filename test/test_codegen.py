@@ -348,6 +348,7 @@ PACKED = {  # (terms of a product of 96 by 128, a recipe, how many of its stages
     2,
   ),
   "more lines than steps": (8, f"{PANEL}split io 4 -> iob, io\norder iob jo io", 0),
+  "two panels at once": (256, f"{PANEL}split jo 2 -> jo, jou\nunroll jou", 0),
   "nothing is packed": (256, "", 0),
 }
 

@@ -171,7 +171,7 @@ def next_panel(stage: UOp, outside: tuple[UOp, ...], loops: tuple[UOp, ...]) -> 
   memory, index, gate = access(load)
   tiles, inner = loops[len(outside) : -1], loops[-1]
   plain = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
-  limited = any(r.src for r in (*loops, *own))
+  limited = any(r.src for r in (*loops, *own)) or any(r not in own for r in lanes(load))
   if not plain or limited or not outside or not tiles or loops[: len(outside)] != outside:
     return None
   terms, first = linear(flatten(index, memory_shape(memory)))
