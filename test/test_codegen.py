@@ -307,12 +307,14 @@ BEFORE = (
 )  # the sum needs it, too
 INOUT, CHANGE = BESIDE.replace("PLACE", "inout"), "  store %b[%i, %j], 1.0\n"
 AFTERWARDS = INOUT.replace("  end", CHANGE + "  end")
-MEANWHILE = INOUT.replace("  store %y", CHANGE + "  store %y")
+SIGNS = (
+  BESIDE.replace("PLACE", "in")
+  .replace("add %0, %4 ", "where %6, %4, 0.0")
+  .replace("  %5 =", "  %6 = lt 0.0, %0              : bool\n  %5 =")
+)  # what is made of it is wanted behind the sum, too
 
 
-@pytest.mark.parametrize(
-  "text, behind", [(BESIDE, True), (BEFORE, False), (AFTERWARDS, True), (MEANWHILE, False)]
-)
+@pytest.mark.parametrize("text, behind", [(BESIDE, True), (BEFORE, False), (AFTERWARDS, True), (SIGNS, True)])
 def test_what_is_added_to_a_sum_is_loaded_behind_it(text, behind):
   """Not where the sum needs it, nor where the kernel may have written over it by then."""
   k = parse(text.replace("PLACE", "in"))
@@ -336,6 +338,18 @@ def test_tiles_in_place_come_out_even(size):
   data = {m.name: random_array(m, interface(k), np.random.default_rng(3)) for m in interface(k)}
   want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
   np.testing.assert_allclose(got["b"], want["b"], rtol=1e-4, atol=1e-4)
+
+
+def test_no_load_passes_a_store_to_its_memory():
+  k = write_recipe(parse(AFTERWARDS), Machine(16))[0]
+  lines, place = linearize(k), places(k)
+  sums = {place[u]: u for u in toposort(k) if u.op == "reduce"}
+  (load,) = (x for x in lines if x.op == "load" and x.node.src[0].arg[0] == "b")
+  (change,) = (x for x in lines if x.op == "store" and x.node.src[0].arg[0] == "b")
+  assert streams.after_sums(lines, place, sums).index(load) > lines.index(load)
+  lines.remove(change)
+  lines.insert(lines.index(load) + 1, change)
+  assert streams.after_sums(lines, place, sums) == lines
 
 
 PANEL = "stage 1 over (k, jv) stack\n"

@@ -96,13 +96,13 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
   In the sum for what reads rows along it: that row of the next tile. Rows are short, and a processor that finds streams
   by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of the time, and 0.94 with AVX2.)
   There, too, for what will be packed next, a line at a time. (Gradients of its weights: 0.96 of the time.)"""
-  sums, large = contractions(kernel), far(lines)
-  if not sums:
-    return list(lines), {}
   place = places(kernel)
-  movable = {u: p for u, p in place.items() if u.op == "load" and u.src[0].op == "param"}
-  lines = after_sums(lines, movable, {place[u]: u for u in sums})
-  if not large:
+  tiles = {place[u]: u for u in toposort(kernel) if u.op == "reduce" and lanes(u)}
+  lines = after_sums(
+    lines, {u: p for u, p in place.items() if u.op != "load" or u.src[0].op == "param"}, tiles
+  )
+  sums, large = contractions(kernel), far(lines)
+  if not sums or not large:
     return lines, {}
   after = {u: [x for x in large if place[x] == place[u] and is_row(x)] for u in sums}
   inside = {place[u] + loops_of(u): u for u in sums if loops_of(u)}
@@ -137,22 +137,21 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
   return made, asked
 
 
-def after_sums(lines: Sequence[Line], loads: Places, sums: Mapping[tuple[UOp, ...], UOp]) -> list[Line]:
-  """The lines, where what stands beside a sum, and is not used before its end, is loaded behind it.
-  loads: those that may be moved; what is written over is read first. sums: {place: the last sum that stands there}."""
+def after_sums(lines: Sequence[Line], values: Places, sums: Mapping[tuple[UOp, ...], UOp]) -> list[Line]:
+  """The lines, where what stands beside a sum, and is not used before its end, comes behind it.
+  values: those that may be moved; what is written over is read first. sums: {place: the last sum that stands there}."""
   ends = {line.node: n for n, line in enumerate(lines) if line.op == "fold"}
-  first: dict[UOp, int] = {}  # where a value is used
-  changed: dict[UOp, int] = {}  # where memory is first written
-  for n, line in enumerate(lines):
-    for u in (v for s in line.node.src for v in values_in(s)):
-      first.setdefault(u, n)
-    if line.op == "store":
-      changed.setdefault(line.node.src[0], n)
   at = list(range(len(lines)))
-  for n, (op, u) in enumerate(lines):
-    end = ends[sums[loads[u]]] if op == "load" and loads.get(u) in sums else 0
-    if n < end < min(first.get(u, 0), changed.get(u.src[0], len(lines))):
-      at[n] = end
+  first: dict[UOp, int] = {}  # where a value is used from here on, or memory changed
+  for n in reversed(at):
+    op, u = lines[n]
+    end = ends[sums[values[u]]] if (op == "load" or is_elementwise(op)) and values.get(u) in sums else 0
+    if n < end < first.get(u, 0) and (op != "load" or end < first.get(u.src[0], len(lines))):
+      at[n] = end + 1
+    for v in (v for s in u.src for v in values_in(s)):
+      first[v] = min(first.get(v, at[n]), at[n])
+    if op == "store":
+      first[u.src[0]] = n
   return [lines[n] for n in sorted(range(len(lines)), key=at.__getitem__)]
 
 
