@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from mini.ir.kernel import access, params_of, stores
-from mini.ir.uop import UOp, closed, const, rebuild, toposort
-from mini.ir.verify import is_injective
+from mini.ir.kernel import params_of, stores
+from mini.ir.uop import UOp, toposort
 from mini.schedule.early import is_temporary
-from mini.schedule.overwrite import place_of
+from mini.schedule.overwrite import is_last, moved
 
 ALIGN = 64
 LARGE = 1 << 20  # bytes: whether less is read once more from a cache does not matter
@@ -53,32 +52,10 @@ def gives(k: UOp, old: UOp, new: UOp) -> bool:
   """Is each element of `old` read last where that of `new` is written, and for nothing else?"""
   mine = [s for s in stores(k) if s.src[0] is new]
   others = [s for s in stores(k) if s.src[0] is not new]
-  if extents(old) != extents(new) or old.dtype is not new.dtype or len(mine) != 1 or mine[0].arg is not None:
+  if old.dtype is not new.dtype or len(mine) != 1 or mine[0].arg is not None:
     return False
-  if any(u.op in ("load", "store") and u.src[0] is old for u in toposort(*others)):
-    return False
-  reads = [u for u in toposort(mine[0]) if u.op == "load" and u.src[0] is old]
-  same = all(place_of(u) is place_of(mine[0]) for u in reads)
-  return same and is_injective(access(mine[0])[1], new.arg[1], closed(k))
-
-
-def extents(memory: UOp) -> list[int]:
-  return [n for n in memory.arg[1] if n != 1]
-
-
-def moved(k: UOp, place: Mapping[str, UOp]) -> UOp:
-  """The kernel, where memory is in the place of other; shapes may differ in axes of 1."""
-  table = {p: place[p.arg[0]] for p in params_of(k) if p.arg[0] in place}
-  memo: dict[UOp, UOp] = {}
-  for u in toposort(k) if table else ():
-    src = tuple(memo[s] for s in u.src)
-    if u.op in ("load", "store") and u.src[0] in table:
-      memory, index, _ = access(u)
-      left = iter([i for i, n in zip(src[-len(index) :], memory.arg[1]) if n != 1])
-      axes = [const(0) if n == 1 else next(left) for n in table[memory].arg[1]]
-      src = (*src[: len(src) - len(index)], *axes)
-    memo[u] = table[u] if u in table else rebuild(u, src)
-  return memo.get(k, k)
+  elsewhere = any(u.op in ("load", "store") and u.src[0] is old for u in toposort(*others))
+  return not elsewhere and is_last(k, new.arg[0], old.arg[0])
 
 
 class Need(NamedTuple):

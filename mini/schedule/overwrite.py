@@ -35,6 +35,7 @@ from mini.ir.uop import (
   linear,
   mul,
   range_,
+  rebuild,
   rname,
   rsize,
   substitute,
@@ -83,7 +84,10 @@ def overwrite(
     for n, k in left.items():
       found[n] = k
     done[out] = old
-  return [renamed(found[n], done) for n in sequence(order) if stores(found[n])], done
+  kept = [found[n] for n in sequence(order) if stores(found[n])]
+  outs = (p for k in kept for p in written(k) if p.arg[0] in done)
+  place = {p.arg[0]: param(done[p.arg[0]], p.arg[1], p.dtype) for p in outs}
+  return [moved(k, place) for k in kept], done
 
 
 def names_of(k: UOp) -> set[str]:
@@ -173,9 +177,13 @@ def is_last(k: UOp, out: str, old: str) -> bool:
   s = next(s for s in stores(k) if s.src[0].arg[0] == out)
   before = set(toposort(s))
   same = all(
-    access(u)[1] == access(s)[1] and u.src[0].arg[1] == s.src[0].arg[1] and u in before for u in loads
+    place_of(u) is place_of(s) and extents(u.src[0]) == extents(s.src[0]) and u in before for u in loads
   )
   return same and is_injective(access(s)[1], s.src[0].arg[1], closed(k))
+
+
+def extents(memory: UOp) -> list[int]:
+  return [n for n in memory.arg[1] if n != 1]
 
 
 def are_apart(kernels: Sequence[UOp], out: str) -> bool:
@@ -190,9 +198,19 @@ def are_apart(kernels: Sequence[UOp], out: str) -> bool:
   return all(last < first for (_, last), (first, _) in pairwise(spans))
 
 
-def renamed(k: UOp, table: Mapping[str, str]) -> UOp:
-  memory = {p: param(table[p.arg[0]], p.arg[1], p.dtype) for p in params_of(k) if p.arg[0] in table}
-  return substitute(k, memory) if memory else k
+def moved(k: UOp, place: Mapping[str, UOp]) -> UOp:
+  """The kernel, where memory is in the place of other; shapes may differ in axes of 1."""
+  table = {p: place[p.arg[0]] for p in params_of(k) if p.arg[0] in place}
+  memo: dict[UOp, UOp] = {}
+  for u in toposort(k) if table else ():
+    src = tuple(memo[s] for s in u.src)
+    if u.op in ("load", "store") and u.src[0] in table:
+      memory, index, _ = access(u)
+      left = iter([i for i, n in zip(src[-len(index) :], memory.arg[1]) if n != 1])
+      axes = [const(0) if n == 1 else next(left) for n in table[memory].arg[1]]
+      src = (*src[: len(src) - len(index)], *axes)
+    memo[u] = table[u] if u in table else rebuild(u, src)
+  return memo.get(k, k)
 
 
 def sequence(order: Order) -> Iterator[int]:
