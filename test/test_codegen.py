@@ -420,6 +420,62 @@ def test_what_a_sum_waits_for_is_asked_for_once(case, monkeypatch):
     assert sorted(found) == sorted(set(lines_at(substitute(flatten(access(load)[1], (96, 128)), now), TRUE)))
 
 
+WINDOWS = {  # (stride, order, tile)
+  "in steps of one": (1, "m no nu", "split n 16 -> no, nu\nunroll nu\n"),
+  "in steps of two": (2, "m no nu", "split n 8 -> no, nu\nunroll nu\n"),
+  "a row at once": (2, "m n", "unroll n\n"),
+  "two rows at once": (1, "mo mu n", "split m 2 -> mo, mu\nunroll mu\nunroll n\n"),
+  "past its end": (4, "m n", "unroll n\n"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_what_a_window_will_see_is_asked_for(name, monkeypatch):
+  """Each line of the caches that the next round around the sum sees first, and none that it does not see."""
+  stride, order, tile = WINDOWS[name]
+  monkeypatch.setattr(streams, "AHEAD_OF", 0)
+  x, w = (Tensor(np.zeros(s, np.float32)) for s in ((2, 4, 40, 34), (16, 4, 3, 3)))
+  plain = nameless(scheduled({"out": x.conv2d(w, stride=stride).uop})[0][0]).kernel
+  tuned = apply(plain, f"vec l\n{tile}order i {order} l\n")
+  lines = linearize(tuned)
+  (load,) = (x.node for x in lines if x.op == "load" and access(x.node)[0].arg[1] == (2, 4, 40, 34))
+  assert load not in streams.asked_for(tuned, lines)[1]  # a near cache holds all of it
+  monkeypatch.setattr(streams, "WINDOW_BYTES", 0)
+  lines, asked = streams.asked_for(tuned, lines)
+  assert (load in asked) == (stride < 3)
+  assert sum(x == ("next", load) for x in lines) == (stride < 3)
+  if load in asked:
+    when, at = asked[load]
+    outside = [r for r in places(tuned)[load] if rname(r) in ("i", "m", "mo", "no")]
+    slid = next(r for r in outside if rname(r) in ("m", "mo"))
+    now = {r: const(1) for r in outside}
+    index = flatten(access(load)[1], (2, 4, 40, 34))
+    here, there = (set(lines_at(substitute(index, {**now, slid: const(n)}), TRUE)) for n in (1, 2))
+    found = [lines_at(substitute(e, now), substitute(when, now)) for e in at]
+    assert there - here <= {n for some in found for n in some} <= there
+    assert len(found[0]) == 4 * stride * (2 if "mu" in order else 1)  # rows that are new, of 4 channels
+
+
+def test_scattered_stores_are_asked_for(monkeypatch):
+  """A line for each element of a vector across the rows, once in each sum; none where vectors lie in lines."""
+  monkeypatch.setattr(streams, "AHEAD_OF", 0)
+  a, b = (Tensor(np.zeros(s, np.float32)) for s in ((64, 96), (64, 128)))
+  plain = nameless(scheduled({"out": (a.T @ b).uop})[0][0]).kernel
+  for rows, lane, count in (("j", "i", 32), ("i", "j", 0)):
+    tiles = f"split {lane} 32 -> o, v\nvec v\nsplit {rows} 8 -> r, u\nunroll u\norder o r u v\n"
+    tuned = apply(plain, tiles)
+    (store,) = stores(tuned)
+    lines, asked = streams.asked_for(tuned, linearize(tuned))
+    assert sum(x == ("next", store) for x in lines) == (count > 0) == (store in asked)
+    if count:
+      when, (at,) = asked[store]
+      now = {r: const(1) for r in places(tuned)[store]}
+      found = lines_at(substitute(at, now), substitute(when, now))
+      want = lines_at(substitute(flatten(access(store)[1], (96, 128)), now), TRUE)
+      assert len(found) == count and sorted(found) == sorted(set(want))
+      assert "__builtin_prefetch(a0" in (source := render({"k": tuned}, 8)) and ", 1);" in source
+
+
 def lines_at(index, when):
   """The lines of the caches at an index of 4-byte numbers, for all values of its ranges for which a condition holds."""
   ranges = sorted({r for e in (index, when) for r in toposort(e) if r.op == "range"}, key=rname)

@@ -450,6 +450,7 @@ def C(width: int) -> Language:
     helpers={**HELPERS, **BITS, "FENCE": FENCE, "AHEAD": AHEAD},
     fence="FENCE();",
     prefetch="__builtin_prefetch({p});",
+    prefetch_store="__builtin_prefetch({p}, 1);",
     prefetch_stream="AHEAD({p}, 3);",
     prefetch_second="AHEAD({p}, 2);",
     prelude=PRELUDE,

@@ -206,6 +206,8 @@ class Renderer(Shuffles):
     u, op = line.node, line.op
     ls = line_lanes(line)
     v = vector(ls)
+    if op == "next":
+      return self.fetch_next(u, self.asked[u])
     if v is not None and op in ("load", "store") and self.moves_wide(line, v, env):
       return
     for c in self.chunks(v):
@@ -235,8 +237,6 @@ class Renderer(Shuffles):
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
       elif op == "ask":
         self.fetch(u, e, c, Ahead(0, False))
-      elif op == "next":
-        self.fetch_next(u, self.asked[u])
       elif op == "store" and u.op == "stage":
         others = idle(self.kernel, u) if is_shared(u) else 0
         adds = u.src[0].arg.what if around(u.src[0]) else None
@@ -280,11 +280,12 @@ class Renderer(Shuffles):
     self.emit(statement.format(p=at))
 
   def fetch_next(self, u: UOp, asked: Asked) -> None:
-    """Asks now and then for lines of the caches that a load will read."""
+    """Asks now and then for lines of the caches that a load will read, or a store write."""
     p, _ = self.memory(u.src[0], access(u)[1])
+    word = self.lang.prefetch_store if u.op == "store" else self.lang.prefetch
     self.emit(f"if ({self.at(asked.when, {})}) {{")
     for index in asked.at:
-      self.ask("  " + self.lang.prefetch, f"{p} + {self.at(index, {})}")
+      self.ask(f"  {word}", f"{p} + {self.at(index, {})}")
     self.emit("}")
 
   def moves_wide(self, line: Line, v: UOp, env: dict[UOp, int]) -> bool:

@@ -211,7 +211,8 @@ class Language:
   speller: type[Spelling] | None = None  # that writes vectors
   fence: str = ""  # a statement after stores that went past the caches; "": none do
   prefetch: str = ""  # a statement that asks for the cache line at an address {p}; "": none does
-  prefetch_stream: str = ""  # the same, of a long stream without gaps
+  prefetch_store: str = ""  # the same, of one that will be written
+  prefetch_stream: str = ""  # ... of a long stream without gaps
   prefetch_second: str = ""  # ... into the second cache, not the first
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
