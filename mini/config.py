@@ -154,9 +154,9 @@ TABLE = {s.name: s for s in (
   Setting("SEARCH", "0", number(0, 256),
     "n: times n candidates a round for the recipe of each kernel that is new, in another process, and keeps "
     "the best on disk: slow once (python -m mini tune)"),
-  Setting("MACHINE", "", quantities("lanes", "registers", "threads", "streams", "l1", "l2", "stack"),
+  Setting("MACHINE", "", quantities("lanes", "registers", "threads", "streams", "issue", "l1", "l2", "stack"),
     "what recipes are to think of the CPU, for what is not as it was found: "
-    "lanes=8,registers=16,threads=2,streams=8,l1=32K,l2=512K,stack=512K"),
+    "lanes=8,registers=16,threads=2,streams=8,issue=4,l1=32K,l2=512K,stack=512K"),
   Setting("EMULATE", "0", switch,
     "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
   Setting("FAST", "0", switch,

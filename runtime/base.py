@@ -35,6 +35,7 @@ class Info(NamedTuple):
   queues: int = 1  # streams of launches that it works on at once
   compilers: int = 1  # sources that are worth compiling at once
   streams: int = 8  # places in memory from which a core reads the most at once
+  issue: int = 4  # instructions that a core begins in a cycle
 
 
 class Cache(Protocol):

@@ -57,7 +57,7 @@ class CPU:
     stack = min(STACK_BYTES, host.stack_bytes())
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
                      *host.cache_bytes(), stack, host.available_memory(), frozenset(DTYPES.split()),
-                     compilers=threads, streams=compiler.streams())  # fmt: skip
+                     compilers=threads, streams=compiler.streams(), issue=compiler.issue())  # fmt: skip
     self.libraries: dict[str, Library] = {}
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
     self.heap = Heap(

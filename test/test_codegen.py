@@ -457,11 +457,12 @@ def test_what_a_window_will_see_is_asked_for(name, monkeypatch):
 
 
 def test_scattered_stores_are_asked_for(monkeypatch):
-  """A line for each element of a vector across the rows, once in each sum; none where vectors lie in lines."""
+  """A line for each element of a vector across the rows, once in each sum; none where vectors lie in lines, or sums are long."""
   monkeypatch.setattr(streams, "AHEAD_OF", 0)
   a, b = (Tensor(np.zeros(s, np.float32)) for s in ((64, 96), (64, 128)))
   plain = nameless(scheduled({"out": (a.T @ b).uop})[0][0]).kernel
-  for rows, lane, count in (("j", "i", 32), ("i", "j", 0)):
+  for rows, lane, longest, count in (("j", "i", 64, 32), ("j", "i", 63, 0), ("i", "j", 64, 0)):
+    monkeypatch.setattr(streams, "LONG_SUM", longest)
     tiles = f"split {lane} 32 -> o, v\nvec v\nsplit {rows} 8 -> r, u\nunroll u\norder o r u v\n"
     tuned = apply(plain, tiles)
     (store,) = stores(tuned)

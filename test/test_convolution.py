@@ -289,9 +289,9 @@ def empty(*size, **kw):
   return Tensor.empty(*size, **kw).realize()
 
 
-def written(tensor, lanes, registers, capsys, l2="1280K"):
+def written(tensor, lanes, registers, capsys, l2="1280K", issue=4):
   """What a tensor is computed by on such a machine: (its one contraction's recipe, the kernels as text)."""
-  machine = f"lanes={lanes},registers={registers},threads=2,l1=48K,l2={l2},stack=1536K"
+  machine = f"lanes={lanes},registers={registers},threads=2,issue={issue},l1=48K,l2={l2},stack=1536K"
   with Context(MACHINE=machine, SHOW="kernel", SEARCH=0):
     tensor.realize()
   text = capsys.readouterr().err
@@ -375,6 +375,20 @@ def test_what_many_channels_read_stands_in_a_panel(lanes, registers, capsys):
   assert len(re.findall("if", text)) == 1  # while it is copied for the first time
   recipe, _ = written(few.conv2d(empty(16, 16, 3, 3), padding=1), lanes, registers, capsys, "512K")
   assert recipe.count("stage 0") == 1
+
+
+def test_a_wide_core_reads_an_image_where_it_stands(capsys):
+  """It has time for guards, and for vectors across lines: no copy, or the first one alone. Branches cost as much."""
+  image, weight = empty(8, 256, 14, 14), empty(256, 256, 3, 3)
+  recipe, _ = written(image.conv2d(weight, padding=1), 16, 32, capsys, issue=8)
+  assert "vec lv" in recipe and "stage 1" in recipe and "stage 0" not in recipe
+  image, weight = empty(8, 64, 56, 56), empty(64, 64, 3, 3)
+  for issue, copies in ((4, 2), (8, 1)):
+    recipe, _ = written(image.conv2d(weight, padding=1), 16, 32, capsys, "1M", issue)
+    assert recipe.count("stage 0") == copies and "stage 1" not in recipe
+  image, weight = empty(128, 32, 20, 20), empty(32, 32, 5, 5)
+  recipe, _ = written(image.conv2d(weight, padding=4), 16, 32, capsys, issue=8)
+  assert "stage 0" in recipe
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

@@ -76,6 +76,12 @@ def test_info_describes_this_machine(device):
   assert 0 < info.memory_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.parametrize("macros, issue", [("", 4), ("CLZERO", 4), ("AVXVNNI", 4), ("CLZERO AVXVNNI", 8)])
+def test_a_processor_is_known_by_what_it_compiles_for(macros, issue):
+  found = compiler.Compiler(["cc"], {f"__{name}__": "1" for name in macros.split()})
+  assert found.issue() == issue and found.streams() == (4 if "CLZERO" in macros else 8)
+
+
 def test_threads_follow_the_affinity_mask_and_the_control_group(monkeypatch):
   monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
   files = {"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/cpu.max": "250000 100000\n",

@@ -40,9 +40,10 @@ READ = 0.25  # of that, of a load in a tile whose rows are beside each other
 LINES = 16  # of what is copied, each of which is written out
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
+USUAL = 4  # instructions that a processor begins in a cycle, for which these are: one of more waits less
 ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
 GUARD = 7  # instructions of a load that is not at all steps inside of what it reads, nor is its product
-ROUND = 6  # instructions of a step beside products, loads and guards (two for a load); a cycle begins four
+ROUND = 6  # instructions of a step beside products, loads and guards (two for a load)
 
 
 class Windows(NamedTuple):
@@ -113,8 +114,9 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   for r in found.summed:
     steps *= rsize(r) if r in found.seen.free else 1
   height, across = (rsize(p), window(found, p)) if p is not None else (1, None)
-  shifted = 1 + ACROSS * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
-  apart = APART * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
+  usual = USUAL / machine.issue
+  shifted = 1 + ACROSS * usual**2 * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
+  apart = APART * usual * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
   images = prod(map(rsize, found.columns)) // (height * width)
   itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
   for panel, vectors in product((False, True), (1, 2)):
@@ -131,7 +133,7 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
         full = blocks * -(-(block * width) // tile) * tile / (height * width)
         copied = COPY * blocks * seen / (height * channels) + PANEL * panel * full / channels
         full *= -(-channels // rows) * rows / channels * (1 if panel else shifted)
-        cost = full * cycles(rows, vectors) / (rows * vectors / 2) + copied + apart
+        cost = full * cycles(rows, vectors, machine) / (rows * vectors / 2) + copied + apart
         yield Plan(cost, "rows", block, vectors, 0, panel=panel)
 
 
@@ -144,6 +146,7 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
   terms = prod(map(rsize, found.summed))
   ends, guarded = edges(found), access(found.seen)[2] is not TRUE
   inside = prod(e.share for e in ends)
+  usual = USUAL / machine.issue
   summed = set(toposort(contractions(kernel)[0]))
   scattered = sum(
     1 if u.op == "store" else READ
@@ -161,30 +164,33 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     full = -(-channels // tile) * tile / channels * -(-width // rows) * rows / width
     products = rows * registers / 2  # cycles of a step of the sum that were no more than these
     panel = terms * tile * found.weight.dtype.itemsize
-    step = cycles(rows, registers)
-    step += FAR * tile * found.weight.dtype.itemsize / LINE if panel > machine.l1_bytes // 2 else 0
+    step = cycles(rows, registers, machine)
+    step += FAR * usual * tile * found.weight.dtype.itemsize / LINE if panel > machine.l1_bytes // 2 else 0
     begun = 2 * products + registers + rows + ROUND
     along = [e for e in ends if e.column is found.columns[0]]
     branches = min(rows, sum(e.places for e in along))
     some = min(sum(e.cut(rows) for e in along), 1.0)
-    read = begun + (2 * (rows - branches) + GUARD * branches if guarded else 0)
-    stored = APART * lanes * scattered / terms + COPY * lanes / images
-    yield Plan(full * max(step, read / 4) / products * inside + stored, "channels", 1, vectors, rows)
+    read = begun / machine.issue
+    if guarded:  # no core takes more branches in a cycle
+      read += 2 * (rows - branches) / machine.issue + GUARD * branches / USUAL
+    stored = APART * usual * lanes * scattered / terms + COPY * lanes / images
+    yield Plan(full * max(step, read) / products * inside + stored, "channels", 1, vectors, rows)
     # beside the panel the copy may fill the L2: each of its lines is read for a few rows and then no more
     around, room = padding(found), min(machine.l2_bytes, machine.stack_bytes * 3 // 4) - panel
     if around is not None and around.elements * found.seen.dtype.itemsize <= room:
       again = 1 if interleaved(kernel, found) else -(-channels // tile)
       copied = COPY * around.elements * again / (around.outputs * channels * terms)
       nbytes = around.elements * found.seen.dtype.itemsize
-      step += FAR * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
-      step = max(step, begun / 4) * (1 - some) + max(step, (begun + 2 * branches) / 4) * some
-      cost = full * step / products * inside * around.share
+      step += FAR * usual * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
+      easy, hard = (max(step, n / machine.issue) for n in (begun, begun + 2 * branches))
+      cost = full * (easy + (hard - easy) * some) / products * inside * around.share
       yield Plan(cost + stored + copied, "channels", 1, vectors, rows, True)
 
 
-def cycles(rows: int, vectors: int) -> float:
+def cycles(rows: int, vectors: int, machine: Machine) -> float:
   """Of a step of the sum: products, two at once, and a part of the loads that are beside them."""
-  return max(rows * vectors / 2, (rows + vectors) / 1.5, LATENCY) + (rows + vectors) / 6
+  loads = rows + vectors
+  return max(rows * vectors / 2, loads / 1.5, LATENCY) + loads / 6 * USUAL / machine.issue
 
 
 def height_of_tile(rows: int, vectors: int, machine: Machine) -> int:

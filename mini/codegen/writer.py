@@ -45,6 +45,7 @@ class Machine(NamedTuple):
   matrices: frozenset[str] = frozenset()  # its matrix instructions
   fast: bool = False  # may a product be rounded as they do it?
   streams: int = 8  # places in memory from which a core reads the most at once
+  issue: int = 4  # instructions that a core begins in a cycle
 
   @property
   def panel_bytes(self) -> int:

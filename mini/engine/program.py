@@ -169,7 +169,7 @@ def machine_of(info: Info) -> Machine:
   machine = Machine(
     info.lanes, info.threads, registers=info.registers, l1_bytes=info.l1_bytes, l2_bytes=info.l2_bytes,
     stack_bytes=info.stack_bytes, kind=info.kind, group=info.group, shared_bytes=info.shared_bytes, units=info.units,
-    matrices=info.matrices, fast=config.FAST, streams=info.streams,
+    matrices=info.matrices, fast=config.FAST, streams=info.streams, issue=info.issue,
   )  # fmt: skip
   return machine.described(config.MACHINE) if info.kind == "cpu" else machine
 

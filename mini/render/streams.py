@@ -38,6 +38,7 @@ from mini.schedule.index import flatten
 PAST_BYTES = 32 << 20
 CLOSEST = 4  # steps of a sum from one line that is asked for to the next, at least
 SHORT_SUM = 512  # terms: who stores a product after so few waits for its stores
+LONG_SUM = 2048  # terms: who stores a tile after more does not wait for its lines long enough to ask for them
 AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
 WINDOW_BYTES = 256 << 10  # what a window slides over, if a near cache does not hold it
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
@@ -119,7 +120,8 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
       asked[x] = tile
   apart: dict[tuple[UOp, ...], list[UOp]] = {}  # what the sum itself does not read, by its loops
   for loops, u in inside.items():
-    scattered = [x for x in stores(kernel) if place[x] == place[u] and is_scattered(x)]
+    long = prod(map(rsize, loops_of(u))) > LONG_SUM
+    scattered = [x for x in stores(kernel) if not long and place[x] == place[u] and is_scattered(x)]
     for x in [*(x for x in after[u] if x not in asked), *scattered]:
       row = beside(x, loops_of(u))
       if row is not None:
