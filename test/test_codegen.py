@@ -477,6 +477,22 @@ def test_scattered_stores_are_asked_for(monkeypatch):
       assert "__builtin_prefetch(a0" in (source := render({"k": tuned}, 8)) and ", 1);" in source
 
 
+def test_a_tile_across_the_rows_is_stored_line_by_line(rng):
+  """What its vectors have in one line is stored at once: from a line to the next they would drive each other out."""
+  a, b = (Tensor(np.zeros(s, np.float32)) for s in ((64, 96), (64, 128)))
+  plain = nameless(scheduled({"out": (a.T @ b * 2).uop})[0][0]).kernel
+  for rows, lane, across in (("j", "i", True), ("i", "j", False)):
+    tiles = f"split {lane} 16 -> o, v\nvec v\nsplit {rows} 4 -> r, u\nunroll u\norder o r u v\n"
+    tuned = apply(plain, tiles)
+    stored = re.findall(r"a0\[.*\] = x(\d+)\[(\d+)\];", render({"k": tuned}, 8))
+    assert stored == ([(str(x), str(n)) for n in range(8) for x in range(4)] * 2 if across else [])
+    named = kernel("product", stores(tuned), closed(tuned))
+    data = {m.name: random_array(m, interface(named), rng) for m in interface(named)}
+    want, (got, _) = interpret(named, data), Launchable(named).run(data, 0)
+    for name, w in want.items():
+      np.testing.assert_allclose(got[name], w, rtol=1e-4, atol=1e-4)
+
+
 def lines_at(index, when):
   """The lines of the caches at an index of 4-byte numbers, for all values of its ranges for which a condition holds."""
   ranges = sorted({r for e in (index, when) for r in toposort(e) if r.op == "range"}, key=rname)

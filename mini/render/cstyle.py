@@ -194,6 +194,9 @@ class Renderer(Shuffles):
     pair = self.in_turns(flat, ls, gate) if plain else None
     if pair is not None:
       return self.store_in_turns(p, flat, value, env, pair, guard)
+    rows = self.in_a_line(flat, ls, gate, d.itemsize) if plain else []
+    if rows:
+      return self.store_across(p, flat, value, env, rows, guard)
     bit = " & 1" if d is dtypes.bool else ""
     self.emit("{ " + f"{self.spelling.type(d, self.lang.width)} x = {x};")
     for n in range(w):
