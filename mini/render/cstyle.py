@@ -207,10 +207,10 @@ class Renderer(Shuffles):
 
   def line(self, line: Line, env: dict[UOp, int]) -> None:
     u, op = line.node, line.op
-    ls = line_lanes(line)
-    v = vector(ls)
     if op == "next":
       return self.fetch_next(u, self.asked[u])
+    ls = line_lanes(line)
+    v = vector(ls)
     if v is not None and op in ("load", "store") and self.moves_wide(line, v, env):
       return
     for c in self.chunks(v):

@@ -224,7 +224,9 @@ def beside(moved: UOp, summed: tuple[UOp, ...]) -> Asked | None:
   if None in steps.values() or any(r.src for r in summed):
     return None
   # {lane: (lines, elements from one to the next)}
-  apart = {r: (-(-rsize(r) * n // line), line) if n < line else (rsize(r), n) for r, n in steps.items() if n}
+  apart = {
+    r: (-(-rsize(r) * n // line), line) if 0 < n < line else (rsize(r), n) for r, n in steps.items() if n
+  }
   count = prod(size for size, _ in apart.values())
   fewest = prod(map(rsize, summed)) // count
   if not fewest:
@@ -295,8 +297,8 @@ def next_window(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> A
   choices = [dict(zip(rows, map(const, choice))) for choice in product(*(range(rsize(r)) for r in rows))]
   offsets = [*range(low, high, LINE // size), high]
   when = less(along, -by) if by < 0 else less(mul(along, -1), 1 + by - rsize(along))
-  for r in set(near).intersection(summed):
-    when = both(when, less(r, 1))
+  for r in near:
+    when = both(when, less(r, 1)) if r in summed else when
   return Asked(when, tuple(add(substitute(base, choice), n) for choice in choices for n in offsets))
 
 
