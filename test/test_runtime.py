@@ -115,6 +115,42 @@ print(Device["CPU"].shim.info.stack_bytes)
   assert (done.stdout, done.stderr) == (f"{1 << 20}\n", "")
 
 
+def test_stages_that_do_not_fit_the_stack_are_an_error():
+  """A kernel that a user wrote, beside one that fits: before, the process ended."""
+  done = run_python(
+    """
+import resource
+resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+import numpy as np
+from mini.engine.launch import Launchable
+from mini.ir.parse import parse
+TEXT = '''kernel big(%y: out f32[N, N], %x: in f32[N, N]) {
+  %i = range N
+  %j = range N
+  %i.0 = range N
+  %j.0 = range N
+  %0 = load %x[%i.0, %j.0] : f32
+  %1 = stage %0 at [%i.0, %j.0] over (%i.0, %j.0) stack : f32[N, N]
+  %2 = load %1[%i, %j] : f32
+  store %y[%i, %j], %2
+  end over (%i, %j)
+}'''
+for n in (443, 444):
+  x = np.arange(n * n, dtype=np.float32).reshape(n, n)
+  try:
+    got, _ = Launchable(parse(TEXT.replace("N", str(n)))).run({"x": x, "y": np.zeros_like(x)}, 0)
+    print(np.array_equal(got["y"], x))
+  except RuntimeError as e:
+    print(type(e).__name__, e)
+""",
+    THREADS="1",
+  )
+  fits, *error = done.stdout.splitlines()
+  assert fits == "True" and done.stderr == ""
+  assert error[0].endswith("take 788,544 bytes of a thread's stack, which has 786,432 for them")
+  assert error[0].startswith("DeviceError CPU: ") and "ulimit -s" in error[1]
+
+
 def test_a_source_that_does_not_compile_is_an_error_with_the_compilers_words(device):
   with pytest.raises(DeviceError, match=r"(?s)failed.*nonsense"):
     device.compile("void f(void **args, long lo, long hi) { nonsense; }")

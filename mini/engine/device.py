@@ -180,13 +180,21 @@ class Opened:
   def render(self, kernel: UOp) -> Code:
     """The kernel's function, called KERNEL.
 
-    DeviceError where the device lacks a type of the kernel, with the devices that have it.
+    DeviceError where the device lacks a type of the kernel, with the devices that have it, or stack for its stages.
     """
+    from mini.ir.verify import on_stack
     from mini.render.cstyle import Renderer
 
     for dtype in {u.dtype.name for u in toposort(kernel) if u.dtype not in (dtypes.void, dtypes.index)}:
       if dtype not in self.shim.info.dtypes:
         raise DeviceError(lacks(self, dtype))
+    # recipes take half of a thread's stack at most; who writes a kernel may take half of the rest, too
+    taken, room = on_stack(kernel), self.shim.info.stack_bytes * 3 // 2
+    if self.shim.info.name == "CPU" and taken > room:
+      raise DeviceError(
+        f"{self.name}: stages of a kernel take {taken:,} bytes of a thread's stack, which has {room:,} for them\n"
+        "  split the loops that they are over, so that they hold less; or give threads more: ulimit -s"
+      )
     language = self.kind.language(kernel, self.shim.info)
     r = Renderer(kernel, language, "KERNEL")
     return Code("KERNEL", r.source(), r.helpers, language.prelude)

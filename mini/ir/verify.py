@@ -360,6 +360,11 @@ def stage_bytes(u: UOp) -> int:
   return prod(u.arg.shape) * prod(map(rsize, own)) * u.dtype.itemsize
 
 
+def on_stack(kernel: UOp) -> int:
+  """The bytes of a thread's stack that the stages of a kernel take."""
+  return sum(stage_bytes(u) for u in toposort(kernel) if u.op == "stage" and u.arg.what == "stack")
+
+
 def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int = SHARED_BYTES) -> None:
   """Everything that the head of this file lists."""
   if kernel.free:
@@ -367,7 +372,7 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
   if not stores(kernel) or not all(map(is_condition, wanted(kernel))):
     raise VerifyError(kernel, "a kernel has stores, and conditions on indices, as its results")
   _check_names(kernel)
-  order, stack = toposort(kernel), 0
+  order = toposort(kernel)
   for u in order:
     check_kernel_node(u, lambda: Names(value_names(kernel)))
   try:
@@ -386,8 +391,6 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
       _check_lanes(u, u.src[0], (*stage_index(u), *(r for r in u.free if not is_loop(r))))
       if u.arg.what not in ("stack", "shared") and any(rkind(r) in ("par", "local") for r in u.free):
         raise VerifyError(u, f"threads share the memory of this stage in {u.arg.what}")
-      if u.arg.what == "stack":
-        stack += stage_bytes(u)
     elif u.op == "scan" and (u.src[1].op != "range" or rkind(u.src[1]) != "loop"):
       raise VerifyError(u, "a scan runs along a range that is a plain loop")
     if u.dtype is not dtypes.index and not is_condition(u):
@@ -406,7 +409,7 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
         raise VerifyError(u, f"%{rname(r)}: its limits depend on data that is not the same everywhere")
   if (found := too_little(kernel)) is not None:
     raise VerifyError(*found)
-  if stack > stack_bytes:
+  if (stack := on_stack(kernel)) > stack_bytes:
     raise VerifyError(kernel, f"its stages take {stack} bytes of stack; at most {stack_bytes}")
   _check_threads(kernel, order, shared_bytes)
   _check_shared(kernel)
