@@ -56,19 +56,17 @@ class LayerNorm(nn.LayerNorm):
 
 
 class Cache:
-  """Keys and values of the tokens so far, for all layers: T[B, heads, block, width/heads] each."""
+  """Keys and values of the tokens so far, of each layer in one tensor: T[2, B, heads, block, width/heads]."""
 
   def __init__(self, config: Config, batch: int, dtype=dtypes.float32):
-    shape = (batch, config.heads, config.block, config.width // config.heads)
-    self.keys = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
-    self.values = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
+    shape = (2, batch, config.heads, config.block, config.width // config.heads)
+    self.layers = [Tensor.zeros(*shape, dtype=dtype).realize() for _ in range(config.layers)]
     self.seen = Variable("seen", 1, config.block)
 
-  def extend(self, layer: int, places: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Put k and v at these places; the keys and values of all that is seen by then."""
-    self.keys[layer][:, :, places] = k
-    self.values[layer][:, :, places] = v
-    return self.keys[layer][:, :, : self.seen], self.values[layer][:, :, : self.seen]
+  def extend(self, layer: int, places: Tensor, kv: Tensor) -> Tensor:
+    """Put keys and values at these places; those of all that is seen by then. kv: T[2, B, heads, T, width/heads]"""
+    self.layers[layer][:, :, :, places] = kv
+    return self.layers[layer][:, :, :, : self.seen]
 
 
 class Attention(nn.Module):
@@ -80,13 +78,14 @@ class Attention(nn.Module):
   def forward(self, x: Tensor, places: Tensor, cache: Cache | None) -> Tensor:
     # x: T[B, T, C]   places: i64[T]   ->   T[B, T, C]
     b, t, c = x.shape
-    q, k, v = self.c_attn(x).reshape(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+    qkv = self.c_attn(x).reshape(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
     if cache is None:
+      q, k, v = qkv
       p = self.dropout if self.training else 0.0
       y = q.scaled_dot_product_attention(k, v, is_causal=True, dropout_p=p)
     else:
-      k, v = cache.extend(self.layer, places, k, v)
-      past = places.unsqueeze(1) >= Tensor.arange(cache.keys[0].shape[2])[: cache.seen] if t > 1 else None
+      q, (k, v) = qkv[0], cache.extend(self.layer, places, qkv[1:])
+      past = places.unsqueeze(1) >= Tensor.arange(cache.layers[0].shape[3])[: cache.seen] if t > 1 else None
       y = q.scaled_dot_product_attention(k, v, attn_mask=past)
     return self.c_proj(y.transpose(1, 2).reshape(b, t, c))
 

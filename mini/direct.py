@@ -34,9 +34,8 @@ class Direct:
     looks = r.outside or r.looked or r.settings or r.updated or r.graded or r.varying
     if looks or r.is_cut or r.fixed or r.shared or not isinstance(program, Program):
       return None
-    on_host = program.opened.is_host and not program.opened.interprets and len(program.segments) == 1
     returns_new = all(result.memory >= r.made for result in r.results)
-    return Direct(r, program) if on_host and returns_new else None
+    return Direct(r, program) if program.is_one_call and returns_new else None
 
   def __init__(self, r: Routine, program: Program):
     self.routine = r

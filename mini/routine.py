@@ -9,10 +9,12 @@ somebody does, it is copied first.
 from __future__ import annotations
 
 import weakref
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from mini.capture import (
@@ -32,6 +34,7 @@ from mini.capture import (
   view_of,
   viewed,
 )
+from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.masked import plain as physical
 from mini.engine.realize import Numbered, leaf_of
@@ -48,6 +51,11 @@ from mini.types import DType, dtypes
 
 NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
 
+
+node_of, serial_of = (
+  attrgetter("_uop"),
+  attrgetter("serial"),
+)  # for maps: a function may read hundreds of tensors
 
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
 
@@ -67,6 +75,31 @@ class Saved(NamedTuple):
   shape: tuple[int, ...]
   steps: Steps
   is_leaf: bool
+
+
+class Addresses:
+  """Of a program's inputs and outputs, where all is memory of the host, and of what it needs in between, twice.
+
+  What is only read from outside, such as a model's weights, is looked for again only when one of its tensors has got
+  another node: the nodes and memory of hundreds of tensors stand all over, and are in no cache after each token.
+  """
+
+  def __init__(self, size: int, read: dict[int, Tensor]):
+    """read: {place among the addresses: the tensor that it is memory of}"""
+    self.all = array("Q", bytes(8 * size))
+    self.slots, self.tensors = [*read], [*read.values()]
+    self.serials: list[int] = []
+
+  def hold(self) -> list[UOp]:
+    """Find what is only read, and keep it: nobody may write there while a program runs (in between anybody may)."""
+    nodes = [*map(node_of, self.tensors)]
+    serials = [*map(serial_of, nodes)]
+    if serials != self.serials:
+      self.serials = []  # of what is interrupted here, nothing is known
+      for slot, u in zip(self.slots, nodes):
+        self.all[slot] = leaf_of(base(u)).arg[0].memory.address  # type: ignore[union-attr]
+      self.serials = serials
+    return nodes
 
 
 class Routine:
@@ -115,8 +148,8 @@ class Routine:
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = trace.settings
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
-    self.last = [-1] * len(self.places)  # serials of the nodes that were found to be so
-    self.steady: list[int] | None = None  # of `updated`, those that are so again after every call, once known
+    # Once known: (of `updated`, of `last`) what is as it was traced after every call.
+    self.steady: list[tuple[int, int]] | None = None
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], nodes)
 
   def locate(self, outer: list[UOp]) -> list[UOp]:
@@ -125,6 +158,7 @@ class Routine:
     self.home: list[int | None] = [leaves.index(leaf) for leaf in outer]
     self.home += [None] * (len(self.places) - len(outer))
     self.outside = [n for n, place in enumerate(self.places) if not place.is_argument]
+    self.last = [-1] * len(self.outside)  # serials of their nodes that were found to be as they were traced
     # Places of tensors from outside, and those that are to be found at every call.
     self.there = [None if isinstance(place.of, int) or place.grad else place.of for place in self.places]
     self.sought = [(n, place) for n, place in enumerate(self.places) if self.there[n] is None]
@@ -169,6 +203,7 @@ class Routine:
     inout = self.replaced(leaves, [number[u] for u in sources[first:]])
     self.program = graph.program(graph.roots, inout) if live else None
     self.share(leaves)
+    self.locate_directly()
 
   def replaced(self, leaves: list[UOp], new: list[int]) -> dict[int, int]:
     """{output of the program: the input whose place it may take}. new: the memory of each new value."""
@@ -207,6 +242,20 @@ class Routine:
     self.shared = [*self.taken.items(), *self.same.items()]
     self.given = [(n, *self.kinds[n]) for n in dict.fromkeys(r.memory for r in self.results)]
 
+  def locate_directly(self) -> None:
+    """Where a run is one call into C, its memory is given by addresses."""
+    self.addresses, self.moving = None, self.bound  # `bound`, but what is only read
+    if self.program is None or self.is_cut or not self.program.is_one_call:
+      return
+    stays = self.overwritten | {r.memory for r in self.results}
+    tensors = {n: self.there[i] for n, i, _ in self.bound if n not in stays}
+    read = {k: t for k, (n, _) in enumerate(self.inputs) if (t := tensors.get(n)) is not None}
+    self.addresses = Addresses(len(self.inputs) + len(self.outputs) + 2, read)
+    slots = enumerate([*self.inputs, *self.outputs])
+    self.placed = [(k, n) for k, (n, _) in slots if k not in read]
+    known = {self.inputs[k][0] for k in read}
+    self.moving = [b for b in self.bound if b[0] not in known]
+
   def reshape(self) -> None:
     """What one result is another shape of gets that shape: a state keeps the view that it has of its memory."""
     times = Counter(r.memory for r in self.results)
@@ -235,25 +284,29 @@ class Routine:
     for on, value in self.settings:
       if on() != value:
         return False
-    last = self.last
-    changed = [n for n in self.outside if (t := found[n]) is None or t._uop.serial != last[n]]
-    for n in changed:
-      t = found[n]
-      if t is None:
-        return False
+    tensors = [t for n in self.outside if (t := found[n]) is not None]
+    if len(tensors) < len(self.outside):
+      return False
+    serials = [*map(serial_of, map(node_of, tensors))]
+    if serials == self.last:
+      return True
+    for n, t, serial, last in zip(self.outside, tensors, serials, self.last):
+      if serial == last:
+        continue
       if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
       if self.described(n, t) != self.known[n]:
         return False
-    if changed and self.are_apart(found):
+    if self.are_apart(found):
       return False
-    for n in changed:
-      last[n] = found[n]._uop.serial  # type: ignore[union-attr]
+    self.last = serials
     return True
 
   def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
     updated = [found[i] for i in self.updated]
-    memory = self.bind(found)
+    addresses = None if config.watched else self.addresses
+    held = addresses and addresses.hold()  # noqa: F841  (until the end)
+    memory = self.bind(found, self.moving if addresses else self.bound)
     before = [self.saved(i, t, memory) for i, t in zip(self.updated, updated)]
     ran: list[int] = []
     try:
@@ -261,7 +314,7 @@ class Routine:
         rebind(updated, [NOWHERE] * len(updated))
       for place, _ in self.graded:
         place.find(args)._grad = None
-      self.launch(memory, ran)
+      self.launch(memory, addresses, ran)
       return self.deliver(memory, updated, args)
     except BaseException:  # Ctrl-C, no memory, an index out of bounds: all tensors have new values, or none
       if ran:
@@ -270,18 +323,18 @@ class Routine:
         self.restore(memory, updated, before)
       raise
 
-  def bind(self, found: Sequence[Tensor]) -> list[Any]:
+  def bind(self, found: Sequence[Tensor], bound: Sequence[tuple[int, int, bool]]) -> list[Any]:
     """The memory by its number; what is computed has none yet. (Nothing else may hold what will be overwritten: these
     local variables would.)"""
     memory: list[Any] = [*self.blank]
-    for n, i, is_argument in self.bound:
+    for n, i, is_argument in bound:
       u = found[i]._uop
       if u.op == "tag":
         u = u.src[0]
       memory[n] = u.arg[0] if u.op == "buffer" else memory_of(found[i], is_argument)
     return memory
 
-  def launch(self, memory: list[Any], ran: list[int]) -> None:
+  def launch(self, memory: list[Any], addresses: Addresses | None, ran: list[int]) -> None:
     """Compute what is computed. ran: gets an entry when all of it has run."""
     for n in self.overwritten:
       own(memory, n)
@@ -298,11 +351,17 @@ class Routine:
           memory[n] = Buffer(device, dtype, size)
         for (n, _), (other, _) in self.shared:
           memory[n] = memory[other]
-        inputs, outputs = [memory[n] for n, _ in self.inputs], [memory[n] for n, _ in self.outputs]
+        if not addresses:
+          inputs, outputs = [memory[n] for n, _ in self.inputs], [memory[n] for n, _ in self.outputs]
     except MemoryError as e:
       raise self.program.lacking(e) from None
     try:
-      self.program.run(inputs, outputs, ran=ran)
+      if addresses:
+        for slot, n in self.placed:
+          addresses.all[slot] = memory[n].memory.address
+        self.program.run_at(addresses.all, ran)
+      else:
+        self.program.run(inputs, outputs, ran=ran)
     except IndexError as e:
       raise IndexError("\n".join([str(e), *self.about])) from None
 
@@ -346,9 +405,10 @@ class Routine:
     nodes = [tagged(t, u) if is_leaf else u for t, u, is_leaf in zip(updated, values, self.tagged)]
     rebind(updated, nodes)
     if self.steady is None:
-      self.steady = self.found_again(args)
-    for n in self.steady:
-      self.last[self.updated[n]] = nodes[n].serial
+      at = {i: k for k, i in enumerate(self.outside)}
+      self.steady = [(n, at[self.updated[n]]) for n in self.found_again(args) if self.updated[n] in at]
+    for n, k in self.steady:
+      self.last[k] = nodes[n].serial
     return out
 
   def found_again(self, args: Sequence[Tensor]) -> list[int]:

@@ -211,7 +211,7 @@ class Native:
     self.library = library
     # fmt: off
     self.create  = self.function("mini_sequence",      c_void_p, c_long, c_char_p, c_long, c_long, c_char_p, c_char_p)
-    self.run     = self.function("mini_run",           c_longlong, c_void_p, c_char_p, c_void_p)
+    self.run     = self.function("mini_run",           c_longlong, c_void_p, c_void_p, c_void_p)
     self.destroy = self.function("mini_sequence_free", None, c_void_p)
     self.touch   = self.function("mini_touch",         None, c_void_p, c_void_p, c_void_p)
     # fmt: on
@@ -266,6 +266,10 @@ class Sequence:
     # one call into C: no signal in between
     done.extend(map(self.native.run, (self.address,), (slots,), (None,)))
     return done[-1]
+
+  def run_at(self, addresses: array[int], done: list[int]) -> None:
+    """`run`, with addresses of memory that somebody else keeps alive."""
+    done.extend(map(self.native.run, (self.address,), (addresses.buffer_info()[0],), (None,)))
 
   def error(self) -> int:
     """Nothing is left over: `run` returns the error word."""

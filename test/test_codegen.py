@@ -170,7 +170,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "windows of rows": (lambda: zeros(3, 35, 6, 6).max_pool2d(2), "vec iv"),
   "rows of a large memory": (lambda: zeros(601, 507).sum(1), "unroll ia"),
   "a vector by the rows of a large matrix": (lambda: zeros(1, 520) @ zeros(520, 520).T, "unroll ja"),
-  "a vector by the columns of a large matrix": (lambda: zeros(1, 1040) @ zeros(1040, 1040), "split k 16 -> ku, k"),
+  "a vector by the columns of a large matrix": (lambda: zeros(1, 1040) @ zeros(1040, 1040), "around k1.3; unroll k.3"),
   "sums over heads": (lambda: zeros(2, 3, 4, 9, 64).permute(1, 3, 0, 2, 4).reshape(3, 9, 512).sum((0, 1)), "split l 64 -> lh, l; "),
   "sums over the rows of a large memory": (lambda: zeros(523, 601).sum(0), "around k."),
   "the largest over rows, block by block": (lambda: (zeros(3, 150, 801) * 2).max(1), "order i lp l; "),

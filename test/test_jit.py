@@ -4,6 +4,7 @@ import gc
 import signal
 import sys
 import threading
+import weakref
 from collections import namedtuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from mini import Context, Device, Tensor, Variable, dtypes, jit, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
 from mini.direct import Direct
+from mini.engine.program import Program
 from mini.nn.state import get_state_dict
 
 
@@ -682,6 +684,69 @@ def test_ctrl_c_leaves_a_valid_state():
   finally:
     signal.signal(signal.SIGALRM, previous)
   assert interrupted > 100
+
+
+def test_memory_that_is_only_read_is_where_its_tensors_say():
+  """Its addresses are kept from call to call: whatever happens to the tensors in between, the values are theirs."""
+  x, flat = floats(4), Tensor(floats(12, seed=1)).realize()
+  w, view, late = Tensor(floats(4, seed=2), requires_grad=True), flat[4:8], Tensor(floats(4, seed=3)) * 2
+  tensors = [w, view, late]
+
+  @jit
+  def f(x):
+    return (x * w + view).sum() - late.max()
+
+  @jit
+  def train(lr):
+    w.assign(w - lr)
+
+  def right():
+    found = f(x).item()
+    a, b, c = (t.detach().numpy().astype(np.float64) for t in tensors)
+    return abs(found - ((x * a + b).sum() - c.max())) < 1e-5
+
+  f(x), train(0.0)
+  assert right()
+  for change in (
+    lambda: train(0.5),  # in place
+    lambda: train(0.25),
+    lambda: w.assign(floats(4, seed=4)),
+    lambda: late.assign(late + 1),  # pending
+    lambda: late.assign(Tensor(floats(4, seed=5)).realize()),
+    lambda: flat.assign(flat * 3).realize(),
+    lambda: view.assign(flat[4:8]),
+    lambda: train(1.0),
+  ):
+    change()
+    assert right()
+    with free():
+      assert right()
+
+
+def test_memory_that_is_only_read_is_not_kept():
+  w = Tensor(floats(1 << 16)).realize()
+  total = jit(lambda x: (w * x).sum())
+  old = weakref.ref(w.uop.arg[0])
+  assert same(total(1.0).numpy(), total(1.0).numpy()) and old() is not None
+  w.assign(Tensor(floats(1 << 16, seed=1)).realize())
+  assert old() is None
+
+
+@pytest.mark.skipif(Device.DEFAULT != "CPU", reason="of programs that are one call into C")
+def test_what_a_running_program_reads_is_not_written(monkeypatch):
+  w = Tensor(floats(8)).realize()
+  total, step = jit(lambda x: (w * x).sum()), jit(lambda: w.assign(w + 1.0))
+  want = [total(1.0).item(), step(), total(1.0).item()][-1]
+  run_at, others = Program.run_at, [step]
+
+  def run_beside(self, *args):
+    if others:
+      others.pop()()  # as another thread might
+    return run_at(self, *args)
+
+  monkeypatch.setattr(Program, "run_at", run_beside)
+  assert total(1.0).item() == want
+  assert abs(total(1.0).item() - want - 8) < 1e-4
 
 
 def test_nothing_is_left_behind():

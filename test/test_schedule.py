@@ -143,6 +143,21 @@ def test_a_vector_by_a_matrix_reads_whole_rows():
   assert np.allclose((x @ narrow.cast("float32")).numpy(), want, atol=1e-4)
 
 
+def test_a_part_of_rows_goes_on_where_the_one_before_ended():
+  """At each of the places from which a part is read at once; fewer places, where the rows do not divide."""
+  for k, n, index in (
+    (768, 3072, "%k*192 + %i*24 + %k1"),
+    (3072, 768, "%k*768 + %i*96 + %k1"),
+    (1040, 1040, "%k*520 + %i*65 + %k1"),
+    (1032, 1040, "%i*129 + %k"),
+  ):
+    data = {}
+    x, w = leaf(data, "x", k, 1), leaf(data, "w", k, n)
+    y = g.reduce(g.alu("mul", g.expand_to(x, (k, n)), w), "add", (0,))
+    first, _ = scheduled({"y": y})[0]
+    assert f"[{index}, " in text(first), text(first)
+
+
 def test_a_piece_of_one_row_goes_with_the_same_piece_of_another():
   data = {}
   a, b = leaf(data, "a", 64), leaf(data, "b", 64)

@@ -327,27 +327,28 @@ RUN = 128  # columns of a row, at least, before the next
 
 def sums_wait(w: Writer, machine: Machine) -> bool:
   """Sums over the rows of a large memory wait in the L1 cache, and a few rows at a time are added to them, each read
-  in long pieces. (4096 x 4096 on two cores of a Zen 4: half of the time that columns in registers took, which come
-  back to each page of memory again and again.)"""
+  in long pieces. A first range of the sum is of places that stand apart (split.py). (4096 x 4096 on two cores of a
+  Zen 4: half of the time that columns in registers took, which come back to each page of memory again and again.)"""
   kernel, outputs = w.kernel, closed(w.kernel)
   sums = [u for u in toposort(kernel) if u.op in ("reduce", "stage", "scan")]
-  if len(sums) != 1 or sums[0].op != "reduce" or len(closed(sums[0])) != 1 or not outputs:
+  if len(sums) != 1 or sums[0].op != "reduce" or len(rows := closed(sums[0])) > 2 or not outputs:
     return False
-  (k,), column, value = closed(sums[0]), outputs[-1], sums[0].src[0]
+  (*places, k), column, value = rows, outputs[-1], sums[0].src[0]
   read = [u for u in accesses(value) if column in u.free]
   parts = machine.threads if prod(map(rsize, outputs[:-1])) < machine.threads else 1
   size = part_size(rsize(column), parts, machine.l1_bytes // 2 // sums[0].dtype.itemsize, machine.lanes)
   in_order = size == rsize(column) and size in wide(kernel, column, machine)  # as registers read it
   if (
     in_order
-    or rsize(k) < 4 * TERMS
+    or prod(map(rsize, places)) > TERMS
+    or prod(map(rsize, rows)) < 4 * TERMS
     or not read
     or size < RUN
     or wanted(kernel)
     or any(below_data(u) for u in toposort(kernel))
     or sum(not is_inline(u) and u.op != "load" for u in toposort(value)) > SIMPLE
     or any(access(u)[2] is not TRUE or coefficient(flat_index(u), column) != 1 for u in read)
-    or any((coefficient(flat_index(u), k) or 0) < rsize(column) for u in read if k in u.free)
+    or any((coefficient(flat_index(u), r) or 0) < rsize(column) for u in read for r in rows if r in u.free)
     or max(u.dtype.itemsize * prod(map(rsize, u.free)) for u in read) < LARGE
   ):
     return False
@@ -359,13 +360,16 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
     others = [rname(r) for r in outputs[:-1]]
     w.attempt("order " + " ".join([f"{j}p", *others, j] if parts > 1 else [*others, f"{j}p", j]))
   whole = all(coefficient(flat_index(u), k) == size for u in read if k in u.free)
-  if whole and rsize(k) >= 4 * machine.streams:  # each place goes on where its row ends
-    w.attempt(f"split {summed} {rsize(k) // machine.streams} -> {summed}u, {summed} peel")
-  else:
-    w.attempt(f"split {summed} {TERMS} -> {summed}, {summed}u peel")
+  at_once, n = [*map(rname, places)], prod(map(rsize, rows)) // machine.streams
+  if whole and n >= 4:  # each place goes on where its row ends
+    if n < rsize(k) and w.attempt(f"split {summed} {n} -> {summed}u, {summed} peel"):
+      at_once.append(f"{summed}u")
+  elif not places and w.attempt(f"split {summed} {TERMS} -> {summed}, {summed}u peel"):
+    at_once.append(f"{summed}u")
   w.attempt(f"stage {name} over ({j}) stack")
   w.attempt(f"around {summed}.{name}")
-  w.attempt(f"unroll {summed}u.{name}")
+  for r in at_once:
+    w.attempt(f"unroll {r}.{name}")
   for r in (f"{j}.{name}", j):
     cut(w, r, size, machine.lanes, "vec")
   return True

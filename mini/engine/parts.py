@@ -45,6 +45,7 @@ class Parts:
   """Runs like a Program. The first values are its inputs."""
 
   is_part = False
+  is_one_call = False
 
   def __init__(
     self,

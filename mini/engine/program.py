@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
@@ -436,6 +437,24 @@ class Program:
     bound = self.bind(inputs, outputs, numbers)
     for n in range(len(self.segments)):
       self.launch(bound, n, ran)
+
+  @property
+  def is_one_call(self) -> bool:
+    """Is a run one call into C, whose memory is all the host's?"""
+    return self.opened.is_host and not self.opened.interprets and len(self.segments) == 1
+
+  def run_at(self, addresses: array[int], ran: list[int]) -> None:
+    """`run`, where that is one call. addresses: of inputs and outputs; the last two, of what is between, are set."""
+    if self.arena_bytes:
+      try:
+        arena = self.opened.take(self.arena_bytes)
+      except MemoryError as e:
+        raise self.lacking(e) from None
+      addresses[-1] = addresses[-2] = arena.address
+    self.sequences[0].run_at(addresses, ran)
+    stats["kernels"] += len(self.calls)
+    if ran[-1]:
+      self.check(ran[-1])
 
   def bind(self, inputs: Sequence[Buffer], outputs: Sequence[Buffer], numbers: bytes) -> Bound:
     """All the memory that a run needs. MemoryError, with nothing launched yet."""

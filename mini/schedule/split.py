@@ -21,8 +21,9 @@ MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
 MATRIX = 1 << 19  # elements: a larger matrix that a vector is multiplied by is read in parts of its rows ...
-ROWS = 1 << 17  # ... of so many elements, ...
-ROW_PARTS = 64, 32, 16, 8  # ... as many of these as fit
+ROWS = 1 << 18  # ... of so many elements, ...
+ROW_PARTS = 64, 32, 16, 8  # ... as many of these as fit, ...
+PLACES = 4, 2, 1  # ... each of which is read from so many places at once, where the part before it ended
 GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNKS = 4096
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
@@ -126,11 +127,13 @@ def _in_rows(u: UOp) -> UOp:
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   axis = max(axes, key=lambda a: s[a])
-  parts = next((p for p in ROW_PARTS if s[axis] % p == 0 and numel(x) >= p * ROWS), min(ROW_PARTS))
-  cut = reshape(x, (*s[:axis], parts, s[axis] // parts, *s[axis + 1 :]))
-  front = (axis, *(a for a in range(len(s) + 1) if a != axis))
-  partial = reduce(permute(cut, front), kind, tuple(a + 1 for a in axes))
-  return reshape(reduce(stage(partial), kind, (0,)), shape(u))
+  n = s[axis]
+  parts = next((p for p in ROW_PARTS if n % p == 0 and numel(x) >= p * ROWS), min(ROW_PARTS))
+  places = next(p for p in PLACES if n % (p * parts) == 0)
+  cut = reshape(x, (*s[:axis], places, parts, n // (places * parts), *s[axis + 1 :]))
+  front = (axis + 1, *(a for a in range(len(s) + 2) if a != axis + 1))
+  inner = (axis + 1, axis + 2, *(a + 1 + 2 * (a > axis) for a in axes if a != axis))
+  return reshape(reduce(stage(reduce(permute(cut, front), kind, inner)), kind, (0,)), shape(u))
 
 
 def _side_by_side(s: tuple[int, ...], axes: tuple[int, ...]) -> dict[int, int]:
