@@ -18,7 +18,7 @@ from data import Missing, restored, tokenizer
 from gpt2 import GPT2, INTEGERS, Cache, load
 from report import mistakes_in_a_line
 
-from mini import Context, Tensor, Variable, dtypes, jit, nn, no_grad
+from mini import Context, Variable, dtypes, jit, nn, no_grad
 
 
 def choose(logits: np.ndarray, temperature: float, top_k: int, rng: np.random.Generator) -> int:
@@ -50,7 +50,7 @@ class Generator:
     """Of the token after these, which follow those of the calls before.   -> f32[V]"""
     self.seen += len(tokens)
     with no_grad():
-      return self.step(Tensor(np.array([tokens], np.int32)), self.most.bind(self.seen)).numpy()
+      return self.step(np.array([tokens], np.int32), self.most.bind(self.seen)).numpy()
 
   def forget(self) -> None:
     """Begin anew."""

@@ -226,6 +226,7 @@ class Routine:
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.overwritten = {n for n, _ in self.taken.values()}
+    self.before = [self.overwritten_view(i) for i in self.updated]
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
     cut = [
       *(b for u in leaves if isinstance(b := u.arg[0], Sharded)),
@@ -307,7 +308,7 @@ class Routine:
     addresses = None if config.watched else self.addresses
     held = addresses and addresses.hold()  # noqa: F841  (until the end)
     memory = self.bind(found, self.moving if addresses else self.bound)
-    before = [self.saved(i, t, memory) for i, t in zip(self.updated, updated)]
+    before = [old or self.saved(i, t, memory) for old, i, t in zip(self.before, self.updated, updated)]
     ran: list[int] = []
     try:
       if updated:
@@ -427,13 +428,19 @@ class Routine:
     groups = ([t for i in same if (t := found[i]) is not None] for same in self.holders if len(same) > 1)
     return any(len({leaf_beneath(t) for t in tensors}) > 1 for tensors in groups)
 
+  def overwritten_view(self, i: int) -> Saved | None:
+    """Of the i-th place, where it is a view of memory that is overwritten."""
+    home = self.home[i]
+    if home is None or home not in self.overwritten:
+      return None
+    _, _, passes, _, steps, _ = self.known[i]
+    return Saved(home, *self.kinds[home], steps, passes == "leaf")
+
   def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
     """How the i-th place, a tensor that gets a new value, can be had back:
     not by holding memory that is to be written."""
-    home = self.home[i]
-    if home is not None:
-      _, _, passes, _, steps, _ = self.known[i]
-      return Saved(home, *self.kinds[home], steps, passes == "leaf") if home in self.overwritten else t._uop
+    if self.home[i] is not None:
+      return t._uop
     root = base(t._uop)
     leaf = leaf_of(root)
     for n in self.overwritten:
