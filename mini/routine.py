@@ -52,10 +52,8 @@ from mini.types import DType, dtypes
 NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
 
 
-node_of, serial_of = (
-  attrgetter("_uop"),
-  attrgetter("serial"),
-)  # for maps: a function may read hundreds of tensors
+node_of = attrgetter("_uop")  # for maps: a function may read hundreds of tensors
+serial_of = attrgetter("serial")
 
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
 

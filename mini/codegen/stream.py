@@ -340,7 +340,7 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
   in_order = size == rsize(column) and size in wide(kernel, column, machine)  # as registers read it
   if (
     in_order
-    or prod(map(rsize, places)) > TERMS
+    or prod(map(rsize, places)) > machine.streams
     or prod(map(rsize, rows)) < 4 * TERMS
     or not read
     or size < RUN
