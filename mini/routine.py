@@ -84,20 +84,22 @@ class Addresses:
 
   def __init__(self, size: int, read: dict[int, Tensor]):
     """read: {place among the addresses: the tensor that it is memory of}"""
-    self.all = array("Q", bytes(8 * size))
     self.slots, self.tensors = [*read], [*read.values()]
-    self.serials: list[int] = []
+    none: list[int] = []
+    self.known = none, array("Q", bytes(8 * size))  # serials of the tensors' nodes, and where these are
 
-  def hold(self) -> list[UOp]:
-    """Find what is only read, and keep it: nobody may write there while a program runs (in between anybody may)."""
+  def now(self) -> tuple[list[UOp], array[int]]:
+    """The nodes of what is only read, which keep it: nobody may write there while a program runs (in between anybody
+    may); and the addresses, in which a call puts the others."""
     nodes = [*map(node_of, self.tensors)]
     serials = [*map(serial_of, nodes)]
-    if serials != self.serials:
-      self.serials = []  # of what is interrupted here, nothing is known
+    known, found = self.known
+    if serials != known:
+      found = found[:]
       for slot, u in zip(self.slots, nodes):
-        self.all[slot] = leaf_of(base(u)).arg[0].memory.address  # type: ignore[union-attr]
-      self.serials = serials
-    return nodes
+        found[slot] = leaf_of(base(u)).arg[0].memory.address  # type: ignore[union-attr]
+      self.known = serials, found
+    return nodes, found[:]
 
 
 class Routine:
@@ -289,11 +291,13 @@ class Routine:
     serials = [*map(serial_of, map(node_of, tensors))]
     if serials == self.last:
       return True
-    for n, t, serial, last in zip(self.outside, tensors, serials, self.last):
-      if serial == last:
+    for k, (n, t) in enumerate(zip(self.outside, tensors)):
+      if serials[k] == self.last[k]:
         continue
       if self.home[n] is not None and leaf_of(base(t._uop)) is None:
         t.realize()
+      # What is beneath views may be computed later, and then they are views of that: such a node is asked again.
+      serials[k] = t._uop.serial if base(t._uop).op == "buffer" else -1
       if self.described(n, t) != self.known[n]:
         return False
     if self.are_apart(found):
@@ -303,9 +307,9 @@ class Routine:
 
   def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
     updated = [found[i] for i in self.updated]
-    addresses = None if config.watched else self.addresses
-    held = addresses and addresses.hold()  # noqa: F841  (until the end)
-    memory = self.bind(found, self.moving if addresses else self.bound)
+    known = None if config.watched else self.addresses
+    _held, addresses = known.now() if known else ([], None)  # held to the end
+    memory = self.bind(found, self.moving if known else self.bound)
     before = [old or self.saved(i, t, memory) for old, i, t in zip(self.before, self.updated, updated)]
     ran: list[int] = []
     try:
@@ -333,8 +337,9 @@ class Routine:
       memory[n] = u.arg[0] if u.op == "buffer" else memory_of(found[i], is_argument)
     return memory
 
-  def launch(self, memory: list[Any], addresses: Addresses | None, ran: list[int]) -> None:
-    """Compute what is computed. ran: gets an entry when all of it has run."""
+  def launch(self, memory: list[Any], addresses: array[int] | None, ran: list[int]) -> None:
+    """Compute what is computed. addresses: where they are known of what is only read. ran: gets an entry when all of it
+    has run."""
     for n in self.overwritten:
       own(memory, n)
     if self.program is None:  # what is computed, if anything, has no elements
@@ -357,8 +362,8 @@ class Routine:
     try:
       if addresses:
         for slot, n in self.placed:
-          addresses.all[slot] = memory[n].memory.address
-        self.program.run_at(addresses.all, ran)
+          addresses[slot] = memory[n].memory.address
+        self.program.run_at(addresses, ran)
       else:
         self.program.run(inputs, outputs, ran=ran)
     except IndexError as e:

@@ -723,6 +723,29 @@ def test_memory_that_is_only_read_is_where_its_tensors_say():
       assert right()
 
 
+def test_a_node_is_known_by_what_it_is_once_it_is_computed():
+  """It may come back before that, or when there is memory beneath it that was not there."""
+  w, v, zero = Tensor(floats(5)).realize(), Tensor(floats(5, seed=1)).realize(), Tensor.zeros(5)
+  above = Tensor(floats(10, seed=2), requires_grad=True) * 2
+  view, x = above[5:], floats(5, seed=3)
+  f, g, h = jit(lambda x: x + w), jit(lambda x: (w, x + w)), jit(lambda x: x + view + v)
+  f(x), f(x), g(x), g(x)
+  for _ in range(3):
+    w.assign(zero)
+    assert same(f(x).numpy(), x) and same(g(x)[1].numpy(), x)
+  big = Tensor(floats(10, seed=4)).realize() + 100
+  half = big[5:]
+  for _ in range(2):
+    w.assign(half)
+    assert same(f(x).numpy(), x + floats(10, seed=4)[5:] + np.float32(100))
+    big.realize()
+  want = x + floats(10, seed=2)[5:] * 2 + floats(5, seed=1)
+  with no_grad():
+    for step in (list, list, above.realize, lambda: v.assign(floats(5, seed=1))):
+      step()
+      assert np.allclose(h(x).numpy(), want)
+
+
 def test_memory_that_is_only_read_is_not_kept():
   w = Tensor(floats(1 << 16)).realize()
   total = jit(lambda x: (w * x).sum())

@@ -144,12 +144,15 @@ def test_a_vector_by_a_matrix_reads_whole_rows():
 
 
 def test_a_part_of_rows_goes_on_where_the_one_before_ended():
-  """At each of the places from which a part is read at once; fewer places, where the rows do not divide."""
+  """At each of the places from which a part is read at once; fewer places, where rows do not divide, and one, where
+  they are long, or do not begin with lines of a cache."""
   for k, n, index in (
     (768, 3072, "%k*192 + %i*24 + %k1"),
     (3072, 768, "%k*768 + %i*96 + %k1"),
-    (1040, 1040, "%k*520 + %i*65 + %k1"),
-    (1032, 1040, "%i*129 + %k"),
+    (1040, 1024, "%k*520 + %i*65 + %k1"),
+    (1032, 1024, "%i*129 + %k"),
+    (1040, 1041, "%i*130 + %k"),
+    (768, 12000, "%i*12 + %k"),
   ):
     data = {}
     x, w = leaf(data, "x", k, 1), leaf(data, "w", k, n)

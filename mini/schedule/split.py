@@ -21,9 +21,12 @@ MOST_PARTS = 1024
 COLUMNS = 256  # results that stand side by side are added up together, so many at once ...
 NARROW = 64  # ... and where there are fewer than this, several rows are seen as one
 MATRIX = 1 << 19  # elements: a larger matrix that a vector is multiplied by is read in parts of its rows ...
-ROWS = 1 << 18  # ... of so many elements, ...
-ROW_PARTS = 64, 32, 16, 8  # ... as many of these as fit, ...
-PLACES = 4, 2, 1  # ... each of which is read from so many places at once, where the part before it ended
+ROWS = 1 << 17  # ... of so many elements, ...
+ROW_PARTS = 64, 32, 16, 8  # ... as many of these as fit
+# Half as many are each read from so many places at once, where the part before it ended, ...
+PLACES = 4, 2, 1
+LONG_ROW = 1 << 12  # ... if the sums of a row can wait in a first cache, ...
+WHOLE_LINES = 32  # ... and so many elements, which rows are multiples of, are a line of 64 bytes or several
 GROUPS = 1024  # of threads, that a GPU should have at least
 CHUNKS = 4096
 CHUNK = 3072  # the longest inner axis of a contraction, and what a longer one is cut to
@@ -127,9 +130,11 @@ def _in_rows(u: UOp) -> UOp:
   x, (kind, axes) = u.src[0], u.arg
   s = shape(x)
   axis = max(axes, key=lambda a: s[a])
-  n = s[axis]
-  parts = next((p for p in ROW_PARTS if n % p == 0 and numel(x) >= p * ROWS), min(ROW_PARTS))
-  places = next(p for p in PLACES if n % (p * parts) == 0)
+  n, row = s[axis], numel(x) // s[axis]
+  apart = row <= LONG_ROW and row % WHOLE_LINES == 0
+  least = 2 * ROWS if apart else ROWS
+  parts = next((p for p in ROW_PARTS if n % p == 0 and numel(x) >= p * least), min(ROW_PARTS))
+  places = next(p for p in PLACES if n % (p * parts) == 0) if apart else 1
   cut = reshape(x, (*s[:axis], places, parts, n // (places * parts), *s[axis + 1 :]))
   front = (axis + 1, *(a for a in range(len(s) + 2) if a != axis + 1))
   inner = (axis + 1, axis + 2, *(a + 1 + 2 * (a > axis) for a in axes if a != axis))
