@@ -19,17 +19,15 @@ from mini.capture import JitError, memory_of
 from mini.config import config, settings_here
 from mini.direct import Direct
 from mini.engine.device import Device
-from mini.engine.shards import layout, memory
-from mini.ir.graph import buffer
+from mini.engine.shards import layout
 from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable
 from mini.routine import Routine
 from mini.tensor import Tensor
 from mini.tensor.autograd import holds_tensor, mapped, tensors_of
-from mini.tensor.errors import user_line
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
-from mini.types import BY_NUMPY, dtypes
+from mini.types import dtypes
 
 CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
 
@@ -176,13 +174,7 @@ def first(devices: Any) -> str:
 
 def as_tensor(x: Any, device: str) -> Tensor:
   """A number, an array, or the value of a Variable."""
-  if type(x) is Variable:
-    array, dtype = np.array(x.value.arg, np.int32), dtypes.int32
-  elif type(x) is np.ndarray and (known := BY_NUMPY.get(x.dtype)) is not None:
-    array, dtype = x, known
-  else:
-    return Tensor(x, device=device)
-  return Tensor._at(buffer(memory(array, dtype, device), array.shape, dtype), user_line())
+  return Tensor(np.array(x.value.arg, np.int32) if type(x) is Variable else x, device=device)
 
 
 def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[Variable, Tensor]) -> Any:

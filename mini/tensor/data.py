@@ -13,7 +13,7 @@ import numpy as np
 
 from mini.engine.device import Device
 from mini.ir.sizes import Variable, bound
-from mini.types import HANDED_IN, DType, DTypeError, ShapeError, dtypes
+from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, ShapeError, dtypes
 from runtime.base import DeviceError
 
 Number = (bool, int, float, complex, np.generic)
@@ -72,6 +72,8 @@ def check_numbers(data: Any, array: np.ndarray, dtype: DType) -> None:
 
 def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
   """What a user hands in, as an array and the type that it gets."""
+  if dtype is None and type(data) is np.ndarray and data.dtype in BY_NUMPY:
+    return data, BY_NUMPY[data.dtype]  # as an argument of a jitted function, again and again
   if isinstance(data, (bytes, bytearray, memoryview)):
     data = np.frombuffer(data, np.uint8)
   typed = isinstance(data, (np.ndarray, np.generic))
