@@ -30,7 +30,7 @@ from mini.types import DTypeError, ShapeError
 
 # fmt: off
 REDUCING = {"sum", "prod", "mean", "max", "min", "amax", "amin", "any", "all", "var", "std", "norm", "logsumexp",
-            "nansum", "nanmean", "count_nonzero", "argmax", "argmin"}
+            "nansum", "nanmean", "count_nonzero", "argmax", "argmin", "median", "nanmedian", "mode"}
 ALONG = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logcumsumexp"}
 SAME = {"detach", "contiguous", "clone", "cast", "to", "float", "double", "half", "bfloat16", "long", "int", "bool",
         "requires_grad_", "realize"}
@@ -241,12 +241,13 @@ class Named:
 
   # ---------------------------------------------------------------- what Tensor's methods give
 
-  def _reduced(self, method: str, dim: Any, keepdim: bool, options: dict[str, Any]) -> Named:
+  def _reduced(self, method: str, dim: Any, keepdim: bool, options: dict[str, Any]) -> Any:
     axes = self._axes(dim, method)
     options = {**options, **({"keepdim": True} if keepdim else {})}
     found = getattr(self.tensor, method)(dim=axes, **options)
     gone = range(len(self.axes)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
-    return Named(found, self.axes if keepdim else [x for a, x in enumerate(self.axes) if a not in gone])
+    left = self.axes if keepdim else [x for a, x in enumerate(self.axes) if a not in gone]
+    return type(found)(*(Named(t, left) for t in found)) if isinstance(found, tuple) else Named(found, left)
 
   def _each(self, what: str, call: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> Any:
     """An elementwise operation: names are unified, and those of the result."""

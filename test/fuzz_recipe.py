@@ -140,8 +140,8 @@ def gather(t: Maker) -> Tensor:
 FAMILIES = {
   "elementwise": lambda t: (t.floats(n := t.n() * t.n()) * t.floats(n)).exp() / (t.floats(n).abs() + 1) + t.floats(n),
   "strided":     strided,
-  "row reduce":  lambda t: t.rng.choice([Tensor.sum, Tensor.max, Tensor.min])(t(t.n(), t.n() * 3) * 2, 1),
-  "column reduce": lambda t: t.rng.choice([Tensor.sum, Tensor.max, Tensor.prod])(t(t.n(), t.n()) - 1, 0),
+  "row reduce":  lambda t: t.rng.choice([Tensor.sum, Tensor.amax, Tensor.amin])(t(t.n(), t.n() * 3) * 2, 1),
+  "column reduce": lambda t: t.rng.choice([Tensor.sum, Tensor.amax, Tensor.prod])(t(t.n(), t.n()) - 1, 0),
   "full reduce": lambda t: t.rng.choice([Tensor.sum, Tensor.max, Tensor.argmax])(t(t.n(), t.n(), t.n(5))),
   "rows":        lambda t: t.rng.choice([Tensor.softmax, Tensor.layernorm, Tensor.log_softmax])(t.floats(t.n(), t.n())),
   "attention":   attention,

@@ -257,7 +257,7 @@ class Fuzzer:
     axes = tuple(i for i in range(a.ndim) if self.r.random() < 0.5) or None
     kinds = (
       ["sum", "any", "all"]
-      + (["max", "min"] if a.size else [])
+      + (["amax", "amin"] if a.size else [])
       + (["mean"] if a.dtype.kind == "f" and a.size else [])
     )
     kind, keep = self.pick(kinds), bool(self.r.random() < 0.5)
@@ -267,7 +267,7 @@ class Fuzzer:
       )
       return
     wide = {"sum": np.int64 if a.dtype.kind in "iub" else None}.get(kind)
-    b = a.astype(np.float32) if a.dtype == np.float16 and kind != "max" else a.astype(wide) if wide else a
+    b = a.astype(np.float32) if a.dtype == np.float16 and kind != "amax" else a.astype(wide) if wide else a
     out = getattr(np, kind)(b, axis=axes, keepdims=keep)
     self.add(
       f"{kind} {axes}",

@@ -398,7 +398,7 @@ def test_out_of_memory_names_the_program(wrap, little_memory):
 def test_out_of_memory_for_temporaries(little_memory):
   a, b = outer_product()
   with pytest.raises(MemoryError, match=r"needs 64\.\d MiB at once(.|\n)*temporary t\d   64.0 MiB"):
-    ((a * b).cumsum(0).max(1)[0].sum() + 0).item()
+    ((a * b).cumsum(0).amax(1)[0].sum() + 0).item()
 
 
 def test_out_of_memory_in_a_step_leaves_the_state(little_memory):

@@ -31,6 +31,7 @@ MISTAKES = [
   ("permute", lambda a: a.permute(0, 0), (2, 3), None, ShapeError, "no order of the 2 axes"),
   ("a bad axis", lambda a: a.sum(2), (2, 3), None, ShapeError, "sum: there is no axis 2: x has 2 axes"),
   ("an axis twice", lambda a: a.sum((0, -2)), (2, 3), None, ShapeError, "an axis appears twice"),
+  ("max over several axes", lambda a: a.max((0, 1)), (2, 3), None, DTypeError, r"x.amax\(\(0, 1\)\) would fit"),
   ("max of nothing", lambda a: a.max(0), (0, 3), None, ShapeError, "without elements"),
   ("an index out of range", lambda a: a[5], (2, 3), None, IndexError, r"index 5 is out of bounds for axis 0, which has size 2"),
   ("too many indices", lambda a: a[0, 0, 0], (2, 3), None, IndexError, "3 indices for the 2 axes"),

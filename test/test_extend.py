@@ -169,7 +169,7 @@ PROGRAMS = {
   "softmax": lambda x, y: x.softmax(1) @ y.T,
   "layers": lambda x, y: x.layer_norm((5,)).gelu().std(0),
   "index": lambda x, y: x[:, [2, 0]].cat(y[1:, 3:].flip(0).pad((0, 0, 1, 0)), dim=1),
-  "choose": lambda x, y: (x > y).where(x.exp(), (y * 3).floor()).cumsum(0).max(1),
+  "choose": lambda x, y: (x > y).where(x.exp(), (y * 3).floor()).cumsum(0).amax(1),
   "integers": lambda x, y: ((x * 10).int() // 3 % 4 ^ 5).sum(0),
   "named": lambda x, y: softplus(x) * softplus(y).mean(),
   "sorted": lambda x, y: x.sort(1)[0] + y.argmax(1, keepdim=True),

@@ -115,7 +115,7 @@ OPERATIONS = {
   "sum": (lambda x, on: x.sum(0), (MERGED, 0, 1)),
   "sum of all": (lambda x, on: x.sum(), (MERGED, MERGED, MERGED)),
   "mean": (lambda x, on: x.mean((0, 2), keepdim=True), (MERGED, 1, MERGED)),
-  "max": (lambda x, on: x.max(1), (0, MERGED, 1)),
+  "max": (lambda x, on: x.amax(1), (0, MERGED, 1)),
   "product": (lambda x, on: (x * 0.5).prod(2), (0, 1, MERGED)),
   "any": (lambda x, on: (x > 5).any(1), (0, MERGED, 1)),
   "permute": (lambda x, on: x.permute(2, 0, 1), (1, 2, 0)),

@@ -25,6 +25,10 @@ BEYOND = X.copy()  # what lies beyond the size may be anything
 BEYOND[8:] = np.nan
 
 
+def largest(x, axis=0):
+  return x.max(axis) if isinstance(x, np.ndarray) else x.amax(axis)
+
+
 def softmax(x, axis):
   e = np.exp(x - x.max(axis, keepdims=True))
   return e / e.sum(axis, keepdims=True)
@@ -35,8 +39,8 @@ PROGRAMS = {
   "elementwise": lambda m, x, k: (x * 2 - x[:1]) / 3,
   "sum": lambda m, x, k: x.sum(0),
   "sum of all": lambda m, x, k: x.sum(),
-  "max": lambda m, x, k: x.max(0),
-  "min": lambda m, x, k: x.min(0) + x.min(1).sum(),
+  "max": lambda m, x, k: largest(x),
+  "min": lambda m, x, k: -largest(-x) - largest(-x, 1).sum(),
   "prod": lambda m, x, k: x.prod(0),
   "mean": lambda m, x, k: x.mean(0) + x.mean(),
   "var": lambda m, x, k: (x * x + 1).mean(1),
@@ -115,7 +119,7 @@ def random_program(rng, t, size):
 def step_of(step, t, size):
   return [
     lambda: t * 0.5 + t.mean(0),
-    lambda: t - t.max(0),
+    lambda: t - largest(t),
     lambda: t + (t @ t.T).mean(1).reshape(size, 1),
     lambda: t.T.reshape(2, 3, size).sum(0).sum(0).reshape(size, 1) * t / 8,
     lambda: (t.T @ t / 9).mean() + t,
@@ -138,7 +142,7 @@ def test_random_programs():
 def test_gradients():
   def loss(x, n):
     y = x[:n]
-    return ((y.softmax(0) * y).sum() + (y @ y.T).square().mean() + y[-1].sum() + y.max(0).sum()) / n
+    return ((y.softmax(0) * y).sum() + (y @ y.T).square().mean() + y[-1].sum() + y.amax(0).sum()) / n
 
   slope = jit(lambda x, n: grad(loss)(x, n))
   x = X.astype(np.float64)

@@ -117,7 +117,7 @@ class EmbeddingBag(Embedding):
     else:
       rows = there.where(rows, 0)
     if offsets is None:
-      found = rows.max(1) if self.mode == "max" else rows.sum(1)
+      found = rows.amax(1) if self.mode == "max" else rows.sum(1)
       count = there.sum(1)
     else:
       found, count = self._bags(rows, there, offsets)

@@ -143,7 +143,7 @@ def matrix_rank(A: Any, tol: Any = None, rtol: Any = None) -> Any:
   s = svdvals(A)._tensor
   if tol is None:
     rtol = max(asarray(A).shape[-2:]) * float(np.finfo(s.dtype.np).eps) if rtol is None else rtol
-    bound = s.max(-1, True) * tensor(rtol).cast(s.dtype).unsqueeze(-1)
+    bound = s.amax(-1, True) * tensor(rtol).cast(s.dtype).unsqueeze(-1)
   else:
     bound = tensor(tol).unsqueeze(-1)
   return made((s > bound).sum(-1))

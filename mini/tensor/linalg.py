@@ -64,10 +64,10 @@ def matrix_norm(
   a = A.movedim((row, column), (-2, -1))
   if ord in ("nuc", 2, -2):
     s = svdvals(a)
-    out = s.sum(-1) if ord == "nuc" else s.max(-1) if ord == 2 else s.min(-1)
+    out = s.sum(-1) if ord == "nuc" else s.amax(-1) if ord == 2 else s.amin(-1)
   elif ord in (1, -1, math.inf, -math.inf):
     sums = a.abs().sum(-2 if abs(ord) == 1 else -1)
-    out = sums.max(-1) if ord > 0 else sums.min(-1)
+    out = sums.amax(-1) if ord > 0 else sums.amin(-1)
   else:
     fail(ValueError, f'matrix_norm: ord is "fro", "nuc", inf, -inf, 1, -1, 2 or -2, not {ord!r}', x=A)
   if not keepdim:
@@ -110,7 +110,7 @@ def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = No
     rtol = 0.0 if atol else max(A.shape[-2:]) * float(np.finfo(A.dtype.np).eps)
   if not s.shape[-1]:
     return s.sum(-1).to(dtypes.int64)
-  return (s > (s.max(-1, True) * rtol).clamp(min=atol or 0)).sum(-1)
+  return (s > (s.amax(-1, True) * rtol).clamp(min=atol or 0)).sum(-1)
 
 
 class LeastSquares(NamedTuple):

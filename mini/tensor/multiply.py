@@ -338,7 +338,7 @@ class Multiply(Sorting):
       scores = see.where(scores, -math.inf)
     elif attn_mask is not None:
       scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype is dtypes.bool else scores + attn_mask
-    weights = (scores - scores.detach().max(-1, True)).exp()
+    weights = (scores - scores.detach().amax(-1, True)).exp()
     if see is not None:
       weights = see.where(weights, 0)  # as it is: now the sums of it are seen to end there
     total = weights.sum(-1, True)

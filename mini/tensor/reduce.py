@@ -58,43 +58,70 @@ class Reduce(Arrange):
     """
     return self._total("prod", "mul", axis if dim is None else dim, keepdim, dtype)
 
-  def max(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """The largest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmax`.
-    Of two tensors it is `maximum`, as in PyTorch.
+  def max(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: int | None = None) -> Any:
+    """The largest value; along an axis `(values, indices)`, as in PyTorch: the values, and where the first of each
+    stands, as int64, which is computed only where it is asked for. NaN if there is one. ShapeError over no elements.
+    Of two tensors it is `maximum`. Values alone, and those over several axes: `amax`.
 
-    >>> Tensor([[1, 5], [3, 4]]).max(1)
-    Tensor([5, 4])
+    >>> Tensor([[1, 5], [3, 4]]).max()
+    Tensor(5)
+    >>> values, indices = Tensor([[1, 5], [3, 4]]).max(1)
+    >>> values, indices
+    (Tensor([5, 4]), Tensor([1, 1]))
     >>> Tensor([1, 5]).max(Tensor([3, 4]))
     Tensor([3, 5])
     """
-    if isinstance(axis, Handle):
-      return self.maximum(axis)
-    axis = axis if dim is None else dim
-    self._some("max", axis)
-    return self._new(self._reduced("max", "max", self.uop, axis, keepdim))
+    return self.maximum(axis) if isinstance(axis, Handle) else self._extreme("max", axis, dim, keepdim)
 
-  def min(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """The smallest value along axes; NaN if there is one. ShapeError over no elements. Positions: `argmin`.
-    Of two tensors it is `minimum`, as in PyTorch."""
-    if isinstance(axis, Handle):
-      return self.minimum(axis)
+  def min(self, axis: Axes | Tensor = None, keepdim: bool = False, *, dim: int | None = None) -> Any:
+    """The smallest value; along an axis `(values, indices)`, as `max`. Of two tensors it is `minimum`."""
+    return self.minimum(axis) if isinstance(axis, Handle) else self._extreme("min", axis, dim, keepdim)
+
+  def _extreme(self, what: str, axis: Any, dim: Any, keepdim: bool) -> Any:
     axis = axis if dim is None else dim
-    self._some("min", axis)
-    turned = negated if self.dtype.kind == "f" else inverted
-    return self._new(turned(self._reduced("min", "max", turned(self.uop), axis, keepdim)))
+    if isinstance(axis, (tuple, list)):
+      fail(
+        DTypeError, f"{what}: values and indices are along one axis; x.a{what}({axis!r}) would fit", x=self
+      )
+    if axis is None:
+      return self._most(what, None, keepdim)
+    a = self._axis(axis, what)
+    values, indices = self._most(what, a, True), self.detach()._position(f"arg{what}", what, a, True)
+    if (
+      needs(self.uop) and self.ndim
+    ):  # the gradient passes to where they stand, and is not shared by equal ones
+
+      def rule(g: UOp, out: UOp, x: UOp, at: UOp) -> tuple[UOp, None]:
+        chosen = equals(graph.expand(at, graph.shape(x)), _places(graph.shape(x), a))
+        return graph.alu("where", chosen, graph.expand(g, graph.shape(x)), const(0, x.dtype)), None
+
+      values = self._new(with_gradient(values.uop, rule, self.uop, indices.uop))
+    found = ValuesAndIndices(values, indices)
+    return found if keepdim or not self.ndim else ValuesAndIndices(*(t.squeeze(a) for t in found))
 
   def amax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """Another name of `max`."""
-    return self.max(_reduced_axes(axis, dim), keepdim)
+    """The largest value along axes; NaN if there is one. Equal ones share the gradient. ShapeError over no elements.
+
+    >>> Tensor([[1, 5], [3, 4]]).amax(1)
+    Tensor([5, 4])
+    """
+    return self._most("max", _reduced_axes(axis, dim), keepdim)
 
   def amin(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
-    """Another name of `min`."""
-    return self.min(_reduced_axes(axis, dim), keepdim)
+    """The smallest value along axes, as `amax`."""
+    return self._most("min", _reduced_axes(axis, dim), keepdim)
 
   def aminmax(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> MinAndMax:
     """The smallest and the largest value along axes."""
     axis = axis if dim is None else dim
-    return MinAndMax(self.min(axis, keepdim), self.max(axis, keepdim))
+    return MinAndMax(self.amin(axis, keepdim), self.amax(axis, keepdim))
+
+  def _most(self, what: str, axis: Axes, keepdim: bool) -> Tensor:
+    self._some(what, axis)
+    if what == "max":
+      return self._new(self._reduced(what, "max", self.uop, axis, keepdim))
+    turned = negated if self.dtype.kind == "f" else inverted
+    return self._new(turned(self._reduced(what, "max", turned(self.uop), axis, keepdim)))
 
   def _some(self, what: str, axis: Axes) -> None:
     if not all(self.shape[a] > 0 for a in self._axes(axis, what)):
@@ -151,7 +178,7 @@ class Reduce(Arrange):
     if not self.ndim:
       return self._new(const(0, dtypes.int64))
     self._some(what, a)
-    best = self.max(a, True) if kind == "max" else self.min(a, True)
+    best = self._most(kind, a, True)
     x = self.uop
     found = equals(x, graph.expand(best.uop, self.shape))
     if x.dtype.kind == "f":
@@ -284,7 +311,7 @@ class Reduce(Arrange):
     axis = _reduced_axes(axis, dim)
     x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):
-      return x.abs().max(axis, keepdim) if p > 0 else x.abs().min(axis, keepdim)
+      return x.abs()._most("max" if p > 0 else "min", axis, keepdim)
     if p == 0:
       return (x != 0).sum(axis, keepdim, dtype=x.dtype)
     if p == 1:
@@ -320,7 +347,7 @@ class Reduce(Arrange):
 
   def _peak(self, axis: Axes) -> Tensor:
     """The maximum along axes, 0 where that is infinite: what is subtracted before exp. No gradient: it cancels."""
-    top = self.detach().max(axis, True)
+    top = self.detach().amax(axis, True)
     return top.isfinite().where(top, 0)
 
   def softmax(self, axis: Axes = -1, dtype: Any = None, *, dim: Axes = None) -> Tensor:
@@ -354,7 +381,7 @@ class Reduce(Arrange):
     x = self if dtype is None else self.to(as_dtype(dtype))
     axes = self._axes(axis, "softmax")
     wider = x._new(graph.cast(x._float(), wide(x._float().dtype)))
-    top = wider if any(self.shape[a] == 0 for a in axes) else wider - wider.detach().max(axes, True)
+    top = wider if any(self.shape[a] == 0 for a in axes) else wider - wider.detach().amax(axes, True)
     return top, axes, x._float().dtype
 
   # ---------------------------------------------------------------- running forms
@@ -455,11 +482,14 @@ class Reduce(Arrange):
     if not self.ndim:
       return self._new(const(0, dtypes.int64))
     here = (values == self) | (values.isnan() & self.isnan())
-    at = graph.expand_to(
-      graph.reshape(graph.iota(self.shape[a], dtypes.int64), (self.shape[a],) + (1,) * (self.ndim - 1 - a)),
-      self.shape,
-    )
+    at = _places(self.shape, a)
     return self._new(graph.scan(graph.alu("where", here.uop, at, const(0, dtypes.int64)), "max", a))
+
+
+def _places(shape: tuple[int, ...], a: int) -> UOp:
+  """Each element's place along an axis.   -> i64[shape]"""
+  line = graph.iota(shape[a], dtypes.int64)
+  return graph.expand_to(graph.reshape(line, (shape[a],) + (1,) * (len(shape) - 1 - a)), shape)
 
 
 def _reduced_axes(axis: Axes, dim: Axes) -> Axes:

@@ -265,22 +265,24 @@ class Sorting(Scattering):
       fail(ShapeError, f"kthvalue: number {k} of the {n} elements along axis {a}", x=self)
     return self._at_rank(k - 1, a, keepdim)
 
-  def median(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Tensor:
-    """The middle element along an axis, of an even number the lower one; NaN if there is one, or over nothing.
+  def median(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Any:
+    """The middle element, of an even number the lower one; NaN if there is one, or over nothing. Along an axis
+    `(values, indices)`: where they stand, too, as int64.
 
     >>> Tensor([3, 1, 2, 9]).median()
     Tensor(2)
     """
     return self._middle("median", axis if dim is None else dim, keepdim)
 
-  def nanmedian(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Tensor:
-    """The middle one of the elements that are not NaN, of an even number the lower one; NaN if there is none."""
+  def nanmedian(self, axis: int | None = None, keepdim: bool = False, *, dim: int | None = None) -> Any:
+    """The middle one of the elements that are not NaN, of an even number the lower one; NaN if there is none. Along an
+    axis `(values, indices)`."""
     return self._middle("nanmedian", axis if dim is None else dim, keepdim)
 
-  def _middle(self, what: str, axis: int | None, keepdim: bool) -> Tensor:
+  def _middle(self, what: str, axis: int | None, keepdim: bool) -> Any:
     if axis is None:
       flat = self.reshape(-1)
-      out = flat._middle(what, 0, False) if self.numel() or self.dtype.kind != "f" else flat.mean()
+      out = flat._middle(what, 0, False)[0] if self.numel() or self.dtype.kind != "f" else flat.mean()
       return out.reshape((1,) * self.ndim) if keepdim else out
     a = self._axis(axis, what)
     self._some(what, a)
@@ -289,8 +291,8 @@ class Sorting(Scattering):
     if self.dtype.kind == "f" and self.ndim:
       numbers = (~self.isnan()).sum(a, True)
       rank = (numbers - 1).maximum(0) // 2
-      rank = rank if what == "nanmedian" else (numbers == n).where(rank, n - 1)
-    return self._at_rank(rank, a, keepdim)[0]
+      rank = rank if what == "nanmedian" else (numbers == n).where(rank, numbers)  # the first NaN
+    return self._at_rank(rank, a, keepdim)
 
   def mode(self, axis: int = -1, keepdim: bool = False, *, dim: int | None = None) -> ValuesAndIndices:
     """The most frequent element along an axis, of several the smallest, and where the last of it stands, as int64.

@@ -4,14 +4,14 @@ import numpy as np
 
 ROWS = """
 *: y.sort(stable=True)
-f: m.sort(1)   m.sort(0,descending=True)   m.msort()   m.argsort(dim=0)   m.mT.sort(1)   m.topk(2)   m.topk(2,0,False)   m.topk(0)   m.kthvalue(2)   m.kthvalue(1,0,True)   m.median()   m.nanmedian()   m.median(1) => m.median(1)[0]   m.median(0,True) => m.median(0,True)[0]
+f: m.sort(1)   m.sort(0,descending=True)   m.msort()   m.argsort(dim=0)   m.mT.sort(1)   m.topk(2)   m.topk(2,0,False)   m.topk(0)   m.kthvalue(2)   m.kthvalue(1,0,True)   m.median()   m.nanmedian()   m.median(1)   m.median(0,True)   m.nanmedian(1)   m.median(1)[1]
 m.quantile(0.3)   m.quantile(0.3,1)   m.quantile(0.0)   m.quantile(1.0,1)   m.quantile(part,0)   m.quantile(part,1,True)   m.quantile(part,keepdim=True)   m.nanquantile(0.5,0)
 m.quantile(0.4,1,interpolation='lower')   m.quantile(0.4,1,interpolation='higher')   m.quantile(0.4,1,interpolation='nearest')   m.nanquantile(0.4,1,interpolation='midpoint')
 # of NaN and of equal ones the gradients are shared in other ways
-~: edge.sort(stable=True)   edge.sort(descending=True,stable=True)   edge.topk(3)[0]   edge.kthvalue(4)[0]   edge.median()   edge.nanmedian()   edge.median(1) => edge.median(1)[0]   edge.nanmedian(dim=1,keepdim=True) => edge.nanmedian(1,True)[0]   edge.quantile(0.5,1)
+~: edge.sort(stable=True)   edge.sort(descending=True,stable=True)   edge.topk(3)[0]   edge.kthvalue(4)[0]   edge.median()   edge.nanmedian()   edge.median(1)[0]   edge.nanmedian(dim=1,keepdim=True)[0]   (m*0/(m!=m[0])).median(1)   edge.quantile(0.5,1)
 ~: edge[::2].nanquantile(part,1,True)   edge[::2].nanquantile(part)   far.sort(stable=True)   far.quantile(part)   far.mode()[0]   z.reshape(-1).median()   s.sort()   s.topk(1)   s.kthvalue(1)   s.median()   s.mode()   s.quantile(0.5)   z.sort()   z.sort(0)
 ~: far.histc(7,-20,20)   m.histc(4)   m.histc(4,-1,1)   m.histc(3,2,2)   z.histc(3)   edge.unique()   z.unique()
-i.sort(dim=0,stable=True)   b.sort(descending=True,stable=True)   byte.sort(stable=True)   (far>0).sort(stable=True)   byte.topk(7)[0]   i.median()   i.median(0) => i.median(0)[0]   i.mode()   i.mode(0,True)   b.mode() => b.int().mode()[0].bool(), b.int().mode()[1]
+i.sort(dim=0,stable=True)   b.sort(descending=True,stable=True)   byte.sort(stable=True)   (far>0).sort(stable=True)   byte.topk(7)[0]   i.median()   i.median(0)[0]   i.mode()   i.mode(0,True)   b.mode() => b.int().mode()[0].bool(), b.int().mode()[1]
 byte.bincount()   byte.bincount(minlength=12)   byte.bincount(byte.double()*0.5)   byte[:0].bincount(minlength=3)   byte[:0].bincount()
 byte.unique()   b.unique()   i.unique(return_inverse=True)   i.unique(return_counts=True)   i.unique(dim=1)   i.unique(dim=1,return_inverse=True,return_counts=True)
 ~: o.searchsorted(o,right=True) => T.searchsorted(o,o,right=True)   o[0].searchsorted(m) => T.searchsorted(o[0],m)   o[0].searchsorted(s,side='right') => T.searchsorted(o[0],s,side='right')   o[None].searchsorted(m[None]) => T.searchsorted(o[None],m[None])   o[0,:3].searchsorted(o) => T.searchsorted(o[0,:3],o)   o[:,:0].searchsorted(m) => T.searchsorted(o[:,:0],m)
