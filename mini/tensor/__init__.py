@@ -1,7 +1,7 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
 each other: handle, values, operators, elementwise, mathematics, special, activations, movement, cutting, joining,
 arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image, distance,
-normalize, losses, autograd, linalg, parts, spectral, aliases, inplace.
+normalize, losses, autograd, linalg, parts, spectral, pieces, statistics, aliases, inplace.
 """
 
 from __future__ import annotations
@@ -122,6 +122,10 @@ class Tensor(InPlace):
   def long(self) -> Tensor:
     """In int64."""
     return self.cast(dtypes.int64)
+
+  def byte(self) -> Tensor:
+    """In uint8."""
+    return self.cast(dtypes.uint8)
 
   def bool(self) -> Tensor:
     """As booleans: true where it is not zero."""

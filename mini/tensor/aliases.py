@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mini.tensor.data import Operand, Scalar, Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.spectral import Spectral
+from mini.tensor.statistics import Statistics
 from mini.types import ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 
 ALIASES = {
   "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-  "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
-  "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul",
+  "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift",
+  "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
+  "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul", "narrow_copy": "narrow",
   "ndimension": "dim", "negative": "neg", "nelement": "numel", "not_equal": "ne", "reshape_as": "view_as",
-  "subtract": "sub", "swapdims": "transpose", "true_divide": "div",
+  "resolve_neg": "clone", "split_with_sizes": "split", "subtract": "sub",
+  "swapdims": "transpose", "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk",
+  "unsafe_split": "split",
+  # PyTorch's functions whose results are no views; here none is one
+  **{f"{name}_copy": name for name in ("as_strided", "diagonal", "expand", "permute", "split_with_sizes", "squeeze",
+                                       "t", "transpose", "unbind", "unfold", "unsqueeze", "view")},
 }  # fmt: skip
 
 
-class Aliases(Spectral):
+class Aliases(Statistics):
   """ALIASES, clamp_min, addcmul, xlogy, new_zeros and the like."""
 
   def view_as(self, other: Tensor) -> Tensor:

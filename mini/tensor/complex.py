@@ -44,14 +44,17 @@ squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind
 """
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
-add addcdiv addcmul addbmm addmm addmv addr adjoint allclose angle astype baddbmm bfloat16 bilinear bmm bool cat
-cdouble cfloat char cholesky concat cond conj_physical copy_ cpu cross cuda data det detach_ dim div dot double dtype
-eigh eigvalsh element_size embedding empty_like eq equal fill_ float full_like gradient H half inner int inv inverse
-is_complex is_floating_point isclose isreal is_contiguous istft item kron l1_loss lerp linear logdet logical_and
-logical_or logical_xor long lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne
-new_empty new_full new_ones new_tensor new_zeros newton_schulz numel numpy ones_like outer pinv pinverse qr rand_like
-randn_like ravel real realize rearrange resolve_conj short size slogdet solve stack std_mean stft stride sub svd swish
-tensordot tolist triangular_solve type type_as var_mean vdot view_as view_as_real where zero_ zeros_like is_realized
+add addbmm addcdiv addcmul addmm addmv addr adjoint allclose angle argwhere as_strided as_strided_scatter astype
+atleast_1d atleast_2d atleast_3d baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char cholesky combinations
+concat cond conj_physical copy_ corrcoef cov cpu cross cuda cumulative_trapezoid data det detach_ diagflat
+diagonal_scatter dim dist div dot double dsplit dtype eigh eigvalsh element_size embedding empty_like eq equal fill
+fill_ fliplr flipud float float_power full_like gradient H half hsplit inner int inv inverse is_complex is_contiguous
+is_floating_point is_realized isclose isreal istft item kron l1_loss lerp linear logdet logical_and logical_or
+logical_xor long lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty
+new_full new_ones new_tensor new_zeros newton_schulz nonzero_static numel numpy ones_like outer pdist pinv pinverse
+positive put qr rand_like randn_like ravel real realize rearrange resolve_conj rsub select_scatter short size
+slice_scatter slogdet solve stack std_mean stft stride sub sum_to_size svd swish tensor_split tensordot tolist
+trapezoid triangular_solve type type_as var_mean vdot view_as view_as_real vsplit where zero_ zeros_like
 """
 # fmt: on
 # Linear in x and in the weight.

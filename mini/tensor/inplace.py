@@ -8,6 +8,7 @@ integer tensor. Gradients pass, as through the method. A leaf that requires a gr
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
-from mini.tensor.errors import SIGNS
+from mini.tensor.errors import SIGNS, fail
 from mini.tensor.handle import needs
+from mini.types import dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -27,10 +29,11 @@ OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshif
 METHODS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
 bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf
-erfc erfinv exp exp2 expm1 floor floor_divide fmod frac ge gt heaviside hypot index_add index_copy index_fill index_put
-le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter
-mul nan_to_num ne neg nextafter pow rad2deg reciprocal relu remainder round rsqrt scatter scatter_add scatter_reduce
-sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
+erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot index_add index_copy
+index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or
+logical_xor logit lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow put rad2deg reciprocal relu
+remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh
+tril triu trunc xlogy
 """
 RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
 
@@ -112,6 +115,34 @@ class InPlace(Aliases):
   def exponential_(self, lambd: float = 1.0) -> Tensor:
     """Numbers from the exponential distribution, whose mean is 1 / lambd."""
     return self._update(self.exponential(*self.shape, rate=lambd, **self._like()), "a.exponential_(...)")
+
+  def cauchy_(self, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    """Numbers from Cauchy's distribution."""
+    turns = math.pi * (self.rand(*self.shape, **self._like()) - 0.5)
+    return self._update(turns.tan() * sigma + median, "a.cauchy_(...)")
+
+  def log_normal_(self, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    """Numbers whose logarithm is from the normal distribution."""
+    drawn = self.normal(*self.shape, mean=mean, std=std, **self._like())
+    return self._update(drawn.exp(), "a.log_normal_(...)")
+
+  def geometric_(self, p: float) -> Tensor:
+    """How many tries, of which each succeeds with probability p, it takes up to the first success."""
+    if not 0 < p < 1:
+      fail(ValueError, f"geometric_: a probability is between 0 and 1, and p is {p}", x=self)
+    tries = self.exponential(*self.shape, rate=-math.log1p(-p), device=self.device).ceil()
+    return self._update(tries.clamp(min=1).cast(self.dtype), "a.geometric_(...)")
+
+  def random_(self, low: int = 0, high: int | None = None) -> Tensor:
+    """Integers in low..high-1 or, of one number, from 0 up to it; without any, as many as the type has exactly."""
+    if high is None:
+      digits = {
+        "f": 1 - round(math.log2(float(dtypes.finfo(self.dtype).eps))) if self.is_floating_point() else 0
+      }
+      most = 1 << digits.get(self.dtype.kind, 8 * self.dtype.itemsize - 1)
+      low, high = 0, low or (2 if self.dtype is dtypes.bool else most)
+    drawn = self.randint(low, high, self.shape, device=self.device)
+    return self._update(drawn.cast(self.dtype), "a.random_(...)")
 
   def bernoulli_(self, p: Operand = 0.5) -> Tensor:
     """1 with probability p, a number or a tensor, else 0."""

@@ -75,16 +75,6 @@ class Joining(Cutting):
     )
 
   @staticmethod
-  def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Side by side: along axis 1, vectors along axis 0."""
-    return Joining._joined(tensors, 0 if tensors[0].ndim == 1 else 1)
-
-  @staticmethod
-  def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """One below another: along axis 0, vectors as rows."""
-    return Joining._joined([t.reshape(1, -1) if t.ndim == 1 else t for t in tensors], 0)
-
-  @staticmethod
   def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid from the vectors of its axes, several or a list of them; indexing "ij" or "xy".
 

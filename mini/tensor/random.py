@@ -367,6 +367,13 @@ class Random(Creation):
       *self.shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
 
+  def randint_like(
+    self, low: int = 0, high: int | None = None, dtype: Any = None, device: str | None = None
+  ) -> Tensor:
+    """Integers in low..high-1, or, of one number, from 0 up to it, in this shape and type."""
+    low, high = (0, low) if high is None else (low, high)
+    return Random.randint(low, high, self.shape, dtype or self.dtype, device or self.device)
+
 
 def _is_complex(dtype: Any) -> bool:
   return dtype is not None and as_dtype(dtype).kind == "c"

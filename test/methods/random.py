@@ -30,6 +30,8 @@ T.kaiming_uniform(50,60,a=1.0) => flat(-(3/60)**0.5,(3/60)**0.5)   T.kaiming_nor
 T.tensor([1.0,2.0,1.0]).multinomial(20,replacement=True) => among(0.25,0.5,0.25)   T.tensor([[1.0,0.0,1.0]]*2000).multinomial(2) => among(0.5,0.0,0.5)   T.tensor([[2.0,6.0]]*2000).multinomial(1) => among(0.25,0.75)
 T.zeros(3000,2).gumbel_softmax(hard=True)[:,0] => among(0.5,0.5)   T.exponential(3000,rate=2.0) => falling(2.0)   T.gamma(3000,shape=2.0) => lambda t: 1-(1+t)*math.exp(-t)   T.gamma(3000,shape=0.5,rate=0.5) => lambda t: math.erf((t/2)**0.5)   T.beta(3000,a=0.5,b=0.5) => lambda t: 2/math.pi*math.asin(t**0.5)
 sorted(T.randperm(9).tolist()) => list(range(9))   T.randperm(4000)[::2]/4000 => flat(0,1)   T.randperm(4000)[:2000]/4000 => flat(0,1)   T.tensor([[1.0,0.0,2.0,1.0]]*2000).multinomial(2)[:,1] => among(1/3,0,1/3,1/3)   T.manual_seed(7) is None => True   tuple(T.rand(2,3,dtype=F16).shape) => (2,3)   T.randint(5,(2,)).dtype.itemsize => 8   T.randperm(0).tolist() => []
+T.zeros(4000).cauchy_(1.0,2.0) => lambda t: 0.5+math.atan((t-1)/2)/math.pi   T.zeros(4000).log_normal_(0.5,2.0) => lambda t: 0.5*(1+math.erf((math.log(t)-0.5)/2/math.sqrt(2))) if t>0 else 0   T.zeros(4000).geometric_(0.3) => lambda t: 1-0.7**max(math.floor(t),0)   T.zeros(4000).random_(4) => among(0.25,0.25,0.25,0.25)   T.zeros(4000).random_(1,3) => among(0,0.5,0.5)
+T.zeros(4000,dtype=I8).random_()/128.0 => flat(0,1)   T.zeros(4000).random_()/2**24 => flat(0,1)   T.zeros(4000).randint_like(4) => among(0.25,0.25,0.25,0.25)   T.zeros(4000,dtype=I64).randint_like(1,3) => among(0,0.5,0.5)
 """
 
 MISTAKES = """
@@ -40,6 +42,7 @@ T.rand(2, dtype=I32)      !   random numbers in [0, 1) are no int32
 T.randn(-1)               !   randn: a size is negative
 T.randn(2, dtype=I32)     !   randn
 T.randint(3, 3, (2,))     !   there are no integers from 3
+T.zeros(2).geometric_(1.0)   !   geometric_: a probability
 T.exponential(3, rate=0.0)   !   exponential: rate is positive, not 0.0
 T.gamma(3, shape=-1.0)    !   gamma: shape and rate are positive, not -1.0
 T.beta(3, a=-1.0, b=1.0)  !   gamma: shape and rate are positive
