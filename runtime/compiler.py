@@ -14,6 +14,7 @@ from itertools import islice
 
 from runtime import host
 from runtime.base import Cache, DeviceError
+from runtime.files import mark, sweep_once
 
 # Never -ffast-math: loading a library that gcc linked with it sets flush-to-zero for the whole thread.
 BASE_FLAGS = ["-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-fwrapv"]
@@ -163,7 +164,8 @@ class Build:
     import tempfile  # it, shutil in `close` and subprocess (posix_spawn is instead) cost 15 ms: not at a warm start
 
     self.command, self.source, self.owner, self.pid = command, source, os.getpid(), 0
-    self.folder = tempfile.mkdtemp(prefix="mini-")
+    sweep_once(tempfile.gettempdir())
+    self.folder = tempfile.mkdtemp(prefix=mark())
     self.output, self.errors = os.path.join(self.folder, "output"), os.path.join(self.folder, "errors")
     path = os.path.join(self.folder, "source.c")
     try:
@@ -172,10 +174,14 @@ class Build:
       actions = [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0),
                  (os.POSIX_SPAWN_OPEN, 1, self.errors, os.O_WRONLY | os.O_CREAT, 0o600),
                  (os.POSIX_SPAWN_DUP2, 1, 2)]  # fmt: skip
-      self.pid = os.posix_spawn(command[0], [*command, "-o", self.output], os.environ, file_actions=actions)
+      own = {**os.environ, "TMPDIR": self.folder}  # for what the compiler leaves when it is killed
+      self.pid = os.posix_spawn(command[0], [*command, "-o", self.output], own, file_actions=actions)
     except OSError as e:
       self.close()
       raise DeviceError(f"{command[0]} could not be started: {e}") from None
+    except BaseException:
+      self.close()
+      raise
 
   def finish(self) -> bytes:
     """Waits for the compiler and returns what it wrote; DeviceError with its words when it failed."""

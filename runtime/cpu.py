@@ -27,6 +27,7 @@ from runtime import compiler as compilers
 from runtime import heap, host, pages
 from runtime.base import Cache, Call, Info
 from runtime.compiler import Build, Compiler
+from runtime.files import mark
 from runtime.heap import COUNTERS, Counters, Heap
 
 PARALLEL_NS = 2000  # a launch below this runs on one thread: a dispatch costs 0.2 us, waking a thread 50
@@ -188,7 +189,7 @@ class Library:
     """From the bytes of a shared library, which needs no file once it is loaded."""
     import tempfile  # 3 ms that a start with a warm cache saves
 
-    with tempfile.NamedTemporaryFile(prefix="mini-", suffix=".so") as f:
+    with tempfile.NamedTemporaryFile(prefix=mark(), suffix=".so") as f:
       f.write(data)
       f.flush()
       return Library(f.name)

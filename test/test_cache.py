@@ -15,6 +15,7 @@ import pytest
 from mini.engine import cache as module
 from mini.engine.cache import DiskCache, default_folder, disk_cache, open_cache
 from runtime import compiler, cpu, host
+from runtime import files as files_of
 from runtime.base import Call
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -110,21 +111,25 @@ def test_the_cap_holds_while_entries_are_put(tmp_path):
   assert sum(nbytes for _, nbytes, _ in cache.entries()) <= 110_000 and cache.get("299")
 
 
-def test_what_a_killed_process_left_goes_in_time(cache):
-  old, new = (os.path.join(cache.folder, f"tmp-1-{n}") for n in range(2))
-  for path in (old, new):
+def test_what_a_killed_process_left_goes(cache):
+  """At once where it was on this host, and in time where that was another."""
+  with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+    pass
+  names = [f".x.mini-{files_of.HOST}-{ended.pid}-0.part", ".x.mini-other-1-0.part", ".x.mini-other-1-1.part"]
+  here, old, new = (os.path.join(cache.folder, name) for name in names)
+  for path in (here, old, new):
     with open(path, "w"):
       pass
   os.utime(old, (0, 0))
   cache.put("a", b"a")
-  assert not os.path.exists(old) and os.path.exists(new)
+  assert [os.path.exists(path) for path in (here, old, new)] == [False, False, True]
 
 
 def test_a_full_disk_costs_the_entry_and_nothing_else(cache, monkeypatch, caplog):
   def full(*args):
     raise OSError(28, "No space left on device")
 
-  monkeypatch.setattr(module.os, "rename", full)
+  monkeypatch.setattr(os, "replace", full)
   assert cache.put("a", b"a") is None and "No space left" in caplog.text
   assert files(cache) == []
   device = cpu.open(cache=cache)
@@ -250,7 +255,7 @@ for _ in range(100):  # entries come and go, and some are damaged
   for process in running:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-  assert not [f for f in os.listdir(tmp_path / "cache") if f.startswith("tmp-")]
+  assert not [f for f in os.listdir(tmp_path / "cache") if f.endswith(".part")]
 
 
 def test_threads_share_one_cache(cache):

@@ -1,7 +1,12 @@
 """safetensors files: both ways, beside the reference implementation, and broken ones."""
 
+import errno
 import json
 import os
+import resource
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +14,7 @@ import pytest
 from mini import Tensor, nn
 from mini.nn.state import SPELLED, StateError, safe_load, safe_load_metadata, safe_save
 from mini.types import dtypes
+from runtime import files
 
 
 def sample(dtype):
@@ -133,6 +139,8 @@ BAD = {
   "more": ({"a": entry()}, b"\0" * 9, None, "appended"),
   "overlap": ({"a": entry(), "b": entry(offsets=(4, 12))}, b"\0" * 12, None, "'b' does not begin"),
   "hole": ({"a": entry(offsets=(4, 12))}, b"\0" * 12, None, "'a' does not begin"),
+  "huge and empty": ({"a": entry(shape=(1 << 62, 0), offsets=(0, 0))}, b"", None, "beyond any memory"),
+  "a flipped digest": ({"__metadata__": {"mini.crc33": "0"}}, b"", None, "has another name"),
   "metadata": ({"__metadata__": {"a": 1}}, b"", None, "__metadata__"),
 }
 
@@ -163,15 +171,68 @@ def test_every_cut_and_many_flips(tmp_path):
     path.write_bytes(good[:n])
     with pytest.raises(StateError):
       safe_load(path)
-  rng = np.random.default_rng(0)
-  for _ in range(400):
+  for n in range(8 * len(good)):  # every bit
     bad = bytearray(good)
-    bad[rng.integers(len(good) - 12)] = rng.integers(256)
+    bad[n // 8] ^= 1 << n % 8
     path.write_bytes(bad)
-    try:
+    with pytest.raises(StateError, match="no safetensors file|are not those that were written"):
       safe_load(path)
-    except StateError:
-      pass
+
+
+def test_a_digest_of_another_writer_is_none(tmp_path):
+  """What stands under its name is replaced; a file without one is read."""
+  safe_save({"x": Tensor([1.0])}, tmp_path / "a", {"mini.crc32": "12345678", "b": "00000000"})
+  assert safe_load(tmp_path / "a")["x"].item() == 1 and safe_load_metadata(tmp_path / "a") == {
+    "b": "00000000"
+  }
+  assert safe_load(write(tmp_path / "b", {"a": entry()}, b"\0" * 8))["a"].tolist() == [0, 0]
+  wrong = {"__metadata__": {"mini.crc32": "ü"}, "a": entry()}
+  with pytest.raises(StateError, match="are not those that were written"):
+    safe_load(write(tmp_path / "c", wrong, b"\0" * 8))
+
+
+LEFT = """
+import os, signal, sys
+from mini import Tensor
+from mini.nn.state import safe_save
+
+def killed(*_):
+  os.kill(os.getpid(), signal.SIGKILL)
+
+os.fsync = killed
+safe_save({"x": Tensor([2.0])}, sys.argv[1])
+"""
+
+
+def test_what_a_killed_save_left_is_removed(tmp_path):
+  """By the next save on this host, whatever its name; what another host or a living process has there stays."""
+  path = tmp_path / "a"
+  safe_save({"x": Tensor([1.0])}, path)
+  done = subprocess.run([sys.executable, "-c", LEFT, str(path)], check=False)
+  assert done.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 2
+  assert safe_load(path)["x"].item() == 1
+  others = {f".b.mini-elsewhere-{os.getpid()}-0.part", f".b.{files.mark()}0.part", "mini-notes.txt"}
+  for name in others:
+    (tmp_path / name).touch()
+  safe_save({"x": Tensor([3.0])}, tmp_path / "b")
+  assert {*os.listdir(tmp_path)} == {"a", "b", *others}
+
+
+@pytest.mark.parametrize("nbytes", [100, 5000])
+def test_a_full_disk_keeps_the_old_file_and_names_it(tmp_path, nbytes):
+  """At its header, and among its tensors."""
+  path, wide = tmp_path / "a.safetensors", Tensor(np.zeros(10_000, np.float32))
+  safe_save({"x": Tensor([1.0])}, path)
+  before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, before[1][1]))
+  try:
+    with pytest.raises(OSError, match=r"could not be written, and is as it was: '.*a\.safetensors'") as e:
+      safe_save({"x": wide}, path)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, before[1])
+    signal.signal(signal.SIGXFSZ, before[0])
+  assert e.value.errno == errno.EFBIG
+  assert safe_load(path)["x"].item() == 1 and os.listdir(tmp_path) == ["a.safetensors"]
 
 
 def test_a_missing_file_is_a_missing_file(tmp_path):

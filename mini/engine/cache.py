@@ -9,19 +9,18 @@ again.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
 import stat
 import time
 
 from mini.config import config
+from runtime.files import MARK, remove, sweep, written
 
 LIMIT_BYTES = 512 << 20  # of all entries; a GPT-2 training step takes about 1 MB
 RESULT_BYTES = 16 << 20  # of all recipes that were found
-STALE_SECONDS = 3600  # after which a temporary file is what a killed process left
+STALE_SECONDS = 3600  # after which a temporary file is what a killed process left, on whatever host
 ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
-_counter = itertools.count()
 _refused: set[tuple[str, str]] = set()  # what the log has said of folders that are not used
 
 
@@ -125,15 +124,9 @@ class DiskCache:
     """Writes an entry and returns its path; None, and a line in the log, where that fails (a full disk)."""
     name = f"{digest(key.encode())}-{digest(data)}"
     path = os.path.join(self.folder, name)
-    temporary = os.path.join(self.folder, f"tmp-{os.getpid()}-{next(_counter)}")
     try:
-      try:
-        with open(temporary, "xb") as f:
-          f.write(data)
-        os.rename(temporary, path)
-      except BaseException:
-        remove(temporary)
-        raise
+      with written(path, durable=False) as f:
+        f.write(data)
     except OSError as e:
       warn("the cache could not be written: %s", e)
       return None
@@ -157,6 +150,7 @@ class DiskCache:
 
   def entries(self) -> list[tuple[float, int, str]]:
     """When each entry was last used, its bytes and its path; the oldest first."""
+    sweep(self.folder)
     found = []
     for entry in _scan(self.folder):
       try:
@@ -165,7 +159,7 @@ class DiskCache:
         continue
       if ENTRY.fullmatch(entry.name):
         found.append((status.st_mtime, status.st_size, entry.path))
-      elif entry.name.startswith("tmp-") and time.time() - status.st_mtime > STALE_SECONDS:
+      elif MARK.search(entry.name) and time.time() - status.st_mtime > STALE_SECONDS:
         remove(entry.path)
     return sorted(found)
 
@@ -208,11 +202,3 @@ def _scan(folder: str) -> list[os.DirEntry[str]]:
       return list(it)
   except OSError:
     return []
-
-
-def remove(path: str) -> None:
-  """Removes a file that another process may remove too."""
-  try:
-    os.unlink(path)
-  except OSError:
-    pass

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 from mini.codegen.search import VERSION, Candidate, candidate, neighbours
 from mini.codegen.writer import Machine
 from mini.config import PREFIX, TABLE, config, spelled
-from mini.engine.cache import remove, result_cache, warn
+from mini.engine.cache import result_cache, warn
 from mini.ir.text import kernel_text
 from mini.ir.uop import UOp
 from runtime import host
+from runtime.files import remove
 
 CLEARLY = 0.97  # of the heuristic's time: what a recipe must stay below to take its place
 AGAIN, FINALISTS = 3, 4  # times that it must do so once more, in a row; how many may try

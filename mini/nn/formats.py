@@ -1,7 +1,8 @@
 """Checkpoints of others: PyTorch's zip files, GGUF files and NumPy's archives, as tensors by name.
 
 Nothing in a file is run: the unpickler makes tensors and plain containers, and knows no other names. A file that was
-cut, is no such file, or asks for more than it holds is a StateError.
+cut, is no such file, or asks for more than it holds is a StateError: what a file says of sizes is compared with its own
+before memory is taken.
 
 The formats: torch.save writes a zip of data.pkl and data/KEY, uncompressed
 (https://docs.pytorch.org/docs/stable/notes/serialization.html);
@@ -14,6 +15,7 @@ import io
 import mmap
 import os
 import pickle
+import pickletools
 import struct
 import zipfile
 import zlib
@@ -24,9 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mini.nn.state import StateError
+from mini.nn.state import StateError, fits_memory
 from mini.tensor import Tensor
 from mini.types import DType, MiniError, dtypes
+from runtime.files import written
 
 # fmt: off
 STORAGES = {"DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "HalfStorage": dtypes.float16,
@@ -35,14 +38,18 @@ STORAGES = {"DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "Ha
             "BoolStorage": dtypes.bool, "ComplexFloatStorage": dtypes.complex64,
             "ComplexDoubleStorage": dtypes.complex128}
 BROKEN = (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError,
-          AttributeError, OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, MemoryError,
+          AttributeError, OverflowError, struct.error, zlib.error, NotImplementedError, RuntimeError, SyntaxError,
           OSError, RecursionError, UnicodeError, MiniError)
 # fmt: on
 MOST_PICKLE_BYTES = 1 << 28  # of data.pkl, which names tensors and does not hold them
+MOST_OVERLAP = 8  # how often tensors may hold the same elements of a storage: each has a copy
+MOST_UNPACKED = 64  # times the size of an archive of arrays that they may take ...
+LEAST_LIMIT_BYTES = 64 << 20  # ... unless it is less than this
+MOST_HEADER_BYTES = 10_000  # of an array: NumPy's own limit
 
 
 def _failed(path: Any, what: str, e: Exception) -> StateError:
-  return StateError(f"{os.fspath(path)} is no {what}, or not all of one: {e or type(e).__name__}")
+  return StateError(f"{os.fspath(path)} is no {what}, or not all of one: {str(e)[:500] or type(e).__name__}")
 
 
 def _array(raw: np.ndarray, kind: DType) -> np.ndarray:
@@ -103,53 +110,93 @@ def torch_load(path: str | os.PathLike, device: str | None = None) -> Any:
   with open(path, "rb") as f:
     try:
       with zipfile.ZipFile(f) as z:
-        return _from_zip(z, device)
+        archive = _Archive(z, os.fstat(f.fileno()).st_size, device)
+        return _Unpickler(_plain_pickle(archive.read("data.pkl", MOST_PICKLE_BYTES)), archive.tensor).load()
     except BROKEN as e:
       raise _failed(path, "file of torch.save", e) from None
 
 
-def _from_zip(z: zipfile.ZipFile, device: str | None) -> Any:
-  names = {n.filename.split("/", 1)[-1]: n for n in z.infolist()}
-  if len(names) != len(z.infolist()) or "data.pkl" not in names:
-    raise StateError("there is no data.pkl in it, or something twice")
-  if "byteorder" in names and z.read(names["byteorder"]) != b"little":
-    raise StateError("its numbers are not little-endian")
-  if names["data.pkl"].file_size > MOST_PICKLE_BYTES:
-    raise StateError(f"its data.pkl would take {names['data.pkl'].file_size} bytes")
-  held: dict[str, np.ndarray] = {}
+def _plain_pickle(data: bytes) -> bytes:
+  """The pickle, if its parts are as long as they say and its memo is dense: unpickling takes that memory first."""
+  for n, (op, arg, _) in enumerate(pickletools.genops(data)):
+    if "PUT" in op.name and int(arg or 0) > n:
+      raise StateError(f"its data.pkl puts something at {arg}, and has come to its opcode {n}")
+  return data
 
-  def storage(s: _Storage) -> np.ndarray:
-    if s.key not in held:
-      entry = names[f"data/{s.key}"]
-      if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-        raise StateError(f"data/{s.key} is compressed")
-      held[s.key] = np.frombuffer(z.read(entry), np.uint8)
-    raw = held[s.key]
+
+class _Archive:
+  """A zip of torch.save: its storages, each read once, and the tensors on them."""
+
+  def __init__(self, z: zipfile.ZipFile, nbytes: int, device: str | None):
+    """nbytes: of the file."""
+    self.z, self.nbytes, self.device = z, nbytes, device
+    self.names = {n.filename.split("/", 1)[-1]: n for n in z.infolist()}
+    if len(self.names) != len(z.infolist()) or "data.pkl" not in self.names:
+      raise StateError("there is no data.pkl in it, or something twice")
+    if sum(n.file_size for n in self.names.values()) > nbytes:
+      raise StateError("its entries are compressed, or overlap")
+    if "byteorder" in self.names and self.read("byteorder", 16) != b"little":
+      raise StateError("its numbers are not little-endian")
+    self.held: dict[str, np.ndarray] = {}
+    self.made: dict[Any, Tensor] = {}
+    self.taken = 0  # bytes, by tensors
+
+  def read(self, name: str, most: int) -> bytes:
+    """An entry, of at most so many bytes, which stands in the file as it is."""
+    entry = self.names[name]
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+      raise StateError(f"{name} is compressed")
+    if entry.file_size > most:
+      raise StateError(f"its {name} would take {entry.file_size} bytes")
+    return self.z.read(entry)
+
+  def storage(self, s: _Storage) -> np.ndarray:
+    if s.key not in self.held:
+      self.held[s.key] = np.frombuffer(self.read(f"data/{s.key}", self.nbytes), np.uint8)
+    raw = self.held[s.key]
     if s.numel < 0 or s.numel * s.kind.itemsize > len(raw):
       raise StateError(f"data/{s.key} has {len(raw)} bytes, and should have {s.numel} of {s.kind.name}")
-    return _array(raw[: s.numel * s.kind.itemsize], s.kind)
+    return raw
 
-  def tensor(s: _Storage, offset: int, size: Sequence[int], stride: Sequence[int], *rest: Any) -> Tensor:
+  def tensor(
+    self, s: _Storage, offset: int, size: Sequence[int], stride: Sequence[int], *rest: Any
+  ) -> Tensor:
+    """A copy of these elements; along strides of 0 it is expanded, which takes no memory."""
     if not isinstance(s, _Storage) or len(size) != len(stride):
       raise StateError("a tensor is not made of a storage, a shape and strides")
     if any(type(n) is not int or n < 0 for n in (offset, *size, *stride)):
       raise StateError(f"a tensor has the shape {size!r}, the strides {stride!r} and begins at {offset!r}")
+    fits_memory(size, s.kind)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride)) if prod(size) else -1
     if last >= s.numel or prod(size) > max(s.numel, 1) * 4096:
       raise StateError(f"a tensor of shape {tuple(size)} goes beyond its storage of {s.numel}")
-    flat = storage(s)
-    steps = [step * flat.itemsize for step in stride]
-    view = (
-      np.lib.stride_tricks.as_strided(flat[offset:], size, steps) if prod(size) else flat[:0].reshape(size)
-    )
-    marks = (
-      rest[2] if len(rest) > 2 and isinstance(rest[2], dict) else {}
-    )  # views that PyTorch has not carried out
-    view = view.conj() if marks.get("conj") else view
-    view = -view if marks.get("neg") else view
-    return Tensor(np.ascontiguousarray(view).reshape(tuple(size)), dtype=s.kind, device=device)
+    held = tuple(1 if step == 0 and n else n for n, step in zip(size, stride))
+    marks = rest[2] if len(rest) > 2 and isinstance(rest[2], dict) else {}
+    flags = bool(marks.get("conj")), bool(marks.get("neg"))  # views that PyTorch has not carried out
+    key = s, offset, held, tuple(stride), flags
+    if key not in self.made:
+      self.made[key] = self.copied(s, offset, last + 1, held, stride, *flags)
+    return Tensor(self.made[key]).expand(tuple(size)) if held != tuple(size) else Tensor(self.made[key])
 
-  return _Unpickler(z.read(names["data.pkl"]), tensor).load()
+  def copied(
+    self,
+    s: _Storage,
+    start: int,
+    stop: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    conj: bool,
+    neg: bool,
+  ) -> Tensor:
+    self.taken += prod(size) * s.kind.itemsize
+    if self.taken > MOST_OVERLAP * self.nbytes:
+      raise StateError(f"its tensors would take {self.taken} bytes, and it has {self.nbytes}")
+    flat = _array(self.storage(s)[start * s.kind.itemsize : stop * s.kind.itemsize], s.kind)
+    steps = [step * flat.itemsize for step in stride]
+    view = np.lib.stride_tricks.as_strided(flat, size, steps) if prod(size) else flat[:0].reshape(size)
+    view = view.conj() if conj else view
+    view = -view if neg else view
+    return Tensor(np.ascontiguousarray(view).reshape(tuple(size)), dtype=s.kind, device=self.device)
 
 
 # ---------------------------------------------------------------- GGUF
@@ -259,7 +306,7 @@ def _from_gguf(r: _Reader, device: str | None) -> tuple[dict[str, Any], dict[str
   if max(tensors, values) > len(r.data):
     raise StateError(f"it would have {tensors} tensors and {values} metadata")
   metadata = {r.text(): r.value(r.number("<I")) for _ in range(values)}
-  about = []
+  about: list[tuple[str, list[int], int, int]] = []
   for _ in range(tensors):
     name, axes = r.text(), r.number("<I")
     if axes > 8:
@@ -269,12 +316,19 @@ def _from_gguf(r: _Reader, device: str | None) -> tuple[dict[str, Any], dict[str
   if type(align) is not int or not 0 < align <= 1 << 20:
     raise StateError(f"its alignment is {align!r}")
   begin, found = -(-r.at // align) * align, {}
+  if len({name for name, *_ in about}) < len(about):
+    raise StateError("a name appears twice")
+  taken = 0
   for name, s, kind, offset in about:
     if kind not in GGUF:
       raise StateError(f"{name!r} has the type {kind}, which is not read")
     n, nbytes, dtype, unpack = GGUF[kind]
     if prod(s) % n or (s and s[-1] % n):
       raise StateError(f"{name!r} of shape {s} does not fall into blocks of {n}")
+    fits_memory(s, dtype)
+    taken += prod(s) // n * nbytes
+    if taken > len(r.data):
+      raise StateError(f"its tensors would take {taken} bytes, and it has {len(r.data)}")
     r.at = begin + offset
     raw = np.frombuffer(r.take(prod(s) // n * nbytes), np.uint8).reshape(-1, nbytes)
     found[name] = Tensor(np.ascontiguousarray(unpack(raw)).reshape(s), dtype=dtype, device=device)
@@ -295,15 +349,41 @@ def npz_load(path: str | os.PathLike, device: str | None = None) -> dict[str, Te
   """
   with open(path, "rb") as f:
     try:
-      with zipfile.ZipFile(f), np.load(f, allow_pickle=False) as archive:
-        return {name: Tensor(archive[name], device=device) for name in archive.files}
+      with zipfile.ZipFile(f) as z:
+        nbytes = sum(n.file_size for n in z.infolist())
+        if nbytes > max(MOST_UNPACKED * os.fstat(f.fileno()).st_size, LEAST_LIMIT_BYTES):
+          raise StateError(f"its arrays would take {nbytes} bytes, too many for what is packed in it")
+        arrays = {n.filename.removesuffix(".npy"): n for n in z.infolist()}
+        if len(arrays) < len(z.infolist()):
+          raise StateError("a name appears twice")
+        return {name: Tensor(_unpacked(z, n), device=device) for name, n in arrays.items()}
     except BROKEN as e:
       raise _failed(path, "archive of arrays", e) from None
 
 
+def _unpacked(z: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+  """An array, if its header speaks of as many bytes as there are."""
+  with z.open(entry) as f:
+    version = np.lib.format.read_magic(f)  # type: ignore[no-untyped-call]
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    begin = f.tell()
+    size = int.from_bytes(f.read(2 if version == (1, 0) else 4), "little")
+    if size > MOST_HEADER_BYTES:
+      raise StateError(f"{entry.filename} has a header of {size} bytes")
+    f.seek(begin)
+    shape, _, kind = read(f, max_header_size=MOST_HEADER_BYTES)
+    if kind.kind not in "biufc" or any(type(n) is not int or n < 0 for n in shape):
+      raise StateError(f"{entry.filename} has the type {kind} and the shape {shape}")
+    fits_memory(shape, kind)
+    if prod(shape) * kind.itemsize != entry.file_size - f.tell():
+      raise StateError(f"{entry.filename}, {kind} {shape}, has {entry.file_size - f.tell()} bytes")
+    f.seek(0)
+    return np.lib.format.read_array(f, allow_pickle=False)
+
+
 def npz_save(tensors: dict[str, Tensor], path: str | os.PathLike) -> None:
   """Write tensors to an archive as numpy.savez does; those of bfloat16 as float32."""
-  with open(path, "wb") as f:
+  with written(path) as f:
     np.savez(f, **{name: t.numpy() for name, t in tensors.items()})  # type: ignore[arg-type]
 
 

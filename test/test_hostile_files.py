@@ -1,0 +1,61 @@
+"""Files from a stranger: whatever stands in them, tensors or a StateError, and no more memory than the file is worth."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz_files import FEW, of_torch, zipped
+from fuzz_files import listed as listing
+
+from mini import Tensor
+from mini.nn.state import npz_load, npz_save, torch_load
+
+
+@pytest.mark.parametrize("seeds", [60, pytest.param(4000, marks=pytest.mark.full)])
+def test_every_format_broken_and_hostile(seeds, seed):
+  """In a process of its own, whose memory is limited."""
+  script = str(Path(__file__).parent / "fuzz_files.py")
+  done = subprocess.run(
+    [sys.executable, script, str(seeds), str(seed)], capture_output=True, text=True, check=False
+  )
+  assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout + done.stderr
+
+
+def test_views_take_the_memory_that_they_say(tmp_path):
+  """Tensors of one storage with the same elements are one copy, and an expanded one is none."""
+  raw = {"data/0": np.arange(FEW, dtype=np.float32).tobytes()}
+  parts = [of_torch((8, FEW), (0, 1)), *[of_torch((64, 64), (1, 64))] * 100]
+  (tmp_path / "a.pt").write_bytes(zipped({"data.pkl": listing(*parts), **raw}))
+  wide, *same = torch_load(tmp_path / "a.pt")
+  x = np.arange(FEW, dtype=np.float32)
+  assert wide.shape == (8, FEW) and np.array_equal(wide.numpy(), np.tile(x, (8, 1)))
+  assert len({t.uop.arg[0] for t in same}) == 1
+  same[0] += 1  # tensors are values
+  assert np.array_equal(same[1].numpy(), x.reshape(64, 64).T)
+  assert np.array_equal(same[0].numpy(), x.reshape(64, 64).T + 1)
+
+
+def test_archives_of_numpy(tmp_path):
+  """Packed as well as they are: zeros, Fortran's order, no axes, no elements."""
+  arrays = {"zeros": np.zeros(1 << 20), "f": np.arange(6, dtype=np.int16).reshape(2, 3).T, "n": np.array(2.5)}
+  arrays |= {"none": np.zeros((3, 0)), "bool": np.array([True, False]), "c": np.array([1 + 2j], np.complex64)}
+  np.savez_compressed(tmp_path / "a.npz", **arrays)
+  found = npz_load(tmp_path / "a.npz")
+  for name, x in arrays.items():
+    assert found[name].dtype.name == x.dtype.name and np.array_equal(found[name].numpy(), x)
+
+
+def test_a_failed_npz_save_leaves_the_old_file(tmp_path, monkeypatch):
+  npz_save({"a": Tensor([1.0])}, tmp_path / "a.npz")
+
+  def full(f, **_):
+    f.write(b"PK")
+    raise OSError(28, "No space left on device")
+
+  monkeypatch.setattr(np, "savez", full)
+  with pytest.raises(OSError, match="No space"):
+    npz_save({"a": Tensor([2.0])}, tmp_path / "a.npz")
+  monkeypatch.undo()
+  assert npz_load(tmp_path / "a.npz")["a"].tolist() == [1.0] and len([*tmp_path.iterdir()]) == 1
