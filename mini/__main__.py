@@ -8,15 +8,7 @@
                                       the stages to print, instead of the result of the last pass
     --test [n=64,m=64]                runs on random inputs, and compares with the interpreter; binds symbolic sizes
     --dev=CPU|CL|CUDA|METAL|INTERP    where --test runs; the language of --show=source
-  python -m mini ops --coverage       every method of Tensor: what it is compared with in the tests, and its operations
-  python -m mini docs                 every method of Tensor, from the docstrings: docs/api.md
-  python -m mini ops [--all] | rules | passes | config | devices | cache [clear]
-  python -m mini tune FILE.mini | --model gpt2 [--seconds S] [--width N]
-                                      searches for faster recipes, kernel by kernel, and keeps them; a table of what
-                                      that gains
-  python -m mini test-device NAME     every operation of a device, on every type, against the interpreter;
-                                      without a NAME, what else it takes
-  python -m mini new-device NAME      writes NAME_device.py, which works, and its test: to begin a device with
+    --time=120 --memory=4G            what this may take, in a process of its own; 0 for no limit
 
 The exit status is 1 if results differ or a program cannot be run, and 2 if the text or the command is wrong.
 """
@@ -24,13 +16,20 @@ The exit status is 1 if results differ or a program cannot be run, and 2 if the 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from mini import __version__, limited
+from mini.command import BadCommand, Parser, did_you_mean
+from mini.config import config
+from mini.engine.device import Device, canonical
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir.ops import OPS
 from mini.ir.parse import parse_file
@@ -39,13 +38,10 @@ from mini.ir.tokens import TextError
 from mini.ir.uop import UOp
 from mini.ir.verify import verify
 from mini.types import MiniError, dtypes
+from runtime.base import DeviceError
 
 DEFAULT_PASSES = "simplify,schedule,recipe"
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
-
-
-class BadCommand(MiniError):
-  """A command line that asks for what there is not."""
 
 
 # ---------------------------------------------------------------- the tables
@@ -89,9 +85,8 @@ def pass_table() -> str:
 
 def devices() -> str:
   """Every device that there is, and for each kind that cannot be had here what would help."""
-  from mini.engine.device import KINDS, Device
+  from mini.engine.device import KINDS
   from mini.render import LANGUAGES
-  from runtime.base import DeviceError
 
   rows: list[tuple[str, str, str]] = []
   for kind in KINDS:
@@ -271,7 +266,6 @@ def program_command(args: argparse.Namespace) -> int:
   programs = read(args.what, sizes_of(args.test or ""))
   machine = assumed()
   if args.test is not None and args.dev != "INTERP":
-    from mini.engine.device import Device
     from mini.engine.program import machine_of
 
     machine = machine_of(Device[args.dev].shim.info)
@@ -290,65 +284,44 @@ def program_command(args: argparse.Namespace) -> int:
   return 0 if args.test is None or run_tests(programs, args, machine) else 1
 
 
-class Parser(argparse.ArgumentParser):
-  def error(self, message: str) -> NoReturn:
-    raise BadCommand(message)
-
-
-def arguments(argv: list[str]) -> argparse.Namespace:
-  parser = Parser(prog="python -m mini", usage=__doc__, add_help=False)
-  parser.add_argument("what", nargs="?")
-  parser.add_argument("rest", nargs="*")
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+  parser = Parser()
+  parser.add_argument("what")
   parser.add_argument("--passes")
   parser.add_argument("--recipe", default="")
   parser.add_argument("--show")
   parser.add_argument("--test", nargs="?", const="")
   parser.add_argument("--dev", default=None)
-  parser.add_argument("--all", action="store_true")
-  parser.add_argument("--coverage", action="store_true")
-  parser.add_argument("-h", "--help", action="store_true")
-  args = parser.parse_args(argv)
-  if args.test is not None and args.what is None and args.test.endswith(".mini"):  # --test FILE
-    args.what, args.test = args.test, ""
-  return args
+  limited.add_arguments(parser)
+  if "--test" in argv[:-1] and argv[argv.index("--test") + 1].endswith(".mini"):  # --test FILE
+    argv = [*argv, "--test"]
+    argv.remove("--test")
+  return parser.parse_args(argv)
 
 
-def main(argv: list[str]) -> int:
-  from mini.engine.device import Device, canonical
-  from runtime.base import DeviceError
+# ---------------------------------------------------------------- the commands
 
-  if argv[:1] == ["test-device"]:
-    return test_device(argv[1:])
-  if argv[:1] == ["tune"]:
-    from mini import tune
 
-    return tune.main(argv[1:], read, columns)
-  args = arguments(argv)
-  tables = {"ops": lambda: ops(args.all, args.coverage), "docs": docs, "rules": rules, "passes": pass_table,
-            "devices": devices, "cache": lambda: cache("clear" in args.rest), "config": _config,
-            "new-device": lambda: new_device(args.rest)}  # fmt: skip
-  if args.help or args.what is None:
-    print((__doc__ or "").strip())
-    return 0 if args.help else 2
-  if args.rest and (args.what, *args.rest) != ("cache", "clear") and args.what != "new-device":
-    raise BadCommand(f"{args.what} takes nothing more, such as {args.rest[0]!r}")
-  if args.what in tables:
-    print(tables[args.what]())
-    return 0
-  try:
-    args.dev = canonical(args.dev or Device.DEFAULT)
-  except DeviceError as e:
-    raise BadCommand(str(e)) from None
-  return program_command(args)
+class Command(NamedTuple):
+  """A command: what follows its name, in one sentence what it does, and the function of those words: text to print, or
+  the exit status of one that prints by itself. help: a module whose docstring says more."""
+
+  takes: str
+  meaning: str
+  run: Callable[[list[str]], str | int]
+  help: str = ""
+
+
+def tune_command(argv: list[str]) -> int:
+  from mini import tune
+
+  return tune.main(argv, read, columns)
 
 
 def test_device(argv: list[str]) -> int:
   from mini.opsuite import command
 
-  try:
-    return command.main(argv)
-  except command.BadSuite as e:
-    raise BadCommand(str(e)) from None
+  return command.main(argv)
 
 
 def new_device(names: list[str]) -> str:
@@ -360,26 +333,94 @@ def new_device(names: list[str]) -> str:
   return f"{device} is a device: edit it. `python {device}` tests every operation on it, `pytest {test}` the first one."
 
 
-def _config() -> str:
-  from mini.config import config
+# fmt: off
+COMMANDS = {
+  "ops":     Command("[--all | --coverage]", "the operations; or of each method of Tensor which ones it is made of",
+                     lambda argv: ops("--all" in argv, "--coverage" in argv)),
+  "rules":   Command("", "the rewrites", lambda argv: rules()),
+  "passes":  Command("", "the passes, in the order in which a graph goes through them", lambda argv: pass_table()),
+  "config":  Command("", "the settings: value, where it came from, meaning", lambda argv: str(config)),
+  "devices": Command("", "what is here, and of the rest the one line that would help", lambda argv: devices()),
+  "cache":   Command("[clear]", "what is kept on disk", lambda argv: cache("clear" in argv)),
+  "docs":    Command("", "every method of Tensor, from the docstrings: docs/api.md", lambda argv: docs()),
+  "tune":    Command("FILE.mini | --model gpt2 [...]", "searches for faster recipes, kernel by kernel, and keeps them",
+                     tune_command, "mini.tune"),
+  "test-device": Command("NAME [...]", "every operation of a device, on every type, against the interpreter",
+                         test_device, "mini.opsuite.command"),
+  "new-device":  Command("NAME", "writes NAME_device.py, which works, and its test: to begin a device with",
+                         new_device),
+}
+# fmt: on
+FREE = ("tune", "test-device", "new-device")  # they look at their words themselves
 
-  return str(config)
+
+def usage() -> str:
+  rows = [(f"  python -m mini {name} {c.takes}", c.meaning) for name, c in COMMANDS.items()]
+  return f"{(__doc__ or '').strip()}\n\n{columns(rows)}\n\n  COMMAND --help says more; --version"
+
+
+def command_help(name: str) -> str:
+  command = COMMANDS[name]
+  if command.help:
+    return (import_module(command.help).__doc__ or "").strip()
+  return f"python -m mini {name} {command.takes}".rstrip() + f"\n  {command.meaning}"
+
+
+def run_command(name: str, argv: list[str]) -> int:
+  command = COMMANDS[name]
+  if {"-h", "--help"} & {*argv}:
+    print(command_help(name))
+    return 0
+  known = re.findall(r"[-\w]+", command.takes)
+  if name not in FREE and (unknown := [a for a in argv if a not in known]):
+    takes = f"takes {command.takes}" if known else "takes nothing more"
+    raise BadCommand(f"{name} {takes}, not {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+  found = command.run(argv)
+  if isinstance(found, int):
+    return found
+  print(found)
+  return 0
+
+
+def main(argv: list[str]) -> int:
+  """The exit status of a command line; errors are raised."""
+  if not argv or argv[0] in ("-h", "--help", "help", "--version"):
+    print(f"mini {__version__}" if argv[:1] == ["--version"] else usage())
+    return 0 if argv else 2
+  if argv[0] in COMMANDS:
+    return run_command(argv[0], argv[1:])
+  args = arguments(argv)
+  if not re.search(r"[./]", args.what) and not os.path.exists(args.what):
+    raise BadCommand(
+      f"there is no command {args.what!r}{did_you_mean(args.what, COMMANDS)}\n"
+      f"  there are {', '.join(COMMANDS)}, and FILE.mini; --help says more"
+    )
+  try:
+    args.dev = canonical(args.dev or Device.DEFAULT)
+  except DeviceError as e:
+    raise BadCommand(str(e)) from None
+  return program_command(args)
+
+
+def status(argv: list[str]) -> int:
+  """The exit status of a command line, whose errors are printed: one line where the text of an error has one."""
+  try:
+    return main(argv)
+  except (TextError, BadCommand) as e:
+    print(e, file=sys.stderr)
+    return 2
+  except (MiniError, DeviceError, IndexError, RecursionError) as e:
+    print(f"{type(e).__name__}: {e}", file=sys.stderr)
+    return 1
+  except BrokenPipeError:
+    return 0
 
 
 def entry() -> NoReturn:
-  from runtime.base import DeviceError
-
-  try:
-    status = main(sys.argv[1:])
-  except (TextError, BadCommand) as e:
-    print(e, file=sys.stderr)
-    status = 2
-  except (MiniError, DeviceError, IndexError, MemoryError) as e:
-    print(f"{type(e).__name__}: {e}", file=sys.stderr)
-    status = 1
-  except BrokenPipeError:
-    status = 0
-  sys.exit(status)
+  """Programs are read, run and tuned in a process with limits: their text may be a stranger's."""
+  argv = sys.argv[1:]
+  has_file = any(a.endswith(".mini") for a in argv)
+  sys.exit(limited.run(status, argv) if has_file else status(argv))
 
 
 if __name__ == "__main__":

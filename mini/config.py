@@ -4,13 +4,13 @@
   with Context(DEBUG=2):    other values for a block, in this thread (and async task) only
 
 The prefixed name wins. A MINI_ name that is not in the table, or a value that does not fit, is an error that suggests
-the nearest; a bad value under the plain name is a warning, because other programs have a DEBUG too.
+the nearest. Where a plain name is another program's, who has a DEBUG too, the prefixed one hides it: MINI_DEBUG=0.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -176,17 +176,16 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[s
   values, origins = {}, {}
   for row in TABLE.values():
     values[row.name], origins[row.name] = row.parse(row.default), ""
-    for name in (PREFIX + row.name, row.name):
-      if not environ.get(name):  # set but empty is as good as not set
-        continue
-      try:
+    # A plain name that is set but empty is as good as not set; a prefixed one hides it, and is the default.
+    name = next(
+      (n for n in (PREFIX + row.name, row.name) if environ.get(n) or (n in environ and n != row.name)), ""
+    )
+    try:
+      if environ.get(name):
         values[row.name], origins[row.name] = row.parse(environ[name]), name
-        break
-      except ValueError as e:
-        complaint = f"{name}={environ[name]} does not fit: {e}"
-        if name != row.name:
-          raise ConfigError(complaint) from None
-        warnings.warn(f"{complaint} (ignored: {row.name} is {row.default or 'empty'})", stacklevel=2)
+    except ValueError as e:
+      others = f" (if it is another program's: {PREFIX}{name}={row.default} is looked at first)"
+      raise ConfigError(f"{name}={environ[name]} does not fit: {e}{others * (name == row.name)}") from None
   return values, origins
 
 
@@ -274,4 +273,9 @@ def spelled(value: Any) -> str:
   return str(value)
 
 
-config = Config(os.environ)
+try:
+  config = Config(os.environ)
+except ConfigError as e:
+  if sys.argv[:1] == ["-m"] and "mini" in sys.orig_argv:  # the command line: its errors are a line
+    sys.exit(str(e))
+  raise e.with_traceback(None) from None  # of this line, whoever imports mini

@@ -7,11 +7,11 @@ what that gains. What is found is kept (engine/search.py), and used from then on
     --seconds S    no new round begins after that; the longest kernels come first
     --batch B --tokens T   of the training step (4, 64)
     --again        also kernels whose recipe is known
+    --time=600 --memory=4G   what a file's programs may take, in a process of their own; 0 for no limit
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 import time
@@ -19,21 +19,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from mini import limited
 from mini.codegen.heuristic import write_recipe
+from mini.command import BadCommand, Parser
 from mini.config import Context, config
 from mini.engine.device import Device
 from mini.engine.passes import kernels_of, passes, run_pass
 from mini.engine.program import cost, family, machine_of, nameless
 from mini.engine.search import Found, Timer, found_for, known, result_key
 from mini.ir.uop import UOp
-from mini.types import MiniError
 
 WIDTH = 8
 BAR = 30  # characters
-
-
-class BadTuning(MiniError):
-  """A command line that asks for what there is not."""
 
 
 # ---------------------------------------------------------------- what is tuned
@@ -56,12 +53,12 @@ def of_training_step(name: str, batch: int, tokens: int) -> list[UOp]:
   path = Path(__file__).parent.parent / "examples" / "gpt2.py"
   spec = importlib.util.spec_from_file_location("gpt2", path)
   if not path.exists() or spec is None or spec.loader is None:
-    raise BadTuning(f"--model needs {path}, which comes with the sources of mini")
+    raise BadCommand(f"--model needs {path}, which comes with the sources of mini")
   gpt2 = importlib.util.module_from_spec(spec)
   sys.modules["gpt2"] = gpt2  # its dataclasses look there
   spec.loader.exec_module(gpt2)
   if name not in gpt2.MODELS:
-    raise BadTuning(f"there is no model {name}; there are {', '.join(gpt2.MODELS)}")
+    raise BadCommand(f"there is no model {name}; there are {', '.join(gpt2.MODELS)}")
   model = gpt2.GPT2(gpt2.MODELS[name])
   optimizer = nn.optim.AdamW(list(model.parameters()), lr=1e-4)
 
@@ -148,7 +145,8 @@ def report(rows: list[tuple[str, Found | None]]) -> list[tuple[str, ...]]:
 
 def main(argv: list[str], read: Any, columns: Any) -> int:
   """read: a file's programs; columns: rows as text (both of mini/__main__.py)."""
-  parser = argparse.ArgumentParser(prog="python -m mini tune", usage=__doc__, add_help=False)
+  parser = Parser()
+  limited.add_arguments(parser)
   parser.add_argument("file", nargs="?")
   parser.add_argument("--model")
   parser.add_argument("--width", type=int, default=config.SEARCH or WIDTH)
@@ -156,11 +154,10 @@ def main(argv: list[str], read: Any, columns: Any) -> int:
   parser.add_argument("--batch", type=int, default=4)
   parser.add_argument("--tokens", type=int, default=64)
   parser.add_argument("--again", action="store_true")
-  parser.add_argument("-h", "--help", action="store_true")
   args = parser.parse_args(argv)
-  if args.help or (args.file is None) == (args.model is None):
+  if (args.file is None) == (args.model is None):
     print((__doc__ or "").strip())
-    return 0 if args.help else 2
+    return 2
   with Context(SEARCH=0, DEV="CPU"):  # what is only made here is not searched for
     if args.model:
       kernels = of_training_step(args.model, args.batch, args.tokens)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -45,12 +49,35 @@ def test_values(name, text, value):
                                             ("NOOPT", "yes"), ("THREADS", "-1"), ("CACHE", "of"),
                                             ("MACHINE", "lanes=0"),
                                             ("MACHINE", "l2=1G"), ("MACHINE", "lanes")])  # fmt: skip
-def test_a_bad_value_is_an_error_with_the_prefix_and_a_warning_without(name, text):
-  with pytest.raises(ConfigError, match=f"MINI_{name}={text} does not fit"):
-    Config({"MINI_" + name: text})
-  with pytest.warns(UserWarning, match=f"{name}={text} does not fit"):
-    c = Config({name: text})
-  assert getattr(c, name) == TABLE[name].parse(TABLE[name].default)
+def test_a_bad_value_is_an_error(name, text):
+  for spelled in ("MINI_" + name, name):
+    with pytest.raises(ConfigError, match=f"^{spelled}={text} does not fit"):
+      Config({spelled: text})
+
+
+def test_another_programs_variable_is_hidden_by_the_prefixed_one():
+  with pytest.raises(ConfigError, match="another program's: MINI_DEBUG=0"):
+    Config({"DEBUG": "express:*"})
+  c = Config({"DEBUG": "express:*", "MINI_DEBUG": "0"})
+  assert (c.DEBUG, c.origin("DEBUG")) == (0, "MINI_DEBUG")
+  c = Config({"SHOW": "all of it", "MINI_SHOW": ""})
+  assert (c.SHOW, c.origin("SHOW")) == ((), "default")
+
+
+@pytest.mark.parametrize(("variables", "says"), [
+  ({"DEV": "XYZ"}, "one of CPU, CL, CUDA, METAL, INTERP"),
+  ({"DEV": "MTL"}, "did you mean METAL"),
+  ({"DEBUG": "x"}, "a whole number from 0 to 6"),
+  ({"MACHINE": "lanez=4"}, "did you mean lanes"),
+  ({"MINI_DEBG": "1"}, "did you mean MINI_DEBUG"),
+])  # fmt: skip
+def test_a_program_ends_with_the_error(variables, says):
+  env = {k: v for k, v in os.environ.items() if k not in TABLE} | variables
+  how = {"capture_output": True, "text": True, "env": env, "cwd": Path(__file__).parent.parent}
+  command = subprocess.run([sys.executable, "-m", "mini", "rules"], check=False, **how)
+  assert command.returncode == 1 and says in command.stderr and len(command.stderr.splitlines()) == 1
+  script = subprocess.run([sys.executable, "-c", "import mini"], check=False, **how)
+  assert script.returncode == 1 and says in script.stderr and script.stderr.count("File") <= 3
 
 
 def test_an_empty_plain_value_of_a_number_is_no_reason_to_complain():

@@ -268,15 +268,13 @@ def test_mutants():
 
 
 @pytest.fixture
-def mini(capsys, monkeypatch):
+def mini(capsys):
   """python -m mini, in this process: (status, stdout, stderr)."""
 
   def run(*args):
-    monkeypatch.setattr(sys, "argv", ["mini", *args])
-    with pytest.raises(SystemExit) as done:
-      command.entry()
+    done = command.status(list(args))
     out, err = capsys.readouterr()
-    return done.value.code, out, err
+    return done, out, err
 
   return run
 

@@ -252,7 +252,10 @@ class Devices:
       with self.lock:
         got = self.opened.get(name)
         if got is None:
-          got = self.opened[name] = Opened(name)
+          try:
+            got = self.opened[name] = Opened(name)
+          except DeviceError as e:  # its text says it all: where in the shim it was found helps nobody
+            raise e.with_traceback(None) from None
     return got
 
   @property

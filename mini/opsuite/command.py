@@ -17,26 +17,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
+from mini.command import BadCommand, Parser
 from mini.config import ConfigError, Context
 from mini.engine.device import canonical
 from mini.opsuite import report
 from mini.opsuite.workers import Setup, Verdicts, import_file, run_suite, settings_here
-from mini.types import MiniError, dtypes
-
-
-class BadSuite(MiniError):
-  """A command line that asks for what there is not."""
-
-
-class Parser(argparse.ArgumentParser):
-  def error(self, message: str) -> NoReturn:
-    raise BadSuite(message)
+from mini.types import dtypes
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-  parser = Parser(add_help=False)
+  parser = Parser()
   parser.add_argument("words", nargs="*")
   parser.add_argument("--from", dest="files", action="append", default=[])
   parser.add_argument("--rows", default="")
@@ -44,7 +36,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
   parser.add_argument("--report")
   args = parser.parse_intermixed_args(argv)
   if not args.words:
-    raise BadSuite((__doc__ or "").strip())
+    raise BadCommand((__doc__ or "").strip())
   return args
 
 
@@ -56,7 +48,7 @@ def setups(args: argparse.Namespace) -> list[Setup]:
   """The devices that are asked for."""
   known = {d.name for d in dtypes.all}
   if unknown := [t for t in names(args.types) if t not in known]:
-    raise BadSuite(f"there is no type {unknown[0]!r}; there are {', '.join(d.name for d in dtypes.all)}")
+    raise BadCommand(f"there is no type {unknown[0]!r}; there are {', '.join(d.name for d in dtypes.all)}")
   for path in args.files:
     import_file(path)
   settings: dict[str, Any] = {}
@@ -69,7 +61,7 @@ def setups(args: argparse.Namespace) -> list[Setup]:
       with Context(**settings):
         here = settings_here()
     except ConfigError as e:
-      raise BadSuite(str(e)) from None
+      raise BadCommand(str(e)) from None
     if not is_setting:
       found.append(Setup(canonical(word), here, tuple(args.files), names(args.rows), names(args.types)))
   return found
@@ -82,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
   for setup in setups(args):
     v = run_suite(setup, progress(setup.device))
     if not v.rows:
-      raise BadSuite(f"there is no row {args.rows}; `python -m mini ops --all` lists operations")
+      raise BadCommand(f"there is no row {args.rows}; `python -m mini ops --all` lists operations")
     done.append(v)
     name = report.title(v)
     for line in report.failures(v):

@@ -21,6 +21,7 @@ from mini.tensor.data import Number
 from mini.tensor.errors import spelled, told
 from mini.tensor.handle import Handle
 from mini.types import DTypeError
+from runtime.base import DeviceError
 
 
 def _is_tensor(x: Any) -> bool:
@@ -129,7 +130,7 @@ def misfit(
 
 def gate(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
   """The method, which says what is wrong with its arguments where it fails."""
-  find = misfit
+  find, refusal = misfit, DeviceError  # seen from the globals of the method
 
   def takes_keepdim() -> bool:
     return "keepdim" in inspect.signature(method).parameters
@@ -137,11 +138,13 @@ def gate(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
   def gated(*args: Any, **options: Any) -> Any:
     try:
       return method(*args, **options)
-    except Exception:
+    except Exception as e:
       if "keepdims" in options and takes_keepdim():  # NumPy's name, which PyTorch takes, too
         options["keepdim"] = options.pop("keepdims")
         return gated(*args, **options)
       wrong = find(name, method, args, options)
+      if wrong is None and isinstance(e, refusal):  # its text says it all: where it was found helps nobody
+        raise e.with_traceback(None) from None
       if wrong is None:
         raise
       raise wrong from None
