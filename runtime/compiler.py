@@ -14,7 +14,7 @@ from itertools import islice
 
 from runtime import host
 from runtime.base import Cache, DeviceError
-from runtime.files import mark, sweep_once
+from runtime.files import mark, remove, sweep_once
 
 # Never -ffast-math: loading a library that gcc linked with it sets flush-to-zero for the whole thread.
 BASE_FLAGS = ["-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-fwrapv"]
@@ -45,6 +45,7 @@ class Compiler:
 
   command: list[str]
   macros: dict[str, str] = field(repr=False)
+  missing: str = ""  # why it does not compile: it was here when what the cache has was compiled
 
   @property
   def name(self) -> str:
@@ -65,8 +66,14 @@ class Compiler:
       return [*flags, *CLANG_FLAGS, *(CLANG_HALF if "__FLT16_MAX__" not in self.macros else [])]
     return [*flags, *GCC_FLAGS, *(GCC_X86_FLAGS if "__x86_64__" in self.macros else [])]
 
+  def check(self) -> None:
+    """DeviceError if it is missing."""
+    if self.missing:
+      raise DeviceError(f"this is not in the cache, and {self.missing}")
+
   def start(self, source: str) -> Build:
     """Begins to compile C source into a shared library. A source may ask, in its first line, for speed of compiling."""
+    self.check()
     level = ["-O0"] if source.startswith(QUICK) else []
     return Build([*self.command, *self.flags, *level, "-x", "c", "-", "-lm"], source)
 
@@ -98,9 +105,33 @@ class Compiler:
 
 def find(cc: str = "", cache: Cache | None = None, language: str = "c") -> Compiler:
   """The compiler of the command `cc`, or where it is "" the first of cc, gcc, clang and the ziglang wheel that works.
+  Where there is none, the one that was found last: what it compiled is in the cache, and runs.
 
   language: "c" or "c++", for which c++, g++ and clang++ are tried. A C compiler's command may do for both.
   """
+  key = f"compiler\n{language}\n{cc}\n{host.processor()}"
+  path = cache.get(key) if cache else None
+  last = host.read(path) if path else ""
+  try:
+    found = _find(cc, cache, language)
+  except DeviceError as e:
+    if not last:
+      raise
+    command, _, macros = last.partition("\n")
+    return Compiler(shlex.split(command), _macros(macros), missing=str(e))
+  now = "\n".join([shlex.join(found.command), *(f"#define {name} {x}" for name, x in found.macros.items())])
+  if cache and now != last:
+    if path:
+      remove(path)
+    cache.put(key, now.encode())
+  return found
+
+
+def _macros(text: str) -> dict[str, str]:
+  return dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+
+
+def _find(cc: str, cache: Cache | None, language: str) -> Compiler:
   if cc:
     try:
       found = _ask(shlex.split(cc), cache, language)
@@ -154,7 +185,7 @@ def _ask(command: list[str], cache: Cache | None, language: str) -> Compiler | N
     text = data.decode(errors="replace")
     if cache:
       cache.put(key, data)
-  return Compiler(command, dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE)))
+  return Compiler(command, _macros(text))
 
 
 class Build:
@@ -164,8 +195,11 @@ class Build:
     import tempfile  # it, shutil in `close` and subprocess (posix_spawn is instead) cost 15 ms: not at a warm start
 
     self.command, self.source, self.owner, self.pid = command, source, os.getpid(), 0
-    sweep_once(tempfile.gettempdir())
-    self.folder = tempfile.mkdtemp(prefix=mark())
+    try:
+      sweep_once(tempfile.gettempdir())
+      self.folder = tempfile.mkdtemp(prefix=mark())
+    except OSError as e:
+      raise DeviceError(f"a compiler needs a folder for its files: {e} (TMPDIR=FOLDER names one)") from None
     self.output, self.errors = os.path.join(self.folder, "output"), os.path.join(self.folder, "errors")
     path = os.path.join(self.folder, "source.c")
     try:

@@ -16,7 +16,7 @@ from mini.engine import cache as module
 from mini.engine.cache import DiskCache, default_folder, disk_cache, open_cache
 from runtime import compiler, cpu, host
 from runtime import files as files_of
-from runtime.base import Call
+from runtime.base import Call, DeviceError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -214,6 +214,82 @@ def test_the_compiler_is_asked_once_for_each_processor(cache, monkeypatch, tmp_p
   assert log.read_text().count("asked") == 3
 
 
+# ---------------------------------------------------------------- what is missing
+
+
+ADD = "from mini import Tensor; print((Tensor([1.0, 2.0]) + 1).numpy())"
+
+
+def ran(program, **variables):
+  how = {"capture_output": True, "text": True, "cwd": ROOT, "env": {**os.environ, "DEV": "CPU", **variables}}
+  return subprocess.run(program, check=False, **how)
+
+
+@pytest.mark.parametrize("setting", ["0", "folder"])
+def test_code_is_loaded_where_temporary_files_may_not_be_executed(tmp_path, setting):
+  folder = tmp_path / "noexec"
+  folder.mkdir()
+  mounted = f"mount -t tmpfs -o noexec tmpfs {folder}"
+  if ran(["unshare", "-rm", "sh", "-c", mounted]).returncode:
+    pytest.skip("a file system cannot be mounted here")
+  variables = {"TMPDIR": str(folder), "CACHE": setting if setting == "0" else str(folder / "cache")}
+  maps = "print(open('/proc/self/maps').read().count('memfd') > 0, __import__('os').listdir())"
+  program = f'cd {folder} && {sys.executable} -c "{ADD}; {maps}"'
+  # twice, as the second time finds a cache
+  variables["PYTHONPATH"] = ROOT
+  done = ran(["unshare", "-rm", "sh", "-c", f"{mounted} && {program} && {program}"], **variables)
+  left = ["cache"] if setting != "0" else []
+  assert done.stdout == f"[2. 3.]\nTrue {left}\n" * 2, done.stdout + done.stderr
+
+
+def test_code_that_cannot_be_loaded_says_what_would_help(monkeypatch):
+  def refused(path):
+    raise OSError(f"{path}: failed to map segment")
+
+  monkeypatch.setattr(cpu.ctypes, "CDLL", refused)
+  with pytest.raises(DeviceError, match="failed to map segment\n.*TMPDIR=FOLDER takes another"):
+    cpu.Library.of(b"code")
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="Linux alone has it")
+def test_two_libraries_without_files_are_two():
+  found = [compiler.find().start(f"int f(void) {{ return {n}; }}").finish() for n in range(2)]
+  assert [cpu.in_memory(data).f() for data in found] == [0, 1]
+
+
+def test_a_warm_cache_needs_no_compiler(tmp_path):
+  python = os.path.realpath(sys.executable)
+  here = {"PYTHONPATH": os.pathsep.join([ROOT, *sys.path]), "CACHE": str(tmp_path / "cache"), "CC": ""}
+  assert ran([python, "-c", ADD], **here).stdout == "[2. 3.]\n"
+  here["PATH"] = str(tmp_path)  # where no compiler is
+  assert ran([python, "-c", ADD], **here).stdout == "[2. 3.]\n"
+  new = ran([python, "-c", ADD.replace("+ 1", "* 5 - 2")], **here)
+  assert (
+    new.returncode == 1 and "this is not in the cache, and the CPU device needs a C compiler" in new.stderr
+  )
+  none = ran([python, "-c", ADD], **{**here, "CACHE": "0"})
+  assert none.returncode == 1 and "DeviceError: the CPU device needs a C compiler" in none.stderr
+
+
+def test_the_compiler_that_was_found_last_is_remembered_once(cache, monkeypatch):
+  found = compiler.find(cache=cache)
+  before = files(cache)
+  assert compiler.find(cache=cache) == found and files(cache) == before
+  newer = compiler.Compiler(found.command, {**found.macros, "__VERSION__": '"99"'})
+  monkeypatch.setattr(compiler, "_find", lambda *args: newer)
+  compiler.find(cache=cache)
+  assert len(files(cache)) == len(before)
+
+  def none(*args):
+    raise DeviceError("gone")
+
+  monkeypatch.setattr(compiler, "_find", none)
+  last = compiler.find(cache=cache)
+  assert (last.command, last.macros, last.key("a")) == (newer.command, newer.macros, newer.key("a"))
+  with pytest.raises(DeviceError, match="not in the cache, and gone"):
+    last.start("int f;")
+
+
 # ---------------------------------------------------------------- many at once
 
 
@@ -222,7 +298,7 @@ def test_eight_processes_share_one_folder(tmp_path):
 import random, sys
 from mini.engine.cache import open_cache
 from runtime import cpu
-from runtime.base import Call
+from runtime.base import Call, DeviceError
 seed = int(sys.argv[1])
 cache = open_cache(sys.argv[2], limit_bytes=120_000)
 device = cpu.open(threads=1, cache=cache)

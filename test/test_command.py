@@ -95,10 +95,10 @@ def test_version(capsys):
 # ---------------------------------------------------------------- a device that is missing
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="METAL is there")
 def test_a_missing_driver_is_a_line(file):
-  for words in ([file(COPY), "--test"], ["test-device", "METAL", "--rows", "add"]):
-    done = run(*words, DEV="METAL")
-    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "METAL" in done.stderr, done.stderr
+  done = run(file(COPY), "--test", DEV="METAL")
+  assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "METAL" in done.stderr, done.stderr
   script = "from mini import Tensor\n(Tensor.zeros(3) + 1).numpy()"
   how = {"env": {**os.environ, "DEV": "METAL"}, "cwd": ROOT, "capture_output": True, "text": True}
   done = subprocess.run([sys.executable, "-c", script], check=False, **how)
@@ -119,9 +119,9 @@ def test_limits_are_read():
 
 
 @pytest.mark.parametrize(("program", "words", "says"), [
-  (LONG,         ["--test", "--time=2", "--dev=CPU"],     "it takes more than 2 s: stopped (--time=4 allows more)"),
+  (LONG,         ["--test", "--time=1", "--dev=CPU"],     "it takes more than 1 s: stopped (--time=2 allows more)"),
   (BIG,          ["--test", "--memory=1G"],  "it takes more than 1G of memory: stopped (--memory=2G allows more)"),
-  (chain(20000), ["--test", "--time=2"],     "it takes more than 2 s: stopped"),
+  (chain(20000), ["--test", "--time=1"],     "it takes more than 1 s: stopped"),
   (COPY,         ["--test", "--memory=wide"], "--memory=wide: bytes, such as 512M or 4G"),
 ])  # fmt: skip
 def test_a_program_ends_at_its_limits(file, program, words, says):
@@ -132,10 +132,9 @@ def test_a_program_ends_at_its_limits(file, program, words, says):
 def test_what_its_process_says_and_returns_is_passed_on(file):
   done = run(file(COPY), "--test", PROFILE="1")
   assert done.returncode == 0 and done.stdout.endswith("ok\n") and "open a device" in done.stderr
-  done = run(file("graph"))
-  assert done.returncode == 2 and done.stderr.startswith(str(file("graph")))
 
 
+@pytest.mark.full
 def test_tune_of_a_file_has_limits(file):
   done = run("tune", file(LONG), "--time=3")
   assert done.returncode == 1 and "more than 3 s" in done.stderr and "Traceback" not in done.stderr

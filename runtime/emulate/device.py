@@ -140,8 +140,7 @@ class Emulation:
     builds = (sources.start(self.compiler, s, self.language, self.check) for s in todo)
     for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
       self.counters["compiles"] += 1
-      path = self.cache.put(self._key(source), data) if self.cache else None
-      self.libraries[source] = Library(self, source, cpu.Library(path) if path else cpu.Library.of(data))
+      self.libraries[source] = Library(self, source, cpu.Library.kept(self.cache, self._key(source), data))
     return [self.libraries[s] for s in sources_]
 
   def _key(self, source: str) -> str:
@@ -151,7 +150,7 @@ class Emulation:
     path = self.cache.get(self._key(source)) if self.cache else None
     if path:
       try:
-        self.libraries[source] = Library(self, source, cpu.Library(path))
+        self.libraries[source] = Library(self, source, cpu.Library.at(path))
         self.counters["disk_hits"] += 1
       except OSError:  # another process has just cleared the cache
         path = None

@@ -159,6 +159,7 @@ def _headers(language: str) -> str:
 
 def start(compiler: Compiler, source: str, language: str, check: bool) -> Build:
   """Begins to compile; `finish()` gives the bytes of a shared library."""
+  compiler.check()
   include = ["-include", os.path.join(FOLDER, HEADERS[language])]
   libraries = CHECK_LIBRARIES if check else LIBRARIES
   command = [*compiler.command, *_flags(check), *include, "-x", "c++", "-", "-x", "none", *libraries]
