@@ -17,10 +17,13 @@ __version__ = "0.1.0"
 evaluate = Tensor.realize  # evaluate(a, b, c): now and together, what they share once
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "fft": ("mini.fft", None),
+          "nn": ("mini.nn", None), "autograd": ("mini.autograd", None), "fft": ("mini.fft", None),
           "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.jitted", "jit"), "TinyJit": ("mini.jitted", "jit"),
-          "Device": ("mini.engine.device", "Device"), "Context": ("mini.config", "Context"),
+          "Device": ("mini.engine.device", "Device"), "device": ("mini.tensor.data", "DeviceName"),
+          "Generator": ("mini.tensor.random", "Generator"), "Size": ("mini.types", "Size"),
+          "set_default_dtype": ("mini.types", "set_default_dtype"),
+          "get_default_dtype": ("mini.types", "get_default_dtype"), "Context": ("mini.config", "Context"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.extend.rules", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
           "optimize": ("mini.nn.optimize", "optimize"),

@@ -102,7 +102,8 @@ def jit(fn: Callable | None = None) -> Callable:
       if tensors:
         tensors[0].realize(*tensors[1:])
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
-      modes = (devices, local.gradients, local.low, Tensor.training, config.code, rules_here())
+      defaults = dtypes.default_float, dtypes.default_int
+      modes = (devices, local.gradients, local.low, Tensor.training, defaults, config.code, rules_here())
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
       if routine is None:

@@ -16,6 +16,20 @@ import numpy as np
 NumPyType = np.dtype
 
 
+class Size(tuple):
+  """A shape: a tuple of sizes that knows how many elements there are.
+
+  >>> Size((2, 3)).numel()
+  6
+  """
+
+  __slots__ = ()
+
+  def numel(self) -> int:
+    """The number of elements."""
+    return prod(self)
+
+
 class MiniError(Exception):
   """Every error that mini raises on purpose."""
 
@@ -42,6 +56,21 @@ class DType:
 
   def __repr__(self) -> str:
     return f"dtypes.{self.name}"
+
+  @property
+  def is_floating_point(self) -> bool:
+    """Is it one of the real float types?"""
+    return self.kind == "f"
+
+  @property
+  def is_complex(self) -> bool:
+    """Is it complex?"""
+    return self.kind == "c"
+
+  @property
+  def is_signed(self) -> bool:
+    """Has it negative numbers?"""
+    return self.kind in "ifc"
 
   def __reduce__(self):
     return _by_name, (self.name,)
@@ -171,6 +200,25 @@ def complex_of(d: DType) -> DType:
   return dtypes.complex128 if real_of(d) is dtypes.float64 else dtypes.complex64
 
 
+def set_default_dtype(d: object) -> None:
+  """The float type of what is made of Python's floats, and of zeros, ones, ... unless they say otherwise.
+
+  >>> mini.set_default_dtype(dtypes.float64)
+  >>> Tensor([1.5]).dtype
+  dtypes.float64
+  >>> mini.set_default_dtype(dtypes.float32)
+  """
+  kind = as_dtype(d)
+  if kind.kind != "f":
+    raise DTypeError(f"set_default_dtype: a float type, not {kind.name}")
+  dtypes.default_float = kind
+
+
+def get_default_dtype() -> DType:
+  """What `set_default_dtype` has set: float32 at first."""
+  return dtypes.default_float
+
+
 def as_dtype(d: object) -> DType:
   """A DType from a DType, one of its names (`"float32"`, `"f32"`), or anything that `numpy.dtype` takes."""
   if isinstance(d, str) and isinstance(getattr(dtypes, d, None), DType):
@@ -186,7 +234,7 @@ def as_dtype(d: object) -> DType:
     bool: dtypes.bool,
     int: dtypes.default_int,
     float: dtypes.default_float,
-    complex: dtypes.complex64,
+    complex: complex_of(dtypes.default_float),
   }
   named = isinstance(d, (str, type, np.dtype))
   try:

@@ -93,7 +93,7 @@ class Bucket:
 
   def parts(self, name: str) -> list[tuple[int, ...]]:
     """The shapes of the parts of a slot."""
-    return self.shapes if name == MASTER else self.rooms
+    return [*(self.shapes if name == MASTER else self.rooms)]
 
   def gather(self) -> None:
     """Together again, if someone has bound a parameter to other memory."""

@@ -80,6 +80,7 @@ class Module:
 
   training: bool = True
   _trained: frozenset[str] = frozenset()  # attributes that are parameters, frozen or not
+  _transient: frozenset[str] = frozenset()  # buffers that are not persistent
   _hooks: tuple[ModuleHook, ...] = ()
 
   def __setattr__(self, name: str, value: Any) -> None:
@@ -152,8 +153,16 @@ class Module:
     found = {place(t._parts()[0]._uop) for t in vars(self).values() if isinstance(t, Tensor)} - {""}
     return home if len(found) == 1 and isinstance(home := found.pop(), str) else ""
 
-  def register_buffer(self, name: str, tensor: Tensor | None) -> None:
-    """A tensor that is state, but not trained."""
+  def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+    """A tensor that is state, but not trained; one that is not persistent is moved with the module, but is not in its
+    `state_dict`.
+
+    >>> layer = nn.Linear(2, 3)
+    >>> layer.register_buffer("mask", Tensor.ones(3), persistent=False)
+    >>> [*layer.state_dict()], [name for name, _ in layer.named_buffers()]
+    (['weight', 'bias'], ['mask'])
+    """
+    self._transient = self._transient - {name} if persistent else self._transient | {name}
     setattr(self, name, None if tensor is None else tensor.detach())
 
   def register_parameter(self, name: str, param: Tensor | None) -> None:
@@ -210,7 +219,7 @@ class Module:
     ['running_mean', 'running_var', 'num_batches_tracked']
     """
     seen = {id(p) for p in self.parameters()}
-    for name, t in get_state_dict(self, prefix).items():
+    for name, t in get_state_dict(self, prefix, every=True).items():
       if id(t) not in seen:
         seen.add(id(t))
         yield name, t
@@ -292,7 +301,7 @@ class Module:
     if kind is not None and kind.kind == "c":
       self._complex(kind)
       kind = real_of(kind)  # of the parts
-    tensors = [p for t in dict.fromkeys(get_state_dict(self).values()) for p in t._parts()]
+    tensors = [p for t in dict.fromkeys(get_state_dict(self, every=True).values()) for p in t._parts()]
     for t in tensors:
       grad = t.grad
       node = placed(untagged(t.uop), device, kind)

@@ -65,15 +65,22 @@ def walk(x: Any, prefix: str = "", above: tuple[int, ...] = ()) -> Iterator[tupl
     yield from walk(v, f"{prefix}.{name}" if prefix else name, (*above, id(x)))
 
 
-def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
+def get_state_dict(obj: Any, prefix: str = "", every: bool = False) -> dict[str, Tensor]:
   """All tensors in a model, an optimizer, or nested lists, dicts and plain objects, by their paths.
 
-  A tensor that is shared has several names.
+  A tensor that is shared has several names. Buffers that are not persistent are left out, unless `every` is set.
 
   >>> get_state_dict({"layers": [nn.Linear(2, 3, bias=False)]}).keys()
   dict_keys(['layers.0.weight'])
   """
-  return {name: t for name, t in walk(obj, prefix.strip(".")) if isinstance(t, Tensor)}
+  found: dict[str, Tensor] = {}
+  left_out: set[str] = set()
+  for path, x in walk(obj, prefix.strip(".")):
+    if not isinstance(x, Tensor):
+      left_out.update(f"{path}.{name}" if path else name for name in getattr(x, "_transient", ()))
+    elif every or path not in left_out:
+      found[path] = x
+  return found
 
 
 def get_parameters(obj: Any) -> list[Tensor]:

@@ -15,7 +15,7 @@ from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
 from mini.tensor.promotion import result_type
-from mini.tensor.random import Generator, Random
+from mini.tensor.random import Generator, Random, drawing
 from mini.types import DType, as_dtype, dtypes
 
 
@@ -133,6 +133,7 @@ class Tensor(InPlace):
 
 
 for family in Tensor.__mro__[:-1]:
+  drawing(family)
   listed(family)
   guard(family)
 Handle._final = Tensor

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mini.engine.device import Device
+from mini.engine.device import Device, canonical
 from mini.ir.sizes import Variable, bound
-from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, ShapeError, dtypes
+from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, ShapeError, complex_of, dtypes
 from runtime.base import DeviceError
 
 Number = (bool, int, float, complex, np.generic)
@@ -111,7 +111,12 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         f"Tensor: NumPy's {array.dtype} has no counterpart here; there are {', '.join(d.name for d in dtypes.all)}"
       )
     return array, HANDED_IN[array.dtype.newbyteorder("=")]
-  found = {"b": dtypes.bool, "i": dtypes.default_int, "f": dtypes.default_float, "c": dtypes.complex64}
+  found = {
+    "b": dtypes.bool,
+    "i": dtypes.default_int,
+    "f": dtypes.default_float,
+    "c": complex_of(dtypes.default_float),
+  }
   if array.dtype.kind == "f":
     check_numbers(data, array, dtypes.default_float)
   return array, found[array.dtype.kind]
@@ -143,6 +148,40 @@ def device_named(name: Any) -> Any:
   if not isinstance(name, str):
     raise DTypeError(f'a device is named, as in "CPU" or "CUDA:1", not {name!r}')
   return Device[name].name
+
+
+class DeviceName(str):
+  """A device's name, with PyTorch's `.type` and `.index`: "CPU", "CUDA:1".
+
+  >>> mini.device("cuda", 1), Tensor([1]).device.type
+  ('CUDA:1', 'cpu')
+  """
+
+  __slots__ = ()
+
+  def __new__(cls, name: str, index: int | None = None) -> DeviceName:  # noqa: PYI034  Self is of Python 3.11
+    return str.__new__(cls, canonical(name if index is None else f"{name}:{index}"))
+
+  @property
+  def type(self) -> str:
+    """The kind, in small letters: "cpu", "cuda"."""
+    return self.partition(":")[0].lower()
+
+  @property
+  def index(self) -> int | None:  # type: ignore[override]
+    """Which of its kind; of the CPU's first None."""
+    number = self.partition(":")[2]
+    return int(number) if number else None if self == "CPU" else 0
+
+
+NAMES: dict[str, DeviceName] = {}
+
+
+def with_type(place: Any) -> Any:
+  """A device's name as a `DeviceName`, of several each."""
+  if type(place) is tuple:
+    return tuple(map(with_type, place))
+  return NAMES.get(place) or NAMES.setdefault(place, DeviceName(place))
 
 
 def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:

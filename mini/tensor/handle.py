@@ -28,16 +28,18 @@ from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, unknown
 from mini.tensor.company import company, updated
 from mini.tensor.data import (
+  DeviceName,
   Number,
   array_of,
   complex_numbers,
   default_device,
   device_named,
   is_complex,
+  with_type,
 )
 from mini.tensor.errors import checked, described, fail, user_line
 from mini.tensor.trace import Tracer, local
-from mini.types import CATEGORY, DType, DTypeError, MiniError, ShapeError, as_dtype
+from mini.types import CATEGORY, DType, DTypeError, MiniError, ShapeError, Size, as_dtype
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -227,13 +229,14 @@ class Handle:
   # ---------------------------------------------------------------- what it is
 
   @property
-  def shape(self) -> tuple[int, ...]:
-    """The sizes of its axes.
+  def shape(self) -> Size:
+    """The sizes of its axes, a tuple; `x.shape.numel()` is their product.
 
     >>> Tensor([[1, 2, 3]]).shape
     (1, 3)
     """
-    return graph.shape(self._uop)
+    memo = self._uop.memo
+    return memo.get("size") or memo.setdefault("size", Size(graph.shape(self._uop)))
 
   @property
   def dtype(self) -> DType:
@@ -241,10 +244,10 @@ class Handle:
     return self._uop.dtype
 
   @property
-  def device(self) -> str:
+  def device(self) -> DeviceName:
     """The name of the device that it is on, or, if nothing of it is in memory yet, on which it would be computed; of a
-    tensor on several (`shard`), their names."""
-    return device_of(self._uop)
+    tensor on several (`shard`), their names. `x.device.type` is "cpu", "cuda", ..."""
+    return with_type(device_of(self._uop))
 
   @property
   def ndim(self) -> int:

@@ -164,7 +164,7 @@ class Indexing(Random):
     """A value cast and repeated to where it is put."""
     if not isinstance(value, Handle):
       return graph.expand_to(constant("a[i] = b", value, self.dtype, (self, value)), room)
-    s = value.shape
+    s: tuple[int, ...] = value.shape
     while len(s) > len(room) and s[0] == 1:
       s = s[1:]
     if len(s) > len(room) or broadcast_shape(s, room) != room:

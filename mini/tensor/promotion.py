@@ -27,7 +27,7 @@ def scalar_dtype(x: Any) -> DType:
   if isinstance(x, (float, np.floating)):
     return dtypes.default_float
   if isinstance(x, Complex):
-    return dtypes.complex64
+    return complex_of(dtypes.default_float)
   raise DTypeError(f"{x!r} is no number")
 
 

@@ -8,6 +8,8 @@ and a mask that is needed again in the backward pass is computed again instead o
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import os
 from typing import TYPE_CHECKING, Any
@@ -42,25 +44,41 @@ def joined(words: Words) -> UOp:
 
 
 class Generator:
-  """A seed, and how many calls have drawn from it."""
+  """A seed, and how many calls have drawn from it. What draws random numbers takes one as `generator=`; else it draws
+  from `Tensor.generator`, which `Tensor.manual_seed` seeds.
 
-  def __init__(self) -> None:
+  >>> g = mini.Generator().manual_seed(3)
+  >>> x = Tensor.rand(2, generator=g)
+  >>> x.equal(Tensor.rand(2, generator=g.manual_seed(3)))
+  True
+  """
+
+  def __init__(self, device: str | None = None) -> None:
     self.key = Handle._new(const(0, dtypes.uint64))
     self.calls = Handle._new(const(0, dtypes.uint64))
     self.seeded = False
     self.known = (-1, 0)  # (serial of the node of `calls`, its value)
 
-  def seed(self, seed: int) -> None:
+  def manual_seed(self, seed: int) -> Generator:
     """Begin anew; the low 64 bits of `seed` count."""
     self.set_state((seed & (2**64 - 1), 0))
+    return self
+
+  def seed(self) -> int:
+    """Begin anew with a seed that nobody knows; it is returned."""
+    with outside():  # or a jitted function would begin anew at each call
+      return self.manual_seed(int.from_bytes(os.urandom(8), "little")).initial_seed()
+
+  def initial_seed(self) -> int:
+    """The seed with which it began."""
+    return self.key.item()
 
   def words(self, shape: tuple[int, ...], device: str | None = None) -> Words:
     """Random bits for each element, made on the device from a copy of the state; advances the count."""
     if local.samples is not None:
       return local.samples.draw(lambda s: self.words(s, device), shape)
     if not self.seeded:  # not when mini is imported: that would open the device
-      with outside():  # or a jitted function would begin anew at each call
-        self.seed(int.from_bytes(os.urandom(8), "little"))
+      self.seed()
     elif self.calls.device != default_device():  # another DEV holds for a block: the state goes along
       with outside():
         self.set_state(self.get_state())
@@ -136,7 +154,7 @@ class Random(Creation):
     >>> Tensor.manual_seed(1); a == Tensor.rand(3).tolist()
     True
     """
-    Random.generator.seed(seed)
+    Random.generator.manual_seed(seed)
 
   @staticmethod
   def rand(*size: Sizes, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -148,7 +166,7 @@ class Random(Creation):
     if _is_complex(dtype):
       return _of_two(Random.rand, size, dtype, device, requires_grad)
     s, kind = checked_sizes("rand", size), _float_dtype("rand", dtype)
-    words = Random.generator.words(s, device)
+    words = random_words(s, device)
     if kind.itemsize == 2:  # rounded down to its own 11 or 8 bits, or 1.0 would be among them
       bits = 11 if kind is dtypes.float16 else 8
       word = graph.alu("div", words[0], const(1 << (32 - bits), dtypes.uint32))
@@ -172,7 +190,7 @@ class Random(Creation):
     if _is_complex(dtype):
       return _of_two(Random.normal, size, dtype, device, requires_grad, std=0.5**0.5)
     kind = _float_dtype("randn", dtype)
-    first, second = Random.generator.words(checked_sizes("randn", size), device)
+    first, second = random_words(checked_sizes("randn", size), device)
     flipped = graph.alu("mul", unit(first), const(-1.0, dtypes.float32))
     u = Handle._new(graph.alu("add", flipped, const(1.0, dtypes.float32)))
     v = Handle._new(unit(second))
@@ -203,7 +221,7 @@ class Random(Creation):
     span = int(high) - int(low)
     if span < 1 or span > 2**64:
       fail(ValueError, f"randint: there are no integers from {low} up to, but without, {high}")
-    words = Random.generator.words(s, device)
+    words = random_words(s, device)
     if span <= 2**32:  # the upper word of the product: no bias beyond 2**-32
       product = graph.alu("mul", graph.cast(words[0], dtypes.uint64), const(span, dtypes.uint64))
       value = graph.alu("div", product, const(1 << 32, dtypes.uint64))
@@ -323,7 +341,7 @@ class Random(Creation):
     """
     if n < 0:
       fail(ShapeError, f"randperm: there are no {n} integers")
-    order = Handle._new(joined(Random.generator.words((n,), device))).argsort()
+    order = Handle._new(joined(random_words((n,), device))).argsort()
     return placed(graph.cast(order.uop, as_dtype(dtype or dtypes.default_int)), device, False)
 
   def bernoulli(self) -> Tensor:
@@ -373,6 +391,51 @@ class Random(Creation):
     """Integers in low..high-1, or, of one number, from 0 up to it, in this shape and type."""
     low, high = (0, low) if high is None else (low, high)
     return Random.randint(low, high, self.shape, dtype or self.dtype, device or self.device)
+
+
+DRAWING = """
+bernoulli bernoulli_ beta cauchy_ exponential exponential_ gamma geometric_ glorot_uniform kaiming_normal
+kaiming_uniform log_normal_ multinomial normal normal_ rand rand_like randint randint_like randn randn_like random_
+randperm scaled_uniform uniform uniform_
+"""
+
+
+def random_words(shape: tuple[int, ...], device: str | None = None) -> Words:
+  """Random bits for each element, of the generator that the caller gave, or of all."""
+  return (local.generator or Random.generator).words(shape, device)
+
+
+def from_generator(method: Any) -> Any:
+  """The method, which draws from `generator=`, if one is given."""
+
+  def gated(*args: Any, generator: Generator | None = None, **options: Any) -> Any:  # see autocast.py
+    if generator is None:
+      return method(*args, **options)
+    before, local.generator = local.generator, generator
+    try:
+      return method(*args, **options)
+    finally:
+      local.generator = before
+
+  signature = inspect.signature(method)
+  added = inspect.Parameter(
+    "generator", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Generator | None"
+  )
+  taken = [*signature.parameters.values()]
+  at = len(taken) - (bool(taken) and taken[-1].kind is inspect.Parameter.VAR_KEYWORD)
+  functools.update_wrapper(gated, method)
+  gated.__signature__ = signature.replace(parameters=[*taken[:at], added, *taken[at:]])  # type: ignore[attr-defined]
+  return gated
+
+
+def drawing(family: type) -> None:
+  """Give the methods of a class that draw random numbers their `generator=`."""
+  for name in DRAWING.split():
+    method = vars(family).get(name)
+    if isinstance(method, staticmethod):
+      setattr(family, name, staticmethod(from_generator(method.__func__)))
+    elif method is not None:
+      setattr(family, name, from_generator(method))
 
 
 def _is_complex(dtype: Any) -> bool:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
   from mini.batch import Samples
   from mini.tensor.handle import Handle
+  from mini.tensor.random import Generator
   from mini.types import DType
 
 
@@ -49,6 +50,7 @@ class Tracer(Protocol):
 class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
+  generator: Generator | None = None  # the one that was given as generator=
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
   # what was updated in place and is not computed yet, by id (company.py)

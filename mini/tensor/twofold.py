@@ -15,13 +15,13 @@ import numpy as np
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
-from mini.tensor.data import array_of, is_complex
+from mini.tensor.data import DeviceName, array_of, is_complex
 from mini.tensor.errors import calls, fail, named, user_line
 from mini.tensor.handle import Handle
 from mini.tensor.joining import wanted_of
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
-from mini.types import DType, DTypeError, MiniError, ShapeError, as_dtype, complex_of, dtypes, real_of
+from mini.types import DType, DTypeError, MiniError, ShapeError, Size, as_dtype, complex_of, dtypes, real_of
 
 Pair = tuple[Any, Any]  # (real part, imaginary part): tensors, or numbers
 
@@ -78,7 +78,7 @@ class Twofold(Tensor):
   # ---------------------------------------------------------------- what it is
 
   @property
-  def shape(self) -> tuple[int, ...]:
+  def shape(self) -> Size:
     return self._re.shape
 
   @property
@@ -86,7 +86,7 @@ class Twofold(Tensor):
     return complex_of(self._re.dtype)
 
   @property
-  def device(self) -> str:
+  def device(self) -> DeviceName:
     return self._re.device
 
   @property

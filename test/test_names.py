@@ -1,0 +1,155 @@
+"""What a PyTorch user takes for granted beside operations: sizes, devices and types that know what they are, generators,
+gradients by function, buffers that no checkpoint has."""
+
+import pytest
+
+import mini
+from mini import Tensor, dtypes, jit, nn
+from mini.types import MiniError, ShapeError
+
+
+def test_a_shape_knows_how_many_elements_there_are():
+  x = Tensor.zeros(2, 3)
+  assert (x.shape.numel(), x.size().numel(), Tensor(1).shape.numel(), Tensor.zeros(0, 2).shape.numel()) == (
+    6,
+    6,
+    1,
+    0,
+  )
+  assert x.shape == (2, 3) and isinstance(x.shape, tuple) and isinstance(x.shape, mini.Size)
+  assert x.shape[1:] == (3,) and hash(x.shape) == hash((2, 3)) and repr(x.shape) == "(2, 3)"
+  assert Tensor([1j]).shape.numel() == 1
+  assert jit(lambda x: x.reshape(x.shape.numel()))(x).shape == (6,)
+
+
+def test_a_device_has_a_type_and_an_index():
+  x = Tensor([1.0], device="cpu:1")
+  assert (x.device, x.device.type, x.device.index) == ("CPU:1", "cpu", 1)
+  assert (Tensor([1.0], device="CPU").device.type, mini.device("cpu").index) == ("cpu", None)
+  assert (mini.device("cuda").index, mini.device("cuda:0"), mini.device("CUDA", 2)) == (0, "CUDA", "CUDA:2")
+  assert Tensor([1.0], device=mini.device("cpu", 1)).device == x.device == mini.device("cpu:1")
+  with pytest.raises(mini.tensor.data.DeviceError, match="did you mean CUDA"):
+    mini.device("cudo")
+
+
+def test_a_type_says_what_it_is():
+  said = [
+    (d.is_floating_point, d.is_complex, d.is_signed) for d in (dtypes.bfloat16, dtypes.complex64, dtypes.int8)
+  ]
+  assert said == [(True, False, True), (False, True, True), (False, False, True)]
+  assert [d.is_signed for d in (dtypes.uint8, dtypes.bool)] == [False, False]
+
+
+def test_the_default_type():
+  assert mini.get_default_dtype() is dtypes.float32
+  f = jit(lambda x: x + Tensor.ones(1).sum())
+  assert f(Tensor([1])).dtype is dtypes.float32
+  mini.set_default_dtype("float64")
+  try:
+    made = (
+      Tensor([1.5]),
+      Tensor.zeros(2),
+      Tensor.rand(2),
+      Tensor.arange(0.5),
+      Tensor([1]) / 2,
+      Tensor(2).sqrt(),
+    )
+    assert {t.dtype for t in made} == {dtypes.float64}
+    assert Tensor([1j]).dtype is dtypes.complex128 and nn.Linear(2, 3).weight.dtype is dtypes.float64
+    assert f(Tensor([1])).dtype is dtypes.float64
+  finally:
+    mini.set_default_dtype(dtypes.float32)
+  assert Tensor([1.5]).dtype is dtypes.float32
+  with pytest.raises(mini.DTypeError, match="a float type, not int32"):
+    mini.set_default_dtype(dtypes.int32)
+
+
+DRAWS = {
+  "rand": lambda g: Tensor.rand(3, generator=g), "randn": lambda g: Tensor.randn(3, generator=g),
+  "randint": lambda g: Tensor.randint(0, 1000, (3,), generator=g), "randperm": lambda g: Tensor.randperm(9, generator=g),
+  "normal": lambda g: Tensor.normal(3, mean=1.0, generator=g), "uniform": lambda g: Tensor.uniform(3, generator=g),
+  "rand_like": lambda g: Tensor.zeros(3).rand_like(generator=g), "gamma": lambda g: Tensor.gamma(3, generator=g),
+  "bernoulli": lambda g: Tensor.full((50,), 0.5).bernoulli(generator=g),
+  "multinomial": lambda g: Tensor.ones(50).multinomial(20, generator=g),
+  "uniform_": lambda g: Tensor.zeros(3).uniform_(generator=g), "normal_": lambda g: Tensor.zeros(3).normal_(generator=g),
+  "exponential_": lambda g: Tensor.zeros(3).exponential_(generator=g),
+  "kaiming_uniform": lambda g: Tensor.kaiming_uniform(2, 3, generator=g),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_of_ones_own(name):
+  """Its numbers follow from its seed, and the common generator does not move."""
+  Tensor.manual_seed(1)
+  draw, g = DRAWS[name], mini.Generator("cpu").manual_seed(4)
+  first, second = draw(g).tolist(), draw(g).tolist()
+  assert Tensor.generator.get_state() == (1, 0) and first != second
+  assert [draw(g.manual_seed(4)).tolist(), draw(g).tolist()] == [first, second]
+  state = g.get_state()
+  third = draw(g).tolist()
+  g.set_state(state)
+  assert draw(g).tolist() == third and g.initial_seed() == 4
+  assert draw(None).tolist() != third
+
+
+def test_a_generator_in_a_jitted_function():
+  g = mini.Generator().manual_seed(7)
+  eager = [Tensor.rand(2, generator=g).tolist() for _ in range(4)]
+  g.manual_seed(7)
+  step = jit(lambda x: x + Tensor.rand(2, generator=g))
+  assert [step(Tensor.zeros(2)).tolist() for _ in range(4)] == eager
+  assert mini.Generator().seed() != mini.Generator().seed()
+
+
+def test_autograd_grad():
+  x, w, unused = (Tensor(v, requires_grad=True) for v in ([1.0, 2.0], [3.0, 4.0], [5.0]))
+  gx, gw = mini.autograd.grad((x * w).sum(), [x, w])
+  assert (gx.tolist(), gw.tolist(), gx.requires_grad, x.grad) == ([3, 4], [1, 2], False, None)
+  (g,) = mini.autograd.grad((x**3).sum(), x, create_graph=True)
+  assert mini.autograd.grad(g.sum(), x)[0].tolist() == [6.0, 12.0]
+  assert mini.autograd.grad([x * 2, w * x], x, [Tensor([1.0, 1.0]), Tensor([1.0, 0.0])])[0].tolist() == [
+    5.0,
+    2.0,
+  ]
+  with pytest.raises(MiniError, match="no output depends on x"):
+    mini.autograd.grad(x.sum(), unused)
+  assert mini.autograd.grad(x.sum(), [x, unused], allow_unused=True)[1] is None
+  assert mini.autograd.grad(x.sum(), unused, materialize_grads=True)[0].tolist() == [0.0]
+  with pytest.raises(ShapeError, match="y has 2 elements"):
+    mini.autograd.grad(x * 2, x)
+  with pytest.raises(MiniError, match="y does not require a gradient"):
+    mini.autograd.grad(Tensor(1.0), x)
+  with pytest.raises(MiniError, match="x does not require a gradient"):
+    mini.autograd.grad(x.sum(), Tensor([1.0]))
+  y = x * x
+  assert mini.autograd.grad(y.sum(), y)[0].tolist() == [1.0, 1.0]
+  z = Tensor([1 + 2j], requires_grad=True)
+  assert mini.autograd.grad((z * z.conj()).real.sum(), z)[0].tolist() == [2 + 4j]
+
+
+def test_autograd_backward_and_functional():
+  x, y = (Tensor([v], requires_grad=True) for v in (2.0, 3.0))
+  mini.autograd.backward([x * y, x * x], [Tensor([1.0]), Tensor([10.0])])
+  assert (x.grad.tolist(), y.grad.tolist()) == ([43.0], [2.0])
+  f = mini.autograd.functional
+  a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+  assert [t.tolist() for t in f.jacobian(lambda a, b: a * b, (a, b))] == [[[3, 0], [0, 4]], [[1, 0], [0, 2]]]
+  assert f.hessian(lambda a: (a**3).sum(), a).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+  assert f.vjp(lambda a: a * a, a, b)[1].tolist() == [6.0, 16.0]
+  assert f.jvp(lambda a: a * a, a, b)[1].tolist() == [6.0, 16.0]
+
+
+def test_a_buffer_that_is_not_persistent():
+  class Inner(nn.Module):
+    def __init__(self):
+      self.w = nn.Parameter(Tensor.ones(2))
+      self.register_buffer("mask", Tensor.ones(2), persistent=False)
+      self.register_buffer("mean", Tensor.zeros(2))
+
+  model = nn.Sequential(Inner(), Inner())
+  assert [*model.state_dict()] == ["0.w", "0.mean", "1.w", "1.mean"]
+  assert [n for n, _ in model.named_buffers()] == ["0.mask", "0.mean", "1.mask", "1.mean"]
+  assert model.to(dtypes.float64)[1].mask.dtype is dtypes.float64
+  model.load_state_dict(model.state_dict())
+  model[0].register_buffer("mask", Tensor.ones(2))
+  assert "0.mask" in model.state_dict()
