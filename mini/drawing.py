@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from math import prod
+from typing import Any
 
 from mini.extend.walk import Node, walk
 from mini.ir.ops import OPS
-from mini.tensor import Tensor
+from mini.tensor.autograd import tensors_of
 
 WIDTH, HEIGHT, GAP = 132, 40, 28  # of a box, and between boxes, in pixels
 COLORS = {"leaf": "#dbeafe", "view": "#f1f5f9", "data": "#fef3c7", "result": "#dcfce7"}
@@ -35,7 +36,7 @@ def _layers(nodes: list[Node]) -> list[list[Node]]:
   return layers
 
 
-def visualize(*tensors: Tensor) -> str:
+def visualize(*tensors: Any) -> str:
   """The graph that tensors will be computed by, as SVG: a box for each node, sources above users. Nothing is computed.
 
   >>> x = Tensor([1.0, 2.0])
@@ -46,7 +47,7 @@ def visualize(*tensors: Tensor) -> str:
   layers = _layers(list(walk(*tensors)))
   widest = max(map(len, layers), default=0)
   width, height = widest * (WIDTH + GAP) + GAP, len(layers) * (HEIGHT + GAP) + GAP
-  results = {node for t in tensors for *_, node in [walk(t)]}
+  results = {node for x in tensors for t in tensors_of(x) for *_, node in [walk(t)]}
   at = {u: (width / 2 + (n - len(layer) / 2) * (WIDTH + GAP) + GAP / 2, GAP + row * (HEIGHT + GAP))
         for row, layer in enumerate(layers) for n, u in enumerate(layer)}  # fmt: skip
   lines, boxes = [], []
@@ -83,7 +84,7 @@ def _titled(u: Node) -> str:
   return f"{u.name} = {_called(u)}" if u.name else _called(u)
 
 
-def inspect(*tensors: Tensor) -> str:
+def inspect(*tensors: Any) -> str:
   """The same graph as lines: a node's number, operation, sources, type, bytes and operations. Nothing is computed.
 
   >>> x = Tensor([1.0, 2.0])

@@ -25,6 +25,7 @@ from mini.ir.sizes import Variable
 from mini.routine import Routine
 from mini.tensor import Tensor
 from mini.tensor.autograd import holds_tensor, mapped, tensors_of
+from mini.tensor.errors import function
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
 from mini.types import dtypes
@@ -68,6 +69,7 @@ def jit(fn: Callable | None = None) -> Callable:
   """
   if fn is None:
     return jit
+  function("jit", fn)
   captured: dict[Any, list[Routine]] = {}
   latest: dict[tuple, Latest] = {}  # by `plain` arguments
 
@@ -203,7 +205,8 @@ def with_numbers(tree: Any, found: dict[Tensor, int], device: Any, sizes: dict[V
 def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
   """What of the arguments a capture depends on, besides the shapes and types of tensors."""
   if holds_tensor(tree):
-    return (type(tree), *(number[t] for t in tensors_of(tree)))  # the same tensor twice is one
+    # the same tensor twice is one; axes: of a tensor with names
+    return (type(tree), *getattr(tree, "axes", ()), *(number[t] for t in tensors_of(tree)))
   if type(tree) is Variable:
     return (replace(tree, value=None), number.get(tree.value))
   if isinstance(tree, dict):

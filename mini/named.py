@@ -11,6 +11,7 @@ All values are made by Tensor's methods; Tensor itself knows nothing of names.
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -21,8 +22,9 @@ from mini.tensor import Tensor
 from mini.tensor.activations import Activations
 from mini.tensor.einsum import accumulated, einsum
 from mini.tensor.elementwise import Elementwise
-from mini.tensor.errors import SIGNS
+from mini.tensor.errors import SIGNS, fail
 from mini.tensor.formula import Index, expanded, parsed
+from mini.tensor.handle import Handle
 from mini.tensor.mathematics import Mathematics
 from mini.tensor.promotion import broadcast_shape
 from mini.tensor.special import Special
@@ -86,6 +88,11 @@ class Named:
     names = [n for n in self.names if n is not None]
     if len({*names}) < len(names):
       self._wrong(f"an axis has a name twice: {', '.join(names)}")
+
+  def _mapped(self, f: Callable[[Any], Any]) -> Any:
+    """f of its tensor, or of what stands for that, with these names; without, where it has another number of axes."""
+    new = self.tensor._mapped(f) if hasattr(type(self.tensor), "_mapped") else f(self.tensor)
+    return new if isinstance(new, Handle) and new.ndim != len(self.axes) else Named(new, self.axes)
 
   @property
   def names(self) -> tuple[str | None, ...]:
@@ -411,6 +418,10 @@ def compose(m: Named, x: Named) -> Named:
   >>> compose(m, Tensor([[1.0, 10.0]]).rename("b | k"))
   Tensor([[31., 42.]]).rename('b', 'o')
   """
+  for name, t in (("m", m), ("x", x)):
+    if not isinstance(t, Named):
+      about = f"compose(m, x): {name} is {reprlib.repr(t)}, not a tensor with names"
+      fail(DTypeError, about, "t.rename('in -> out') makes a map of a tensor t")
   into, end = m._of("input"), x._of("output")
   if len(into) != len(end):
     m._wrong(f"compose(m, x): m has {len(into)} inputs, and x {len(end)} outputs: {x._spelled()}")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from mini.float8 import FORMATS, decode, encode, name_of
 from mini.tensor import Tensor
+from mini.tensor.autograd import given_tensors
 from mini.tensor.handle import fail
 from mini.types import DType, DTypeError, ShapeError, dtypes
 
@@ -225,6 +226,7 @@ def quantize(
   >>> (Tensor([1.0, 1.0]) @ q.T).numpy().round(1)
   array([-1. , 69.9], dtype=float32)
   """
+  (x,) = given_tensors("quantize", x)
   bits = name_of(bits)
   if isinstance(bits, DType) or bits not in (8, 4, *FORMATS):
     fail(ValueError, f"quantize: codes have 8 or 4 bits, or are of {' or '.join(FORMATS)}, not {bits!r}", x=x)

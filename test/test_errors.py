@@ -169,3 +169,68 @@ def test_finding_the_line_is_cheap():
   for _ in range(2000):
     nested()
   assert (perf_counter() - start) / 2000 < 50e-6  # it takes about 0.5 us; a traceback would take hundreds
+
+
+# ---------------------------------------------------------------- functions of the package
+
+
+def with_mini_numpy(shape):
+  return mini.numpy.ones(shape, dtype="float32")
+
+
+WRONG = {
+  "a number": 3.0,
+  "a scalar of NumPy": np.float32(3),
+  "an array of NumPy": np.ones((2, 3)),
+  "None": None,
+  "text": "abc",
+  "a list of numbers": [1, 2.0],
+  "a function": lambda x: x,
+}
+FUNCTIONS = {
+  "visualize": lambda x: mini.visualize(x),
+  "inspect": lambda x: mini.inspect(x),
+  "walk": lambda x: list(mini.walk(x)),
+  "wrap_as_operation": lambda x: mini.wrap_as_operation(lambda v: v)(x),
+  "chain_rule, cotangents": lambda x: mini.chain_rule(x, Tensor.ones(2, requires_grad=True)),
+  "chain_rule, a key": lambda x: mini.chain_rule({x: Tensor.ones(1)}, Tensor.ones(2, requires_grad=True)),
+  "chain_rule, a value": lambda x: mini.chain_rule(
+    {Tensor.ones(2) * 1: x}, Tensor.ones(2, requires_grad=True)
+  ),
+  "chain_rule, inputs": lambda x: mini.chain_rule({Tensor.ones(2) * 1: Tensor.ones(2)}, x),
+  "compose, m": lambda x: mini.compose(x, Tensor.ones(2, 2).rename("a -> b")),
+  "compose, x": lambda x: mini.compose(Tensor.ones(2, 2).rename("a -> b"), x),
+  "quantize": lambda x: mini.quantize(x),
+  "optimize, params": lambda x: mini.optimize(x, Tensor.ones(2), SGD),
+  "optimize, grads": lambda x: mini.optimize(Tensor.ones(2), x, SGD),
+  "optimize, optimizer": lambda x: mini.optimize(Tensor.ones(2), Tensor.ones(2), x),
+}
+SGD = mini.nn.optim.SGD([Tensor.ones(2, requires_grad=True)], lr=0.1)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_no_tensor_is_an_error_that_names_the_function(name, wrong):
+  with pytest.raises((MiniError, TypeError)) as e:
+    FUNCTIONS[name](WRONG[wrong])
+  what = name.partition(",")[0].replace("visualize", "walk").replace("inspect", "walk")
+  hashed = isinstance(e.value, TypeError) and "unhashable" in str(e.value)  # Python's, of a dict's key
+  assert hashed or what in str(e.value) or "none of its arguments is a tensor" in str(e.value)
+
+
+@pytest.mark.parametrize("name", ["jit", "grad", "vmap", "vjp", "jvp", "jacobian", "hessian", "checkpoint"])
+def test_what_is_no_function_is_an_error_that_names_who_asked(name):
+  for wrong in (3.0, Tensor.ones(2), "abc"):
+    with pytest.raises(TypeError, match=rf"^{name}: .* is no function"):
+      getattr(mini, name)(wrong, *([(Tensor.ones(2),)] * 2 if name == "jvp" else []))
+
+
+def test_arrays_of_mini_numpy_are_tensors_in_other_clothes():
+  a = with_mini_numpy((2, 4))
+  assert mini.visualize(a * 2).startswith("<svg") and "mul" in mini.inspect([a * 2])
+  assert mini.wrap_as_operation(lambda v: v * 2)(a).tolist() == [[2] * 4] * 2
+  w = Tensor([[1.0] * 4] * 2, requires_grad=True)
+  assert mini.chain_rule({w * 3: a}, w).tolist() == [[3] * 4] * 2
+  assert mini.quantize(a).dequantize().shape == (2, 4)
+  new, _ = mini.optimize(a, a, mini.nn.optim.SGD([w], lr=0.5))
+  assert type(new) is type(a) and new.tolist() == [[0.5] * 4] * 2

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mini
 from mini import Dim, DTypeError, ShapeError, Tensor, compose, einsum
 from mini.named import ALONG, EACH, REDUCING, SAME
 
@@ -177,3 +178,15 @@ def test_errors(rng):
     x.sort("seq")
   with pytest.raises(IndexError, match="integers and slices index a tensor with names"):
     x[None]
+
+
+def test_jit_and_gradients_take_tensors_with_names():
+  x = Tensor([[1.0, 2.0], [3.0, 4.0]]).rename("i", "j")
+  doubled = mini.jit(lambda v: {"y": v * 2, "s": v.sum("i")})
+  for t in (x, x, x + 1, x.rename("j", "i")):
+    got, want = doubled(t), (t * 2, t.sum("i"))
+    assert (got["y"].names, got["s"].names) == (want[0].names, want[1].names)
+    assert got["y"].tolist() == want[0].tolist() and got["s"].tolist() == want[1].tolist()
+  slope = mini.grad(lambda v: (v * v).sum())(x)
+  assert slope.names == ("i", "j") and slope.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+  assert mini.jit(mini.compose)(*[Tensor.ones(2, 2).rename("a -> b")] * 2).tolist() == [[2.0, 2.0]] * 2

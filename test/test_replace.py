@@ -147,6 +147,15 @@ def test_rules_that_cannot_be_are_errors(operands):
   for left in ("matmul", "matmul(x)", "matmul(x, x)", "matmul(x, y, z)", "f(1)", "x + y"):
     with pytest.raises(RewriteError):
       mini.rule("bad", left, numpys)
+  mini.op(lambda x: x * 2, name="twice_or_so")
+  for left, said in [
+    ("matmull(x, y)", r"no 'matmull'; did you mean matmul\?\n  there are matmul,"),
+    ("twice_or_sow(x)", r"no 'twice_or_sow'; did you mean twice_or_so\?"),
+    ("sin(x)", "made before; there is no 'sin'"),
+  ]:
+    with pytest.raises(RewriteError, match=said):
+      mini.rule("bad", left, numpys)
+  mini.rule("good", "twice_or_so(x)", lambda x: x)
   for right, error, said in [
     (lambda x, y: x, ShapeError, r"rule bad: f32\[3, 4\] takes the place of f32\[3, 5\]"),
     (lambda x, y: 3, MiniError, "returned int, not a tensor"),

@@ -571,3 +571,41 @@ def test_random_programs(dev, count, seed, tmp_path):
 def test_many_random_programs(dev, count, seed, tmp_path):
   with Context(DEV=dev):
     assert sum(check_program(seed + n, tmp_path) for n in range(count)) > count * 3 // 4
+
+
+@mini.kernel
+def picked(i, x, at):
+  return x[at[i]]
+
+
+@mini.kernel
+def picked_of_two(i, x, at, axis):
+  return x[at[i], 0] if axis == 0 else x[0, at[i]]
+
+
+@pytest.mark.parametrize("bad", [3, 7, -1, -7, 2**31 - 1, -(2**30)])
+def test_an_index_out_of_bounds_is_the_one_that_is_reported(bad):
+  """In a kernel, and where several axes are indexed together, as in x[i, j]."""
+  x = Tensor.ones(3, 4)
+  said = f"index {bad} is out of bounds"
+  if abs(bad) >= 2**30:  # one of several has 26 bits
+    said = f"index {'-67108864 or less' if bad < 0 else '67108863 or more'} is out of bounds"
+  with pytest.raises(IndexError, match=f"index {bad} is out of bounds for an axis of size 3"):
+    picked[2](Tensor([1.0, 2.0, 3.0]), Tensor([0, bad])).numpy()
+  for axis in range(2):
+    if not 0 <= bad < x.shape[axis]:
+      with pytest.raises(IndexError, match=f"{said} for axis {axis}"):
+        picked_of_two[2](x, Tensor([0, bad]), axis).numpy()
+    if not -x.shape[axis] <= bad < x.shape[axis]:
+      at = [Tensor([0, bad]) + 0, Tensor([0, 1]) + 0]
+      with pytest.raises(IndexError, match=f"{said} for axis {axis}"):
+        x[tuple(at if axis == 0 else at[::-1])].numpy()
+      with pytest.raises(
+        IndexError, match=f"index {bad} is out of bounds for an axis of size {x.shape[axis]}"
+      ):
+        x.permute(axis, 1 - axis)[at[0]].numpy()
+
+
+def test_a_wide_index_is_not_cut_to_one_that_fits():
+  with pytest.raises(IndexError, match="beyond 32 bits|index 1099511627777"):
+    picked[2](Tensor([1.0, 2.0, 3.0]), Tensor([0, 2**40 + 1])).numpy()

@@ -36,6 +36,7 @@ from mini.ir.kernel import (
   params_of,
   results,
 )
+from mini.ir.outside import out_of_bounds
 from mini.ir.rules import rules_here, simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
@@ -504,8 +505,11 @@ class Program:
     if error:
       index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
       # the word holds 32 bits of it
-      what = "an index beyond 32 bits" if 0 <= index < size else f"index {index}"
-      raise IndexError(f"{self.guarded(size)}: {what} is out of bounds for an axis of size {size}")
+      if 0 <= index < size:
+        raise IndexError(
+          f"{self.guarded(size)}: an index beyond 32 bits is out of bounds for an axis of size {size}"
+        )
+      raise out_of_bounds(self.guarded(size), index, size)
 
   def guarded(self, size: int) -> str:
     """The operations by whose index an axis of this size is reached."""

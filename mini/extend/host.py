@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mini.engine.place import device_of, place
-from mini.extend.named import named
+from mini.extend.named import OPERATIONS, named
 from mini.ir import graph
 from mini.ir.extern import HOST, Extern
 from mini.ir.sizes import Variable
@@ -42,6 +42,7 @@ class Wrapped:
     self, f: Callable[..., Any], shape: Any, dtype: Any, gradient: Callable[..., Any] | None, name: str
   ):
     self.f, self.shape, self.name = f, shape, name
+    OPERATIONS.add(name)
     self.dtype = None if dtype is None else as_dtype(dtype)
     self.functions: dict[Any, tuple[Extern, dict[Any, tuple[Shape, DType]]]] = {}
     self.lock = threading.Lock()
@@ -126,7 +127,7 @@ class Filled:
 
 
 def filled(tree: Any, rest: Any) -> Any:
-  if tree is HOLE:
+  if tree is HOLE or hasattr(type(tree), "_mapped"):  # an array of mini.numpy, a tensor with names
     return next(rest)
   if isinstance(tree, dict):
     return {k: filled(v, rest) for k, v in tree.items()}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from mini.given import with_gradient
 from mini.ir import graph
+from mini.ir.outside import outside
 from mini.ir.uop import UOp, add, bounds, const, linear, mul, range_, rsize
 from mini.tensor import Tensor
 from mini.tensor.handle import needs
@@ -164,20 +165,31 @@ def gathered(array: Tensor, index: Sequence[Any], proved: Sequence[bool], axes: 
   element."""
   size = prod(array.shape)
   dtype = dtypes.int32 if size < 1 << 31 else dtypes.int64
+  if array.ndim == 1 and isinstance(index[0], Tensor):  # the guard of the gather sees the index itself
+    dtype = (
+      dtypes.int64 if index[0].dtype.itemsize > 2 and index[0].dtype is not dtypes.int32 else dtypes.int32
+    )
+    return taken(array, index[0].cast(dtype), path)
   flat: Any = 0
-  inside: Any = None
-  for e, n, sure in zip(index, array.shape, proved):
+  unsure: list[tuple[int, Tensor, Tensor]] = []  # axis, index, whether it is inside
+  for axis, (e, n, sure) in enumerate(zip(index, array.shape, proved)):
     one = axes.tensor(e, dtype) if isinstance(e, UOp) else e
     if not sure:
-      if isinstance(one, Tensor):
-        one = one.cast(dtypes.int64)
-      ok = (one >= 0) & (one < n)
-      inside = ok if inside is None else inside & ok
+      one = (
+        one.cast(dtypes.int64) if isinstance(one, Tensor) else Tensor._new(graph.full((), one, dtypes.int64))
+      )
+      unsure.append((axis, one, (one >= 0) & (one < n)))
     flat = flat * n + one
   flat = flat if isinstance(flat, Tensor) else Tensor._new(graph.full((), flat, dtype))
-  if inside is not None:
-    flat = inside.where(flat, size)
+  for axis, one, inside in reversed(unsure):
+    flat = inside.where(flat, Tensor._new(outside(one.uop, axis)))
+  return taken(array, flat.cast(dtype), path)
+
+
+def taken(array: Tensor, flat: Tensor, path: Path) -> Tensor:
+  """The elements of all axes as one: off the path, the first."""
   if path.mask is not None:
     flat = path.mask.where(flat, 0)
-  at = graph.reshape(flat.cast(dtype).uop, (prod(flat.shape),))
-  return Tensor._new(graph.reshape(graph.gather(graph.reshape(array.uop, (size,)), at, 0), flat.shape))
+  at = graph.reshape(flat.uop, (prod(flat.shape),))
+  one = graph.reshape(array.uop, (prod(array.shape),))
+  return Tensor._new(graph.reshape(graph.gather(one, at, 0), flat.shape))

@@ -10,7 +10,7 @@ from functools import update_wrapper
 from typing import Any
 
 from mini.extend.indices import Axes, Path
-from mini.extend.named import named
+from mini.extend.named import OPERATIONS, named
 from mini.extend.scalar import Scalars, Unrolled
 from mini.extend.source import KernelError, Source
 from mini.ir.sizes import Variable
@@ -31,6 +31,7 @@ class Kernel:
   ):
     self.f, self.gradient, self.grid = f, gradient, grid
     self.source = Source(f)
+    OPERATIONS.add(self.source.name)
     update_wrapper(self, f)
 
   def __repr__(self) -> str:

@@ -25,6 +25,9 @@ from mini.tensor.handle import Handle, fail
 from mini.tensor.trace import local
 from mini.types import MiniError
 
+OPERATIONS: set[str] = (
+  set()
+)  # the names of all that were made here: of `op`, `kernel` and `wrap_as_operation`
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -89,6 +92,7 @@ class Operation:
 
   def __init__(self, f: Callable[..., Any], name: str, gradient: Callable[..., Any] | None):
     self.f, self.name = f, name
+    OPERATIONS.add(name)
     self._gradient = gradient
     self._lowerings: dict[str, Callable[..., Any]] = {}
     self._replaced: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)

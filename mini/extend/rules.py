@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mini.command import did_you_mean
+from mini.extend.named import OPERATIONS
 from mini.ir.replace import Replacement
-from mini.ir.rewrite import Rule
+from mini.ir.rewrite import RewriteError, Rule
 from mini.ir.uop import UOp
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
@@ -51,4 +53,10 @@ def rule(
     return out.uop
 
   replacement = Replacement(name, left, make, why)
+  if replacement.op not in {"matmul", *OPERATIONS}:
+    known = ", ".join(["matmul", *sorted(OPERATIONS)])
+    raise RewriteError(
+      f"rule {name}: a function takes the place of a matmul, or of an operation that was made before; there is no "
+      f"{replacement.op!r}{did_you_mean(replacement.op, ['matmul', *OPERATIONS])}\n  there are {known}"
+    )
   return replacement

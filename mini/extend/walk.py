@@ -13,6 +13,7 @@ from mini.engine.buffer import leaf_of
 from mini.ir import graph
 from mini.ir.text import ATTRIBUTES, KINDS
 from mini.ir.uop import UOp
+from mini.tensor.autograd import given_tensors
 from mini.tensor.handle import Handle
 from mini.types import DType
 
@@ -83,8 +84,9 @@ class Node:
     return f"<{self.op} {self.dtype.short}[{', '.join(map(str, self.shape))}]>"
 
 
-def walk(*tensors: Handle, inside: bool = False) -> Iterator[Node]:
+def walk(*tensors: Any, inside: bool = False) -> Iterator[Node]:
   """The nodes that tensors will be computed by, each once, sources before users. Nothing is computed.
+  tensors: those in nested lists, tuples and dicts; arrays of mini.numpy are some, too. DTypeError of what holds none.
 
   Of one tensor, the last node is its own. inside: also what named operations are made of, before them. Marks that
   gradients go by are left out.
@@ -94,7 +96,8 @@ def walk(*tensors: Handle, inside: bool = False) -> Iterator[Node]:
   ['buffer', 'const', 'mul', 'reduce', 'reshape']
   """
   made: dict[UOp, Node] = {}
-  stack = [shown(t.uop) for t in reversed(tensors)]
+  found = [t for x in tensors for t in given_tensors("walk", x)]
+  stack = [shown(t.uop) for t in reversed(found)]
   while stack:
     u = stack[-1]
     if u in made:

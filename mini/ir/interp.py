@@ -16,6 +16,7 @@ from mini.ir.contract import products, sum_of_products
 from mini.ir.graph import shape
 from mini.ir.kernel import access, all_ranges, directions, memory_shape, stage_index
 from mini.ir.ops import OPS, REDUCERS, identity, is_elementwise
+from mini.ir.outside import out_of_bounds
 from mini.ir.uop import UOp, closed, is_condition, rsize, toposort
 from mini.types import DType, dtypes, to_bfloat16
 
@@ -66,7 +67,7 @@ def accumulate(kind: str, x: np.ndarray, axes: tuple[int, ...], dtype: DType) ->
 def checked(index: np.ndarray, size: int, what: str) -> np.ndarray:
   if index.size and (index.min() < 0 or index.max() >= size):
     bad = index.min() if index.min() < 0 else index.max()
-    raise IndexError(f"{what}: index {bad} is out of bounds for an axis of size {size}")
+    raise out_of_bounds(what, int(bad), size)
   return index.astype(np.int64)
 
 

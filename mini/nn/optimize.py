@@ -13,7 +13,7 @@ from mini.tensor.autograd import rebuilt, tensors_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
-from mini.types import ShapeError
+from mini.types import DTypeError, ShapeError
 
 
 def optimize(
@@ -36,6 +36,11 @@ def optimize(
   >>> w["w"].tolist()
   [0.0]
   """
+  if not isinstance(optimizer, Optimizer) or not isinstance(state, Mapping | None):
+    about = (
+      "optimize(params, grads, optimizer, state): an optimizer, and the dict that the call before returned"
+    )
+    fail(DTypeError, about, optimizer=optimizer, state=state)
   if local.current is not None:
     local.current.relies(optimizer._settings)
   own, before, slopes = optimizer._all(), tensors_of(params), tensors_of(grads)

@@ -8,6 +8,7 @@ differentiated again, and nothing is computed until it is asked for.
 from __future__ import annotations
 
 import functools
+import reprlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
@@ -21,7 +22,7 @@ from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.company import know
-from mini.tensor.errors import checked, fail
+from mini.tensor.errors import checked, fail, function
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
@@ -283,6 +284,14 @@ def tensors_of(tree: Any) -> list[Tensor]:
   return found
 
 
+def given_tensors(what: str, tree: Any) -> list[Tensor]:
+  """The same, of an argument that must hold some. DTypeError."""
+  found = tensors_of(tree)
+  if not found:
+    fail(DTypeError, f"{what}: {reprlib.repr(tree)} holds no tensor")
+  return found
+
+
 def chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[Any, ...]:
   """The arguments of these numbers."""
   several = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -381,6 +390,8 @@ def value_and_grad(
   (Tensor(5.), Tensor([2., 4.]))
   """
 
+  function("grad", f)
+
   @functools.wraps(f)
   def both(*args: Any, **kwargs: Any) -> Any:
     several = chosen("grad", args, argnums)
@@ -417,6 +428,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
   >>> w.grad
   Tensor([4., 6.])
   """
+  function("checkpoint", fn)
   if not args and not kwargs:
     return functools.wraps(fn)(functools.partial(_checkpoint, fn))
   return _checkpoint(fn, *args, **kwargs)

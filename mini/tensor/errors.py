@@ -6,6 +6,7 @@ An input is known by the line where it was `made`: the handle (handle.py) builds
 from __future__ import annotations
 
 import os
+import reprlib
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -57,6 +58,12 @@ def told(error: type[Exception], message: str, hint: str = "", **inputs: Any) ->
 def fail(error: type[Exception], message: str, hint: str = "", **inputs: Any) -> NoReturn:
   """Raise what is `told`."""
   raise told(error, message, hint, **inputs)
+
+
+def function(what: str, f: Any) -> None:
+  """TypeError where a function is asked for, and f is none."""
+  if not callable(f):
+    raise TypeError(f"{what}: {reprlib.repr(f)} is no function")
 
 
 # fmt: off

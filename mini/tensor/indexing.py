@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mini.ir import graph
+from mini.ir.outside import outside
 from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Number, is_complex
@@ -318,24 +319,21 @@ class Indexing(Random):
     """The integer tensors as one, into the axes that they index taken together; out of bounds if one of them is."""
     common = broadcast_shape(*(i.shape for i in plan.indices))
     assert common is not None
-    sizes = [plan.shape[a] for a in plan.axes]
+    several = len(plan.axes) > 1
     flat: UOp | None = None
-    valid: UOp | None = None
-    for i, n, known in zip(plan.indices, sizes, plan.host):
-      u = i.uop
-      if len(sizes) > 1:
-        u = graph.cast(u, dtypes.int64)
-      u = from_front(u, n) if known is None else u
-      if known is None and len(sizes) > 1:
-        inside = graph.alu(
-          "and", graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, number([n], u.dtype))
-        )
-        inside = graph.expand_to(inside, common)
-        valid = inside if valid is None else graph.alu("and", valid, inside)
-      u = graph.expand_to(u, common)
+    unsure: list[tuple[int, UOp, UOp]] = []  # axis, index as given, whether it is inside
+    for i, axis, known in zip(plan.indices, plan.axes, plan.host):
+      u, n = i.uop, plan.shape[axis]
+      given = graph.expand_to(graph.cast(u, dtypes.int64) if several else u, common)
+      u = from_front(given, n) if known is None else given
+      if known is None and several:
+        fits = [graph.alu("lt", const(-1, u.dtype), u), graph.alu("lt", u, number([n], u.dtype))]
+        unsure.append((axis, given, graph.alu("and", *fits)))
       flat = u if flat is None else graph.alu("add", graph.alu("mul", flat, const(n, u.dtype)), u)
     assert flat is not None
-    return flat if valid is None else graph.alu("where", valid, flat, const(prod(sizes), flat.dtype))
+    for axis, given, inside in reversed(unsure):
+      flat = graph.alu("where", inside, flat, outside(given, axis))
+    return flat
 
   def at(self, index: Any, axis: int = 0) -> Tensor:
     """The element at an index along axis, without that axis: an int, a bound Variable, or a 0-d tensor of integers, of
@@ -361,14 +359,15 @@ def _single(value: Any) -> bool:
 
 
 def from_front(u: UOp, n: int) -> UOp:
-  """Indices with the negative ones counted from the end."""
+  """Indices with the negative ones counted from the end. What is too far below 0 stays as it is, for the error."""
   if u.dtype.kind != "i":
     return u
   if n > np.iinfo(u.dtype.np).max:
     u = graph.cast(u, dtypes.int64)
-  return graph.alu(
-    "where", graph.alu("lt", u, const(0, u.dtype)), graph.alu("add", u, number([n], u.dtype)), u
-  )
+  shifted = graph.alu("add", u, number([n], u.dtype))
+  zero = const(0, u.dtype)
+  from_end = graph.alu("where", graph.alu("lt", shifted, zero), u, shifted)
+  return graph.alu("where", graph.alu("lt", u, zero), from_end, u)
 
 
 def _rows(u: UOp, plan: Plan, flat: UOp) -> tuple[UOp, UOp, int]:

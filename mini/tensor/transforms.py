@@ -23,6 +23,7 @@ from mini.tensor.autograd import (
   chosen,
   enable_grad,
   filled,
+  given_tensors,
   pulled_back,
   rebuilt,
   settled,
@@ -30,7 +31,7 @@ from mini.tensor.autograd import (
   tensors_of,
   with_chosen,
 )
-from mini.tensor.errors import described, fail
+from mini.tensor.errors import described, fail, function
 from mini.tensor.handle import Handle
 from mini.types import DTypeError, MiniError, ShapeError, dtypes
 
@@ -76,7 +77,12 @@ def chain_rule(cotangents: Mapping[Tensor, Tensor], inputs: Any) -> Any:
   >>> mini.chain_rule({y: Tensor([1.0, 1.0]), z: Tensor([10.0, 10.0])}, [x])[0].tolist()
   [23.0, 43.0]
   """
-  return rebuilt(inputs, pulled_back("chain_rule", cotangents, tensors_of(inputs)))
+  if not isinstance(cotangents, Mapping) or not all(isinstance(y, Handle) for y in cotangents):
+    fail(DTypeError, "chain_rule: cotangents is a dict, {a tensor: its gradient}", cotangents=cotangents)
+  given = {
+    y: g if isinstance(g, Handle) else given_tensors("chain_rule", g)[0] for y, g in cotangents.items()
+  }
+  return rebuilt(inputs, pulled_back("chain_rule", given, given_tensors("chain_rule", inputs)))
 
 
 # ---------------------------------------------------------------- backwards and forwards
@@ -116,6 +122,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
   >>> back(Tensor([1.0, 10.0]))[0].tolist()
   [2.0, 40.0]
   """
+  function("vjp", f)
   with enable_grad():
     inside, tags = tagged_inputs("vjp", primals)
     value, outs, aux = _called("vjp", f, inside, has_aux)
@@ -148,6 +155,7 @@ def jvp(
   >>> dy.tolist()
   [2.0, 40.0]
   """
+  function("jvp", f)
   with enable_grad():
     inside, tags = tagged_inputs("jvp", tuple(primals))
     value, outs, aux = _called("jvp", f, inside, has_aux)
@@ -193,6 +201,7 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functi
   >>> mini.jacobian(lambda x: x * x)(Tensor([1.0, 2.0])).tolist()
   [[2.0, 0.0], [0.0, 4.0]]
   """
+  function("jacobian", f)
 
   @functools.wraps(f)
   def derivative(*args: Any, **kwargs: Any) -> Any:
@@ -222,6 +231,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
   >>> mini.hessian(lambda x: (x * x * x).sum())(Tensor([1.0, 2.0])).tolist()
   [[6.0, 0.0], [0.0, 12.0]]
   """
+  function("hessian", f)
   return jacobian(jacobian(f, argnums), argnums)
 
 
@@ -268,6 +278,7 @@ def vmap(
   >>> mini.vmap(lambda a, b: a @ b, in_axes=(0, None))(Tensor([[1, 2], [3, 4]]), Tensor([1, 10])).tolist()
   [21, 43]
   """
+  function("vmap", f)
   ins, outs = (a if d is ... else d for a, d in ((in_axes, in_dims), (out_axes, out_dims)))
   if randomness not in ("error", "different", "same"):
     fail(ValueError, f'vmap: randomness is "error", "different" or "same", not {randomness!r}')

@@ -1,0 +1,34 @@
+"""An index that is outside, where a gather or scatter takes several axes as one: a number far below 0 stands for it,
+which says along which axis, and what it was. The guard that finds it knows 32 bits of it, and nothing else.
+"""
+
+from __future__ import annotations
+
+from mini.ir.graph import alu
+from mini.ir.uop import UOp, const
+
+AXES, MOST = 8, 1 << 26  # more is said as the last, and as the most
+FIRST = -(1 << 31)  # axis a, index i: FIRST + a * 2 * MOST + MOST + i
+LAST = FIRST + AXES * 2 * MOST
+
+
+def outside(index: UOp, axis: int) -> UOp:
+  """What stands for an index along this axis: int32 or int64, of any shape."""
+  least, most = const(-MOST, index.dtype), const(MOST - 1, index.dtype)
+  i = alu("where", alu("lt", index, least), least, index)
+  i = alu("where", alu("lt", most, i), most, i)
+  return alu("add", i, const(FIRST + min(axis, AXES - 1) * 2 * MOST + MOST, index.dtype))
+
+
+def out_of_bounds(what: str, index: int, size: int) -> IndexError:
+  """The error of an index that a guard found.
+
+  >>> out_of_bounds("gather", 7, 3)
+  IndexError('gather: index 7 is out of bounds for an axis of size 3')
+  """
+  if not FIRST <= index < LAST:
+    return IndexError(f"{what}: index {index} is out of bounds for an axis of size {size}")
+  axis, i = divmod(index - FIRST, 2 * MOST)
+  i -= MOST
+  beyond = f" or {'less' if i < 0 else 'more'}" * (i in (-MOST, MOST - 1))
+  return IndexError(f"{what}: index {i}{beyond} is out of bounds for axis {axis}")
