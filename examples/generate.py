@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from data import Missing, restored, tokenizer
 from gpt2 import GPT2, INTEGERS, Cache, load
-from report import mistakes_in_a_line
+from report import at_least, mistakes_in_a_line
 
 from mini import Context, Variable, dtypes, jit, nn, no_grad
 
@@ -89,10 +89,14 @@ def main(argv: list[str] | None = None) -> None:
     "--tokenizer", help="with --weights: byte, gpt2 or gpt2:FOLDER (gpt2's, in the folder of the weights)"
   )
   p.add_argument("--prompt", default="\n")
-  p.add_argument("--tokens", type=int, default=200)
-  p.add_argument("--temperature", type=float, default=0.8, help="0 takes the likeliest token (%(default)s)")
-  p.add_argument("--top-k", type=int, default=50, help="draw from the k likeliest; 0 is all (%(default)s)")
-  p.add_argument("--seed", type=int, default=0)
+  p.add_argument("--tokens", type=at_least(0), default=200)
+  p.add_argument(
+    "--temperature", type=at_least(0.0), default=0.8, help="0 takes the likeliest token (%(default)s)"
+  )
+  p.add_argument(
+    "--top-k", type=at_least(0), default=50, help="draw from the k likeliest; 0 is all (%(default)s)"
+  )
+  p.add_argument("--seed", type=at_least(0), default=0)
   types = ("float32", "bfloat16", "float16")
   p.add_argument("--dtype", default="float32", choices=types, help="of activations (%(default)s)")
   kept = (*types, *INTEGERS)

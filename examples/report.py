@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +26,19 @@ def mistakes_in_a_line() -> Iterator[None]:
     yield
   except (Missing, ConfigError, StateError, DeviceError, OSError) as e:
     sys.exit(str(e))
+
+
+def at_least(least: float) -> Callable[[str], float]:
+  """The type of a setting: a number that is not less, whole if `least` is."""
+
+  def parse(text: str) -> float:
+    value = type(least)(text)
+    if not least <= value < math.inf:
+      raise argparse.ArgumentTypeError(f"{text} is not at least {least}")
+    return value
+
+  parse.__name__ = type(least).__name__  # argparse says "invalid int value"
+  return parse
 
 
 class Log:

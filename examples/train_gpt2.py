@@ -23,7 +23,7 @@ from pathlib import Path
 from data import Windows, read, restored, standard_library, tokenizer
 from generate import generate
 from gpt2 import GPT2, MODELS, load_weights, sized
-from report import Log, Progress, mistakes_in_a_line, picture
+from report import Log, Progress, at_least, mistakes_in_a_line, picture
 
 from mini import Context, Device, Tensor, dtypes, jit, nn, no_grad
 from mini.config import config
@@ -53,25 +53,27 @@ def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
   p.add_argument(
     "--dtype", default="float32", choices=("float32", "bfloat16", "float16"), help="of activations"
   )
-  p.add_argument("--batch", type=int, help="windows a step")
-  p.add_argument("--seq", type=int, help="tokens a window")
-  p.add_argument("--accumulate", type=int, default=1, metavar="N", help="batches a step")
-  p.add_argument("--steps", type=int)
+  p.add_argument("--batch", type=at_least(1), help="windows a step")
+  p.add_argument("--seq", type=at_least(1), help="tokens a window")
+  p.add_argument("--accumulate", type=at_least(1), default=1, metavar="N", help="batches a step")
+  p.add_argument("--steps", type=at_least(1))
   p.add_argument(
-    "--decay-steps", type=int, help="where the cosine ends (the larger of --steps and the model's default)"
+    "--decay-steps",
+    type=at_least(1),
+    help="where the cosine ends (the larger of --steps and the model's default)",
   )
-  p.add_argument("--lr", type=float, help="after the warm-up")
-  p.add_argument("--warmup", type=int, default=100, help="steps")
-  p.add_argument("--decay", type=float, default=0.1, help="weight decay, of matrices")
-  p.add_argument("--clip", type=float, default=1.0, help="norm to which gradients are clipped")
-  p.add_argument("--dropout", type=float, default=0.0)
-  p.add_argument("--seed", type=int, default=0)
+  p.add_argument("--lr", type=at_least(0.0), help="after the warm-up")
+  p.add_argument("--warmup", type=at_least(0), default=100, help="steps")
+  p.add_argument("--decay", type=at_least(0.0), default=0.1, help="weight decay, of matrices")
+  p.add_argument("--clip", type=at_least(0.0), default=1.0, help="norm to which gradients are clipped")
+  p.add_argument("--dropout", type=at_least(0.0), default=0.0)
+  p.add_argument("--seed", type=at_least(0), default=0)
   p.add_argument("--dev", help="CPU, INTERP, ... (what DEV says)")
   p.add_argument("--out", default="out", metavar="DIR")
   p.add_argument("--log", metavar="FILE", help="JSON lines (log.jsonl in --out)")
-  p.add_argument("--save-every", type=int, default=100, metavar="STEPS")
-  p.add_argument("--eval-every", type=int, default=100, metavar="STEPS")
-  p.add_argument("--sample", type=int, default=300, metavar="TOKENS", help="at the end")
+  p.add_argument("--save-every", type=at_least(0), default=100, metavar="STEPS", help="0: at the end")
+  p.add_argument("--eval-every", type=at_least(0), default=100, metavar="STEPS", help="0: at the end")
+  p.add_argument("--sample", type=at_least(0), default=300, metavar="TOKENS", help="at the end")
   p.add_argument("--prompt", default="\ndef ", help="of the sample")
   p.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
   args = p.parse_args(argv)
@@ -90,6 +92,10 @@ def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
   if args.seq > MODELS[args.model].block:
     p.error(f"--seq {args.seq}: {args.model} sees {MODELS[args.model].block} tokens")
   return args, said
+
+
+def is_due(step: int, every: int) -> bool:
+  return every > 0 and (step + 1) % every == 0
 
 
 def learning_rate(step: int, args: argparse.Namespace) -> float:
@@ -206,13 +212,13 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
     position += per_step
     stop = bool(stopped)  # looked at once: what comes later ends the next step
     last = stop or step + 1 == args.steps
-    if last or (step + 1) % args.eval_every == 0:
+    if last or is_due(step, args.eval_every):
       batches = [held.at(k * args.batch, args.batch) for k in range(8)]
       losses = [training.validate(Tensor(a), Tensor(b)).item() for a, b in batches]
       row["val_loss"] = sum(losses) / len(losses)
     log.add(row)
     progress.step(step, row["loss"], row.get("val_loss"))
-    if last or (step + 1) % args.save_every == 0:
+    if last or is_due(step, args.save_every):
       save(step + 1)
     if stop:
       print(f"\nstopped; --resume goes on with step {step + 1}", file=sys.stderr)

@@ -1,5 +1,7 @@
 """Optimizers: trajectories beside PyTorch's, flat buffers, exact restoring; clipping, schedules, jit."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -575,3 +577,19 @@ def test_a_jitted_step_of_some_parameters():
     assert plain(*args).item() == pytest.approx(captured(*args).item(), rel=1e-5)
   for p, q in zip(values(a), values(b)):
     np.testing.assert_allclose(p, q, rtol=1e-5, atol=1e-7)
+
+
+def test_a_step_before_any_gradient_is_a_warning():
+  """PyTorch says nothing; a schedule that is only looked at may step so, and goes on."""
+  w = Tensor([1.0], requires_grad=True)
+  optimizer = nn.optim.SGD([w], lr=0.5)
+  with pytest.warns(UserWarning, match=r"SGD.step\(\): no parameter has a gradient yet.*backward") as said:
+    optimizer.step()
+  assert w.tolist() == [1.0] and said[0].filename == __file__
+  (3 * w).sum().backward()
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.step()  # there is none now: it was seen to
+  assert w.tolist() == [-0.5]

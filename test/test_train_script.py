@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from data import Bytes, Missing, Windows, restored, tokenizer
 from report import Log
+from train_gpt2 import parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXT = ("".join(f"{n} times {m} is {n * m}.\n" for n in range(40) for m in range(40))).encode()
@@ -166,3 +167,22 @@ def test_log_goes_on_at_a_step(tmp_path):
   log = Log(path, 2)
   log.add({"step": 2, "loss": 1.0})
   assert [json.loads(line)["loss"] for line in path.read_text().splitlines()] == [3.0, 2.0, 1.0]
+
+
+def test_settings_that_make_no_sense_are_refused(capsys):
+  for setting in ("--steps 0", "--batch 0", "--batch -1", "--seq 0", "--accumulate 0", "--eval-every -1",
+                  "--save-every -2", "--warmup -1", "--lr nan", "--clip -1", "--seed -1", "--sample -1",
+                  "--decay-steps 0", "--dropout -0.1"):  # fmt: skip
+    with pytest.raises(SystemExit):
+      parse(setting.split())
+    assert f"argument {setting.split()[0]}: {setting.split()[1]} is not at least" in capsys.readouterr().err
+  for setting in ("--tokens -1", "--top-k -1", "--temperature nan"):
+    assert f"{setting.split()[1]} is not at least 0" in call("generate.py", *setting.split()).stderr
+
+
+def test_at_the_end_alone(tmp_path, text):
+  """What is done every 0 steps is done at the end."""
+  train(tmp_path, "--data", text, "--steps", 2, "--eval-every", 0, "--save-every", 0)
+  rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+  assert ["val_loss" in row for row in rows] == [False, True]
+  assert (tmp_path / "checkpoint.safetensors").exists()

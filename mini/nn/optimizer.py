@@ -8,6 +8,7 @@ value compiles nothing, and `jit` takes it as an input.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ class Optimizer:
     if not self._all():
       fail(MiniError, f"{type(self).__name__}: there are no parameters")
     self._buckets: list[Bucket] = []
+    self._has_stepped = False
     self._adopt([p for p in self._all() if p.requires_grad])
 
   def _add(self, d: Mapping[str, Any], rates: dict[float, Tensor]) -> None:
@@ -201,7 +203,8 @@ class Optimizer:
   # ---------------------------------------------------------------- a step
 
   def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
-    """Update the parameters that have a gradient; computes them, their state, and the losses behind them.
+    """Update the parameters that have a gradient; computes them, their state, and the losses behind them. A UserWarning
+    where none has had one yet.
 
     closure: computes the loss and its gradients anew; what it returns is returned.
 
@@ -220,6 +223,9 @@ class Optimizer:
       made: list[tuple[Bucket, Tensor, Tensor, list[Tensor]]] = []
       pending: dict[Tensor, None] = {}
       active = self._active()
+      if not active and not self._has_stepped:
+        about = f"{type(self).__name__}.step(): no parameter has a gradient yet, so none is updated"
+        warnings.warn(f"{about}; loss.backward() gives them one", stacklevel=2)
       if local.current is not None:
         local.current.relies(self._settings)
       for b in active:
@@ -231,6 +237,7 @@ class Optimizer:
         if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
           pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
       if made:
+        self._has_stepped = True
         Tensor._compute([*pending], gradients=False)
       for b, new, g, state in made:  # only now: where something goes wrong before, no step was made
         b.give(new)
