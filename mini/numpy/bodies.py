@@ -245,8 +245,8 @@ TABLE: dict[str, Any] = {
 REDUCED: dict[str, Any] = {
   "add":         "sum",
   "multiply":    "prod",
-  "maximum":     "max",
-  "minimum":     "min",
+  "maximum":     "amax",
+  "minimum":     "amin",
   "logical_and": "all",
   "logical_or":  "any",
 }
