@@ -62,8 +62,8 @@ def instructions(fn, *args) -> dict[str, Code]:
   f(*args)
   ((routine,),) = f.captured.values()
   shim, found = Device["CPU"].shim, {}
-  for c in {c.name: c.code for c in routine.program.compiled}.values():
-    source = link({c.name: (c.source, c.helpers)}, c.prelude)
+  for c in dict.fromkeys(c.code for c in routine.program.compiled):
+    source = link([(c.source, c.helpers)], c.prelude)
     found[c.name] = disassembled(shim.compiler.start(source).finish(), c.name)
   return found
 

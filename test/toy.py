@@ -222,4 +222,4 @@ def opened(index=0):
 
 
 def printed(kernel):
-  return Code("KERNEL", text(kernel).replace(f"kernel {kernel.arg.what}(", "kernel KERNEL(", 1), {}, "")
+  return Code("KERNEL", text(kernel).replace(f"kernel {kernel.arg.what}(", "kernel KERNEL(", 1), (), "")

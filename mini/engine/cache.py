@@ -20,7 +20,7 @@ from runtime.files import MARK, remove, sweep, written
 LIMIT_BYTES = 512 << 20  # of all entries; a GPT-2 training step takes about 1 MB
 RESULT_BYTES = 16 << 20  # of all recipes that were found
 STALE_SECONDS = 3600  # after which a temporary file is what a killed process left, on whatever host
-ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
+ENTRY = re.compile(r"[0-9a-f]{32,}-[0-9a-f]{32,}")  # older ones are shorter
 _refused: set[tuple[str, str]] = set()  # what the log has said of folders that are not used
 
 
@@ -37,8 +37,8 @@ def default_folder() -> str:
 
 
 def digest(data: bytes) -> str:
-  """32 hexadecimal digits that no two keys, and no two libraries, share."""
-  return hashlib.blake2b(data, digest_size=16).hexdigest()
+  """256 bits, in hexadecimal: nobody finds two keys, or two libraries, that share them."""
+  return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
 def disk_cache() -> DiskCache | None:

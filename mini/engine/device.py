@@ -40,11 +40,12 @@ class Kind(NamedTuple):
 
 
 class Code(NamedTuple):
-  """What a device compiles: a kernel's function, the helper functions that it calls, and what stands before both."""
+  """What a device compiles: a kernel's function, the helper functions that it calls, and what stands before both.
+  It is looked up by all of its text: a name is short, for people, and two kernels may have the same."""
 
   name: str
   source: str
-  helpers: dict[str, str]
+  helpers: tuple[tuple[str, str], ...]  # (name, text), in order
   prelude: str
 
 
@@ -103,7 +104,7 @@ class Opened:
     kind, _, index = name.partition(":")
     self.name, self.kind = name, KINDS[kind]
     self.lock = threading.RLock()
-    self.functions: dict[str, Any] = {}
+    self.functions: dict[Code, Any] = {}
     # Programs that were launched, and whose guards may have fired, each with what it computed.
     self.unchecked: dict[Any, WeakSet[Any]] = {}
     self.shim = self.kind.open(int(index or 0))
@@ -197,21 +198,34 @@ class Opened:
       )
     language = self.kind.language(kernel, self.shim.info)
     r = Renderer(kernel, language, "KERNEL")
-    return Code("KERNEL", r.source(), r.helpers, language.prelude)
+    return Code("KERNEL", r.source(), tuple(r.helpers.items()), language.prelude)
 
   def build(self, codes: Iterable[Code]) -> None:
     """Compile kernels that were rendered together, in as many sources as the device compiles at once."""
     from mini.render.cstyle import link
 
-    new = list({c.name: c for c in codes if c.name not in self.functions}.values())
-    if not new:
-      return
-    units = min(len(new), self.shim.info.compilers)
-    groups = [new[n::units] for n in range(units)]
-    sources = [link({c.name: (c.source, c.helpers) for c in group}, new[0].prelude) for group in groups]
-    for group, library in zip(groups, self.shim.compile_all(sources)):
+    new = [c for c in dict.fromkeys(codes) if c not in self.functions]
+    groups = in_units(new, min(len(new), self.shim.info.compilers))
+    sources = [link([(c.source, c.helpers) for c in group], group[0].prelude) for group in groups]
+    for group, library in zip(groups, self.shim.compile_all(sources) if sources else ()):
       for c in group:
-        self.functions[c.name] = library[c.name]
+        self.functions[c] = library[c.name]
+
+
+def in_units(codes: list[Code], count: int) -> list[list[Code]]:
+  """Codes in so many sources, in each of which a name is that of one text; whatever shares a name with another text has
+  one of its own."""
+  meaning: dict[str, str] = {}
+  together: list[Code] = []
+  apart: list[list[Code]] = []
+  for c in codes:
+    names = {"": c.prelude, c.name: c.source, **dict(c.helpers)}
+    if all(meaning.get(name, text) == text for name, text in names.items()):
+      meaning.update(names)
+      together.append(c)
+    else:
+      apart.append([c])
+  return [group for n in range(count) if (group := together[n::count])] + apart
 
 
 def lacks(device: Opened, dtype: str) -> str:

@@ -27,7 +27,7 @@ LARGE = 500  # nodes of a graph: what is smaller is compiled in a moment
 class Planned(NamedTuple):
   """A launch: as a Call, but for the function."""
 
-  name: str
+  code: int  # which of the plan's
   args: list[tuple[int, int]]
   extent: int
   work: float

@@ -99,7 +99,7 @@ class Launchable:
         c = made[run.kernel, key]
         slots = [self.slots[key][n] for n in run.names] + [(-1, 0)] * c.guarded
         calls.append(
-          Call(opened[key].functions[c.name], slots, c.extent, c.nanoseconds, c.group, name=c.name)
+          Call(opened[key].functions[c.code], slots, c.extent, c.nanoseconds, c.group, name=c.name)
         )
       yield key, opened[key].shim.sequence(calls)
 
@@ -122,7 +122,10 @@ class Launchable:
       }
       arena = [m for m in self.plan.memory if isinstance(m.where, int) and m.device in ("", d)]
       ends = [m.where + m.dtype.itemsize * prod(m.shape) for m in arena if isinstance(m.where, int)]
-      handles[d] = [*(b.memory for b in buffers[d].values()), Device[d].alloc(max([1, *ends]))]
+      handles[d] = [
+        *(b.memory for b in buffers[d].values()),
+        Device[d].zeros(max([1, *ends])),
+      ]  # what nobody writes
     self.once(handles)
     for step in self.steps:
       if not isinstance(step, Copy) and (error := step[1].error()):

@@ -159,7 +159,7 @@ def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
 
 
 def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
-  """A kernel with its recipe applied, in the device's language; its name tells it from all others."""
+  """A kernel with its recipe applied, in the device's language, under a name that is its own as a rule."""
   code = opened.render(tuned)
   name = f"{family}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
   code = code._replace(name=name, source=code.source.replace("KERNEL", name))
@@ -350,11 +350,12 @@ class Program:
       self.place(kernels)
       ahead += opened.ahead([self.arena_bytes])
       self.made = self.compile(kernels)
-      codes = list({c.name: c.code for c in self.compiled}.values())
-      calls = self.planned()
+      codes = list(dict.fromkeys(c.code for c in self.compiled))
+      calls = self.planned(codes)
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
       kept.put(key, Plan(*about, self.segments, codes, calls))
-    self.calls = [Call(opened.functions[c.name], *c[1:], name=c.name) for c in calls]
+    functions = [opened.functions[c] for c in codes]
+    self.calls = [Call(functions[c.code], *c[1:], name=codes[c.code].name) for c in calls]
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
     del ahead  # not before: it is all in use at once
 
@@ -383,9 +384,10 @@ class Program:
       level[u] = max([named, *(level[s] for s in u.src)])
     return [level[o] for o in self.graph.src]
 
-  def planned(self) -> list[Planned]:
+  def planned(self, codes: Sequence[Code]) -> list[Planned]:
     """The launches as the shim wants them; each segment is numbered from 0."""
     calls: list[Planned] = []
+    number = {c: n for n, c in enumerate(codes)}
     touched: list[list[Span]] = []
     for launch, c in zip(self.launches, self.compiled):
       where = {}
@@ -399,7 +401,7 @@ class Program:
         [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
       )
       args += [(-1, 0)] * c.guarded
-      calls.append(Planned(c.name, args, c.extent, c.nanoseconds, c.group))
+      calls.append(Planned(number[c.code], args, c.extent, c.nanoseconds, c.group))
     queues = self.opened.shim.info.queues
     for s in self.segments if queues > 1 else ():
       for n, (queue, waits) in enumerate(assign(touched[s.start : s.stop], queues), s.start):

@@ -67,7 +67,7 @@ class Bench:
     assert isinstance(c, Compiled)
     args = [(self.slots[p.arg[0]], 0) for p in params_of(c.kernel)] + [(-1, 0)] * guarded(c.kernel)
     return self.shim.sequence(
-      [Call(self.opened.functions[c.name], args, c.extent, c.nanoseconds, c.group)] * times
+      [Call(self.opened.functions[c.code], args, c.extent, c.nanoseconds, c.group)] * times
     )
 
   def results(self, recipe: str) -> dict[str, np.ndarray]:

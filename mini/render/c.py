@@ -465,11 +465,6 @@ def C(width: int) -> Language:
   )
 
 
-def link(kernels: dict[str, tuple[str, dict[str, str]]]) -> str:
-  """One translation unit of kernels that were rendered apart: {name: (function, helper functions by name)}."""
-  return cstyle.link(kernels, PRELUDE)
-
-
 def fitting(kernel: UOp, width: int) -> Language:
   """C for vectors of `width` elements; of half as many where they have 8 bytes, which registers hold, and of fewer
   where the kernel's recipe was written for fewer."""
@@ -481,8 +476,8 @@ def fitting(kernel: UOp, width: int) -> Language:
 
 def render(kernels: dict[str, UOp], width: int) -> str:
   """One translation unit with a function for each kernel, by name."""
-  renderers = {name: cstyle.Renderer(k, fitting(k, width), name) for name, k in kernels.items()}
-  return link({name: (r.source(), r.helpers) for name, r in renderers.items()})
+  renderers = [cstyle.Renderer(k, fitting(k, width), name) for name, k in kernels.items()]
+  return cstyle.link([(r.source(), r.helpers.items()) for r in renderers], PRELUDE)
 
 
-__all__ = ["PRELUDE", "C", "fitting", "link", "render"]
+__all__ = ["PRELUDE", "C", "fitting", "render"]

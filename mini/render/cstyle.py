@@ -11,6 +11,7 @@ streams.py's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from math import prod
 
@@ -43,7 +44,7 @@ from mini.ir.uop import (
   rsize,
   toposort,  # fmt: skip
 )
-from mini.render.expressions import fits_int, vector
+from mini.render.expressions import fits_int, own_ranges, vector
 from mini.render.shuffles import Shuffles, line_lanes, unrolled
 from mini.render.spelling import Language, RenderError, Wide
 from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
@@ -354,7 +355,8 @@ class Renderer(Shuffles):
       fails = f"!({' && '.join(self.at(c, env, lane) for c in guards)})"
       fails = " && ".join([*(self.at(c, env, lane) for c in around), fails])
       index = self.at(end.src[0], env, lane)
-      self.emit(self.lang.raise_.format(fails=fails, size=end.src[1].arg, index=index))
+      size = min(max(end.src[1].arg, 1), (1 << 31) - 1)  # what has 31 bits of the word, which is not 0 then
+      self.emit(self.lang.raise_.format(fails=fails, size=size, index=index))
 
   # ---------------------------------------------------------------- the kernel
 
@@ -457,7 +459,7 @@ class Renderer(Shuffles):
       u = line.node
       opened = opened if line.op == "end" else None
       if line.op == "alloc":
-        n = prod(map(rsize, self.own(u))) * prod(u.arg.shape)
+        n = prod(map(rsize, own_ranges(u))) * prod(u.arg.shape)
         t = self.spelling.memory(self.element(u))
         if is_shared(u):
           self.share(f"m{self.number[u]}", t, self.element(u).itemsize, n)
@@ -535,26 +537,22 @@ def is_multiple(flat: UOp, v: UOp, n: int) -> bool:
 LOOP = "for ({I} {i} = {first}; {i} < {n}; {i}++) {{"
 
 
-def link(kernels: dict[str, tuple[str, dict[str, str]]], prelude: str) -> str:
-  """One source of kernels that were rendered apart: {name: (function, helper functions by name)}."""
-  helpers: dict[str, str] = {}
-  for _, called in kernels.values():
-    helpers.update({name: text for name, text in called.items() if name not in helpers})
+def link(kernels: Iterable[tuple[str, Iterable[tuple[str, str]]]], prelude: str) -> str:
+  """One source of kernels that were rendered apart: (function, the (name, text) of the helper functions) of each.
+  RenderError where a name is that of two texts."""
+  kernels, helpers = list(kernels), dict[str, str]()
+  for name, text in (helper for _, called in kernels for helper in called):
+    if helpers.setdefault(name, text) != text:
+      raise RenderError(f"two functions of one source are called {name}")
   return (
-    prelude
-    + "".join(h + "\n" for h in helpers.values())
-    + "\n"
-    + "\n".join(source for source, _ in kernels.values())
+    prelude + "".join(h + "\n" for h in helpers.values()) + "\n" + "\n".join(source for source, _ in kernels)
   )
 
 
 def render(kernels: dict[str, UOp], lang: Language) -> str:
   """One source with a function for each kernel, by name."""
-  made = {}
-  for name, k in kernels.items():
-    r = Renderer(k, lang, name)
-    made[name] = (r.source(), r.helpers)
-  return link(made, lang.prelude)
+  renderers = [Renderer(k, lang, name) for name, k in kernels.items()]
+  return link([(r.source(), r.helpers.items()) for r in renderers], lang.prelude)
 
 
 __all__ = ["Language", "RenderError", "Renderer", "link", "render"]
