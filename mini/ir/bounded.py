@@ -8,10 +8,12 @@ no range has begun to where each has ended.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from mini.ir.guards import guarded_bounds
 from mini.ir.kernel import access, carries_value, stage_index, stores, wanted
 from mini.ir.uop import (
   Terms,
@@ -24,10 +26,15 @@ from mini.ir.uop import (
   linear,
   loop_limits,
   mul,
+  range_,
+  ranges_of,
+  rname,
   rsize,
   substitute,
   toposort,
+  weighted_sum,
 )
+from mini.schedule.index import flatten
 
 CELLS = 1 << 22  # values of what decides limits: more are not looked at
 INDEX = {"add": np.add, "mul": np.multiply, "div": np.floor_divide, "mod": np.mod, "min": np.minimum}
@@ -96,28 +103,120 @@ def runs(es: tuple[UOp, ...], outer: Outer) -> np.ndarray:
   return on
 
 
+UNWRITTEN = "it may read what its stage did not write"
+Cells = tuple[UOp, int]  # of an axis: so many, from the value of an expression on
+
+
 def too_little(kernel: UOp) -> tuple[UOp, str] | None:
-  """(a load, why) of the first load from a stage that may read what a loop with limits did not write; or None."""
+  """(a load, why) of the first load from a stage that may read what was not written; or None."""
   order = toposort(kernel)
-  partial = {u: [a for a, i in enumerate(stage_index(u)) if any(r.src for r in index_nodes(i))] for u in order
-             if u.op == "stage" and any(r.src for r in closed(u))}  # fmt: skip
+  filled = {u: written(u) for u in order if u.op == "stage"}
   for u in order:
-    if u.op != "load" or u.src[0] not in partial:
-      continue
-    memory, index, _ = access(u)
-    own = stage_index(memory)
-    for a in partial[memory]:
-      if not in_steps(own[a]):
-        return u, "limits are for an outermost loop over an axis of its memory"
-      outer = deciding([index[a], own[a]])
-      if outer is None:
-        return u, "too many values of the loops that decide its limits"
-      lo, hi = taken(index[a], outer)
-      first, last = taken(own[a], outer)
-      reads = runs((index[a],), outer)
-      if not np.all((first <= lo) & (hi <= last) & runs((own[a],), outer) | ~reads):
-        return u, "it may read what its stage did not write"
+    if u.op == "load" and u.src[0] in filled:
+      why = unwritten(u, filled[u.src[0]])
+      if why:
+        return u, why
   return None
+
+
+def unwritten(load: UOp, filled: list[Cells | None]) -> str:
+  """Why a load from a stage may read what was not written, or nothing."""
+  memory, index, gate = access(load)
+  own = stage_index(memory)
+  limited = [{r for r in index_nodes(i) if r.op == "range" and r.src} for i in own]
+  if any(r.src and sum(r in rs for rs in limited) != 1 for r in closed(memory)):
+    return "limits are for a loop over one axis of its memory"
+  for i, e, rs, cells in zip(index, own, limited, filled):
+    if not rs.isdisjoint(closed(memory)):
+      why = beyond_limits(i, e)
+      if why:
+        return why
+    elif cells is None or not within_cells(i, gate, *cells):
+      return UNWRITTEN
+  return ""
+
+
+def within_cells(index: UOp, gate: UOp, first: UOp, count: int) -> bool:
+  place = add(index, mul(first, -1))
+  return any(lo >= 0 and hi < count for lo, hi in (bounds(place), guarded_bounds(place, gate)))
+
+
+def beyond_limits(index: UOp, own: UOp) -> str:
+  """The same along one axis that a loop with limits fills."""
+  if not in_steps(own):
+    return "limits are for an outermost loop over an axis of its memory"
+  outer = deciding([index, own])
+  if outer is None:
+    return "too many values of the loops that decide its limits"
+  lo, hi = taken(index, outer)
+  first, last = taken(own, outer)
+  fine = (first <= lo) & (hi <= last) & runs((own,), outer) | ~runs((index,), outer)
+  return "" if np.all(fine) else UNWRITTEN
+
+
+def written(stage: UOp) -> list[Cells | None]:
+  """The cells of each axis that a stage writes, in all combinations; None where nothing is known of them."""
+  s, table = stage.arg.shape, digits(stage_index(stage), closed(stage))
+  own = [substitute(i, table) for i in stage_index(stage)]
+  mine = frozenset(d for r in closed(stage) for d in ranges_of(table.get(r, r)))
+  first, count = covered(flatten(tuple(own), s), mine) or (None, 0)
+  if first is const(0) and count == prod(s):
+    return [(const(0), n) for n in s]
+  found = [covered(i, mine) for i in own]
+  shared = [r for r in mine if sum(r in i.free for i in own) > 1]
+  return [cells if i.free.isdisjoint(shared) else None for i, cells in zip(own, found)]
+
+
+def digits(index: tuple[UOp, ...], ranges: tuple[UOp, ...]) -> dict[UOp, UOp]:
+  """{range: the sum of its digits, ranges of their own}, for those of which quotients and remainders are taken."""
+  cuts: dict[UOp, set[int]] = {r: set() for r in ranges if not r.src}
+  for u in dict.fromkeys(u for i in index for u in index_nodes(i) if u.op in ("div", "mod")):
+    inner, n = u.src[0], u.src[1].arg
+    r, below = (inner.src[0], inner.src[1].arg) if inner.op == "div" else (inner, 1)
+    if r in cuts:
+      cuts[r] |= {below, below * n}
+  found = {}
+  for r, places in cuts.items():
+    chain = sorted(n for n in places | {1, rsize(r)} if n <= rsize(r))
+    if places and all(b % a == 0 for a, b in pairwise(chain)):
+      found[r] = weighted_sum((range_(f"<{rname(r)}.{a}>", b // a), a) for a, b in pairwise(chain))
+  return found
+
+
+def covered(e: UOp, mine: frozenset[UOp]) -> Cells | None:
+  """What an index takes one after another, without a gap, while these ranges take all of their values."""
+  terms, k = linear(e)
+  first = const(k)
+  steps: list[tuple[int, int]] = []  # from one value to the next, and to the last
+  for t, c in terms.items():
+    if t.free.isdisjoint(mine):
+      first = add(first, mul(t, c))
+      continue
+    most, apart = reaches(t, mine)
+    if not apart or any(t.free & other.free & mine for other in terms if other is not t):
+      return None
+    first = add(first, min(c * most, 0))
+    steps.append((abs(c) * apart, abs(c) * most))
+  count = 1
+  for step, most in sorted(steps):
+    if step > count:
+      return None
+    count += most
+  return first, count
+
+
+def reaches(t: UOp, mine: frozenset[UOp]) -> tuple[int, int]:
+  """(the largest value, the largest step) of a term that begins with 0: a range, or the least of such a sum and a
+  number; (0, 0) of any other."""
+  if t.op == "range":
+    return (rsize(t) - 1, 1) if t in mine and not t.src else (0, 0)
+  inner, k = linear(t.src[0]) if t.op == "min" else ({}, 1)
+  if k or len(inner) != 1:
+    return 0, 0
+  ((r, c),) = inner.items()
+  if c <= 0 or r.op != "range" or r not in mine or r.src:
+    return 0, 0
+  return min(c * (rsize(r) - 1), t.src[1].arg), c
 
 
 def accumulated(kernel: UOp, r: UOp) -> bool:

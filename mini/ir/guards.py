@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mini.ir.uop import (
+  FALSE,
   TRUE,
   Terms,
   UOp,
@@ -51,6 +52,8 @@ def divides(index: UOp) -> bool:
 
 def limits(gate: UOp) -> Places | None:
   """The sums of which a gate says more than their ranges do. None: it is never open."""
+  if gate is FALSE:
+    return None
   found: dict[tuple, tuple[int, int]] = {}
   for c in conjuncts(gate):  # each is  e < n
     terms, first = linear(c.src[0])

@@ -15,6 +15,7 @@ from mini.types import BY_SHORT, DType, dtypes
 MAX_ELEMENTS = 1 << 40  # of one value, which a view repeats at no cost
 MAX_BYTES = 16 << 30  # of one program
 MAX_STEPS = 1 << 44  # iterations around one value
+MAX_RANGES = 1024  # of one kernel
 MAX_DEPTH = 32  # brackets within brackets
 MAX_TERMS = 200  # operators of one index expression or condition
 MAX_INT = 1 << 62
@@ -32,7 +33,7 @@ class Operands(Tokens):
     self.env: dict[str, UOp] = {}  # the names of the program that is being read
     self.lines: dict[UOp, int] = {}  # the token at which a node's line begins
     self.steps: list[tuple[int, str]] = []  # the recipe in its head, with the token of each step
-    self.depth = self.terms = 0
+    self.depth = self.terms = self.ranges = 0
 
   # -------------------------------------------------------------- sizes and types
 
@@ -283,7 +284,7 @@ class Operands(Tokens):
 
   def head(self, item: Callable[[], None]) -> str:
     """STAGE NAME(item, ...) {   and of a kernel also   STAGE NAME(item, ...) recipe("STEP", ...) {"""
-    self.env, self.lines, self.steps = {}, {}, []
+    self.env, self.lines, self.steps, self.ranges = {}, {}, [], 0
     takes_recipe = self.take() == "kernel"
     name = self.word("a name")
     self.listed(item, "(", ")")

@@ -19,7 +19,7 @@ a TextError.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from math import prod
 from typing import Any
 
@@ -27,7 +27,7 @@ from mini.codegen.matrix import marked
 from mini.ir.extern import Extern, extern
 from mini.ir.graph import buffer, full, shape
 from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
-from mini.ir.operands import MAX_STEPS, Operands
+from mini.ir.operands import MAX_RANGES, MAX_STEPS, Operands
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse_uops import SPACES, UopsReader
 from mini.ir.text import (
@@ -250,12 +250,12 @@ class Reader(Operands):
   def kernel(self) -> UOp:
     start = self.at
     name, steps = self.head(self.param), self.steps
-    stores: list[UOp] = []
+    stores: dict[UOp, None] = {}
     while not self.accept("end"):
       if self.next == "}":
         self.fail("a kernel ends with: end over (...)")
       if self.next.partition(".")[0] == "store":
-        stores.append(self.store_line(stores))
+        stores[self.store_line(stores)] = None
       else:
         self.kernel_line()
       self.newline()
@@ -284,7 +284,7 @@ class Reader(Operands):
         self.fail(f"more than {MAX_STEPS} iterations", self.lines.get(u, start))
     return k
 
-  def store_line(self, others: list[UOp]) -> UOp:
+  def store_line(self, others: Container[UOp]) -> UOp:
     """others: those that stand above."""
     at = self.at
     how = self.take().partition(".")[2] or None
@@ -314,10 +314,16 @@ class Reader(Operands):
     self.take()
     if not IDENTIFIER.fullmatch(name):
       self.fail(f"a range has a name, not a number: %{name}", self.at - 3)
-    size = self.integer(1)
+    size = self.range_size()
     plain = self.next in ("\n", "", "}", "from")
     kind = "loop" if plain else self.word("a kind", RANGE_KINDS)
     return range_(name, size, kind, self.limits())
+
+  def range_size(self) -> int:
+    self.ranges += 1
+    if self.ranges > MAX_RANGES:  # each value knows all that it depends on
+      self.fail(f"a kernel has at most {MAX_RANGES} ranges")
+    return self.integer(1)
 
   def limits(self) -> tuple[UOp, ...]:
     """from EXPRESSION to EXPRESSION, of a loop that does not take all of its values."""

@@ -30,7 +30,7 @@ class UopsReader:
     self.accumulators: dict[str, str] = {}  # name.acc -> kind
     self.accumulated: dict[str, tuple[UOp | Literal, int]] = {}
     self.memory: dict[str, tuple[str, DType, tuple[int, ...]]] = {}  # of stages: space, type, shape
-    self.stores: list[UOp] = []
+    self.stores: dict[UOp, None] = {}
     self.lanes: list[tuple[UOp, str, int]] = []  # declared types, to be compared at the end
     self.declared: list[tuple[str, str, int]] = []  # those of acc and alloc, by name
 
@@ -53,7 +53,7 @@ class UopsReader:
     if op == "store" and r.tokens[at + 1][1:] in self.memory:
       self.stage_store()
     elif op == "store":
-      self.stores.append(r.store_line(self.stores))
+      self.stores[r.store_line(self.stores)] = None
     elif op == "accum":
       self.accum(None, r.take().partition(".")[2], at)
     else:
@@ -68,7 +68,7 @@ class UopsReader:
       r.define(target, r.range_line(target), at)
     elif op == "loop":
       r.take()
-      size = r.integer(1)
+      size = r.range_size()
       kind = next((kind for kind in ("par", "around") if r.accept(kind)), "loop")
       r.define(target, range_(target, size, kind, r.limits()), at)
       self.open.append(target)

@@ -33,6 +33,7 @@ from mini.ir.kernel import (
   stores,
   wanted,
 )
+from mini.ir.machine import compares, under, wraps
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
@@ -42,21 +43,25 @@ from mini.ir.uop import (
   add,
   bounds,
   closed,
+  conjuncts,
   const,
   free_in,
   index_nodes,
   is_condition,
   linear,
+  loop_limits,
   mul,
   rkind,
   rname,
   rsize,
   toposort,
 )
+from mini.schedule.index import flatten
 from mini.types import DType, MiniError, dtypes
 
 STACK_BYTES = 4 << 20  # of all stages of a kernel
 SHARED_BYTES = 48 << 10  # of all stages of a kernel that the threads of a group share
+TOO_WIDE = "is not proved to stay within 62 bits on the way"
 MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
 
 
@@ -174,8 +179,6 @@ def verify_graph(graph: UOp) -> None:
 
 def provable(index: UOp, size: int, gate: UOp) -> bool:
   """Is 0 <= index < size wherever the gate is true?"""
-  if gate is FALSE:
-    return True
   lo, hi = bounds(index)
   if lo < 0 or hi >= size:
     lo, hi = guarded_bounds(index, gate)
@@ -219,7 +222,13 @@ def check_kernel_node(u: UOp, show: Callable[[], Names]) -> None:
 
   show: how the program that u stands in spells its values; asked when something is wrong.
   """
+  if "right" in u.memo:
+    return
   check_kernel_types(u)
+  for s in u.src if not is_inline(u) else ():
+    wrong = [c for c in conjuncts(s) if not compares(c)] if is_condition(s) else []
+    if wrong or (u.op == "cast" and s.dtype is dtypes.index and wraps(s)):
+      raise VerifyError(u, f"{u.op}: {expr(wrong[0] if wrong else s, show())} {TOO_WIDE}")
   if u.op in ("load", "store"):
     memory, index, gate = access(u)
     _check_access(u, index, memory_shape(memory), gate, show)
@@ -227,6 +236,7 @@ def check_kernel_node(u: UOp, show: Callable[[], Names]) -> None:
     if len(stage_index(u)) != len(u.arg.shape):
       raise VerifyError(u, f"stage: {len(stage_index(u))} indices for memory of shape {list(u.arg.shape)}")
     _check_access(u, stage_index(u), u.arg.shape, TRUE, show)
+  u.memo["right"] = True
 
 
 def check_kernel_types(u: UOp) -> None:
@@ -268,6 +278,8 @@ def _check_access(
     if not provable(i, n, gate):
       by = "" if gate is TRUE else f" by {expr(gate, show())}"
       raise VerifyError(u, f"{u.op}: {expr(i, show())} is not proved to be in 0..{n - 1}{by}")
+  if gate is not FALSE and wraps(flat := flatten(index, s), under(gate)):
+    raise VerifyError(u, f"{u.op}: {expr(flat, show())} {TOO_WIDE}")
 
 
 def _check_lanes(u: UOp, value: UOp, index: tuple[UOp, ...]) -> None:
@@ -398,11 +410,13 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
         raise VerifyError(u, f"{u.op} depends on two vec ranges")
       if prod(rsize(r) for r in lanes(u)) > MAX_LANES:
         raise VerifyError(u, f"{u.op} has {prod(rsize(r) for r in lanes(u))} lanes; at most {MAX_LANES}")
+  outer = {x for x in closed(kernel) if is_loop(x) and not x.src}
   for u in order:
     for r in closed(u):
-      outer = {x for x in closed(kernel) if is_loop(x) and not x.src}
       if r.src and (rkind(r) != "loop" or not free_in(r.src) <= outer):
         raise VerifyError(u, f"%{rname(r)}: limits are for loops, by output loops")
+      if any(wraps(e) for e in loop_limits(r)):
+        raise VerifyError(u, f"%{rname(r)}: one of its limits {TOO_WIDE}")
       if r.src and u is kernel and leaves_wanted(kernel, r):
         raise VerifyError(u, f"%{rname(r)}: with these limits it may leave out what is wanted")
       if any(x.op == "cast" and x.free for e in r.src for x in index_nodes(e)):
@@ -473,7 +487,7 @@ def verify_schedule(program: UOp) -> None:
       continue
     live = [part for part in live if used[part[2].name][-1] >= used[m.name][0]]
     for start, end, other in live:
-      if start < hi and lo < end and m.device == other.device:
+      if start < hi and lo < end and (m.device == other.device or "" in (m.device, other.device)):
         raise VerifyError(program, f"%{m.name} and %{other.name} share memory while both are in use")
     live.append((lo, hi, m))
 

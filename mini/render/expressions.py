@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from math import prod
 
 from mini.codegen.linearize import lanes, local_ranges
 from mini.codegen.threads import is_shared
@@ -17,6 +18,7 @@ from mini.ir.kernel import (
   memory_shape,
   stage_index,
 )
+from mini.ir.machine import reach
 from mini.ir.uop import (
   UOp,
   bounds,
@@ -24,6 +26,7 @@ from mini.ir.uop import (
   const,
   index_nodes,
   linear,
+  mul,
   rkind,
   rname,
   rsize,
@@ -107,8 +110,9 @@ class Expressions:
     return self.elements(cond, env, lambda c, e, n: f"-({self.at(c, e, n)})", dtypes.bool)
 
   def compares(self, c: UOp, v: UOp) -> bool:
-    """Is this `e < n`, where e moves evenly along lane v and fits an int?"""
-    return c.op == "lt" and self.stride(c.src[0], v) is not None and reach(c.src[0]) + c.src[1].arg < 1 << 31
+    """Is this `e < n`, where e moves evenly along lane v and, as n and what is left of it in each lane, fits an int?"""
+    even = c.op == "lt" and self.stride(c.src[0], v) is not None
+    return even and reach(c.src[0]) + abs(c.src[1].arg) < 1 << 31
 
   def compared(self, c: UOp, v: UOp, env: dict[UOp, int]) -> str:
     """The condition `e < n` as a mask: the e of the first lane, and what is left of n in each."""
@@ -140,8 +144,10 @@ class Expressions:
       return self.called(rname(u))
     if u.op == "cast":
       s = self.ref(u.src[0], env)
-      element = f"[{lane}]" if vector(lanes(u.src[0])) is not None and self.lang.width > 1 else ""
-      return f"({self.index}){s}{element}"
+      if vector(lanes(u.src[0])) is None or self.lang.width == 1:
+        return f"({self.index}){s}"
+      element = f"{s}[{lane}]"
+      return f"({self.index})({element} & 1)" if u.src[0].dtype is dtypes.bool else f"({self.index}){element}"
     if u.op == "min":
       a, b = (self.expr(s, env, lane) for s in u.src)
       return f"({a} < {b} ? {a} : {b})"
@@ -170,7 +176,7 @@ class Expressions:
       if u.op == "param":
         self.flat[key] = self.called(u.arg[0], True), flatten(index, u.arg[1])
       else:
-        own = self.own(u)
+        own = own_ranges(u)
         lane = (
           own[-1:] if vector(own) is not None and self.lang.width > 1 else ()
         )  # next to each other: a vector
@@ -178,10 +184,6 @@ class Expressions:
         sizes = (*map(rsize, first), *u.arg.shape, *map(rsize, lane))
         self.flat[key] = f"m{self.number[u]}", flatten(first + index + lane, sizes)
     return self.flat[key]
-
-  def own(self, stage: UOp) -> tuple[UOp, ...]:
-    """The ranges for each of which a stage has memory of its own, beside loops."""
-    return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
 
   def called(self, name: str, param: bool = False) -> str:
     """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
@@ -229,6 +231,11 @@ class Expressions:
     return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 
 
+def own_ranges(stage: UOp) -> tuple[UOp, ...]:
+  """The ranges for each of which a stage has memory of its own, beside loops."""
+  return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
+
+
 def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:
   """By how much a sum of terms grows with r; None where that differs from place to place."""
   return None if any(t is not r and r in t.free for t in terms) else terms.get(r, 0)
@@ -237,11 +244,11 @@ def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:
 def fits_int(kernel: UOp) -> bool:
   """Do 31 bits hold every index of the kernel, and whatever is computed on the way to it? With room for a grid."""
   for u in toposort(kernel):
-    if u.op in ("load", "store"):
-      memory, index, _ = access(u)
+    if u.op in ("load", "store", "stage"):
+      memory, index, _ = access(u) if u.op != "stage" else (u, stage_index(u), None)
       here = [flatten(index, memory_shape(memory))]
-    elif u.op == "stage":
-      here = [flatten(stage_index(u), u.arg.shape)]
+      if memory.op == "stage" and (own := own_ranges(memory)):  # each has memory of its own
+        here = [mul(here[0], prod(map(rsize, own)))]
     elif u.op == "range":
       here = list(u.src)
     else:
@@ -249,14 +256,3 @@ def fits_int(kernel: UOp) -> bool:
     if any(reach(e) >= 1 << 30 for e in here):
       return False
   return all(rsize(r) < 1 << 30 for r in all_ranges(kernel))
-
-
-def reach(e: UOp) -> int:
-  """No value on the way to an index expression is larger than this."""
-  if e.op == "const":
-    return abs(int(e.arg))
-  if e.op == "mul":
-    return reach(e.src[0]) * abs(e.src[1].arg)
-  if e.op in ("add", "div", "mod", "min"):
-    return sum(map(reach, e.src))
-  return max(map(abs, bounds(e)))

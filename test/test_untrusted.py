@@ -1,0 +1,238 @@
+"""Text from a stranger: whatever it says, it reaches no memory but its own."""
+
+import random
+import re
+import shutil
+from types import SimpleNamespace
+
+import hostile
+import pytest
+from fuzz_text import SMALL_BYTES, corpus, mutant, steps
+from sanitized import found_wrong
+
+from mini.engine import program
+from mini.engine.device import Code, in_units
+from mini.engine.launch import Launchable
+from mini.engine.passes import kernels_of
+from mini.ir.parse import TextError, parse, parse_file
+from mini.ir.text import text
+from mini.ir.verify import nbytes
+from mini.render.cstyle import link
+from mini.render.spelling import RenderError
+
+# ---------------------------------------------------------------- which code runs
+
+FILL = """kernel fill(%a: out i32[{n}]) {{
+  %i = range {n}
+  store %a[%i], {value}
+  end over (%i)
+}}"""
+
+
+def test_kernels_whose_names_collide_are_two(monkeypatch):
+  """A name has 40 bits of a digest: a pair that shares it takes seconds to find."""
+  same = SimpleNamespace(sha1=lambda data: SimpleNamespace(hexdigest=lambda: "c0111510ff" * 4))
+  monkeypatch.setattr(program, "hashlib", same)
+  for n, value in [(4, 1), (8, 2), (4, 3)]:
+    got, _ = Launchable(parse(FILL.format(n=n, value=value)), "CPU").run({}, 0)
+    assert got["a"].tolist() == [value] * n
+
+
+SCHEDULE = """schedule both(%x: out i32[4], %y: out i32[8]) {{
+  {}
+  {}
+  run fill(%x)
+  run more(%y)
+}}"""
+
+
+def test_kernels_of_one_source_whose_names_collide_are_two(monkeypatch):
+  same = SimpleNamespace(sha1=lambda data: SimpleNamespace(hexdigest=lambda: "c0111510ff" * 4))
+  monkeypatch.setattr(program, "hashlib", same)
+  kernels = FILL.format(n=4, value=5), FILL.format(n=8, value=6).replace("fill", "more")
+  got, _ = Launchable(parse(SCHEDULE.format(*kernels)), "CPU").run({}, 0)
+  assert got["x"].tolist() == [5] * 4 and got["y"].tolist() == [6] * 8
+
+
+def test_in_one_source_a_name_is_that_of_one_text():
+  one = Code("f", "int f() { return g(); }", (("g", "int g() { return 1; }"),), "")
+  other = one._replace(helpers=(("g", "int g() { return 2; }"),))
+  third = Code("h", "int h() { return g(); }", one.helpers, "")
+  assert one != other and in_units([one, other, third, one._replace(prelude="#define INT")], 1) == [
+    [one, third],
+    [other],
+    [one._replace(prelude="#define INT")],
+  ]
+  with pytest.raises(RenderError, match="two functions of one source are called g"):
+    link([(c.source, c.helpers) for c in (one, other)], "")
+
+
+# ---------------------------------------------------------------- what is proved, as machines compute it
+
+needs_gcc = pytest.mark.skipif(
+  not shutil.which("gcc"), reason="no gcc found, whose sanitizers these tests take"
+)
+
+WRAPS = "is not proved to stay within 62 bits on the way"
+UNWRITTEN = "it may read what its stage did not write"
+KERNEL = """kernel k(%o: out f32[8], %x: in f32[8], %u: in u32[8], %b: in u64[8], %n: in i64[1]) {{
+  %i = range 8
+  %v = load %u[%i] : u32
+  %w = load %b[%i] : u64
+  %z = load %n[0] : i64
+  {}
+  end over (%i)
+}}"""
+FILLED = (
+  "%m = stage 1.0 at [{}] over ({}) stack : f32{}; %c = load %m[{}] : f32; store %o[%i], %c"  # and read
+)
+# fmt: off
+REFUSED = {  # lines, divided by semicolons
+  "a guard that a product wraps": (WRAPS,
+    "store %o[%v * 1099511627776 + %i], 1.0 if %v * 1099511627776 + %i < 8 && %v * 1099511627776 + %i >= 0"),
+  "a guard that a sum wraps": (WRAPS, "store %o[%w + 9], 1.0 if %w + 9 < 8 && %w + 9 >= 0"),
+  "a guard that a number wraps": (WRAPS, "store %o[%i], 1.0 if %i * 4611686018427387904 < 8"),
+  "a difference that wraps": (WRAPS, "store %o[%w - %z], 1.0 if %w - %z < 8 && %w - %z >= 0"),
+  "a negative that wraps": (WRAPS, "store %o[1 - %z], 1.0 if 1 - %z < 8 && 1 - %z >= 0"),
+  "what is divided": (WRAPS, "store %o[(%w * 3) % 7], 1.0"),
+  "a remainder in a guard": (WRAPS, "store %o[%i], 1.0 if (%w * 3) % 8 < 7"),
+  "the least in a guard": (WRAPS, "store %o[min(%w * 4 - 1, 7)], 1.0 if min(%w * 4 - 1, 7) >= 0"),
+  "an index that is a value": (WRAPS, "%c = cast %v * 4611686018427387904 : f32; store %o[%i], %c"),
+  "a condition that is a value": (WRAPS, "%c = where %w * 2 < 8, 1.0, 2.0 : f32; store %o[%i], %c"),
+  "a limit": (WRAPS,
+    "%j = range 4 from idx(%z) to 4; %c = load %x[%j] : f32; %r = reduce.add %c over (%j) : f32; store %o[%i], %r"),
+  "a stage of which one cell is written": (UNWRITTEN, "%s = range 1; " + FILLED.format("%s", "%s", [8], "%i")),
+  "a stage with holes": (UNWRITTEN, "%s = range 4; " + FILLED.format("%s * 2", "%s", [8], "%i")),
+  "a stage with a hole at 0": (UNWRITTEN, "%s = range 8; " + FILLED.format("%s + 1", "%s", [9], "%i")),
+  "a stage that is filled twice over": (UNWRITTEN, "%s = range 8; " + FILLED.format("%s // 2", "%s", [8], "%i")),
+  "a stage that has a diagonal": (UNWRITTEN, "%s = range 8; " + FILLED.format("%s, %s", "%s", [8, 8], "%i, 0")),
+  "a stage at a place of data": (UNWRITTEN, "%s = range 8; " + FILLED.format("%v % 8", "%s", [8], "%i")),
+  "a stage whose loop may not run": ("limits are for a loop over one axis",
+    "%s = range 8; %t = range 2 from 0 to %i; " + FILLED.format("%s", "%s, %t", [8], "%i")),
+  "an inout of which two iterations share a cell": ("two iterations may share a cell",
+    "%c = load %o[%i // 2] : f32; %d = add %c, 1.0 : f32; store %o[%i // 2], %d"),
+}
+# fmt: on
+
+
+def written(lines):
+  return KERNEL.format(lines.replace("; ", "\n  "))
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_proved_is_refused_where_it_stands(what):
+  reason, lines = REFUSED[what]
+  program = written(lines)
+  with pytest.raises(TextError, match=re.escape(reason)) as e:
+    parse(program.replace("%o: out", "%o: inout") if "inout" in what else program, "x.mini")
+  assert re.match(r"x.mini:\d+:\d+: ", str(e.value))
+
+
+ALLOWED = [  # at the bounds
+  "store %o[%w], 1.0 if %w < 8 && %w >= 0",
+  "store %o[0 - %z], 1.0 if 0 - %z >= 0 && 0 - %z < 8",
+  "store %o[%v * 1073741823 - 1073741823], 1.0 if %v < 2 && %v >= 1",  # an index is computed where its guard holds
+  "store %o[%i], 1.0 if %i * 576460752303423487 < 4611686018427387903",
+  "%c = load %x[%i - 2] if %i + 2147483648 >= 2147483650 : f32; store %o[%i], %c",  # not in 32 bits
+  "%c = load %x[%i - 2] if %i + 4294967296 >= 4294967298 && %i < 8 : f32; store %o[%i], %c",
+  "%c = cast %w : bool; %d = load %x[%c] : f32; store %o[%i], %d",  # true in a vector is -1
+  "%s = range 8; " + FILLED.format("%s // 4, %s % 4", "%s", [2, 4], "%i % 2, %i // 2"),
+  "%s = range 3; %t = range 4; " + FILLED.format("min(%s * 4, 5) + %t", "%s, %t", [16], "%i"),
+  "%s = range 8; " + FILLED.format("7 - %s", "%s", [9], "%i"),
+  "%s = range 8 from 0 to %i + 1; " + FILLED.format("%s", "%s", [8], "%i"),
+]
+
+
+@needs_gcc
+def test_what_is_allowed_at_the_bounds_stays_within_them():
+  kinds = [(lines, kind) for lines in ALLOWED for kind in ("", " vec") if not kind or " from " not in lines]
+  kernels = [parse(written(lines).replace("%i = range 8", f"%i = range 8{kind}")) for lines, kind in kinds]
+  assert found_wrong(kernels) == {}
+
+
+@needs_gcc
+def test_hostile_kernels(request, seed):
+  """Those that are accepted do nothing wrong in C."""
+  first, count = seed % 10**9, 2000 if request.config.option.full else 40
+  found, ran = hostile.wrong(range(first, first + count))
+  assert not found, "\n".join(found)
+  assert ran > count // 5
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dev", ["CL", "CUDA", "METAL"])
+def test_hostile_kernels_on_emulated_devices(dev, seed):
+  first = seed % 10**9
+  kernels = hostile.accepted(range(first, first + 150)).values()
+  assert not (found := hostile.wrong_emulated(kernels, dev)), "\n".join(found)
+
+
+@needs_gcc
+@pytest.mark.full
+def test_mutants_of_the_golden_programs(seed):
+  """Those that are accepted do nothing wrong in C."""
+  sources, kernels = corpus(), []
+  for n in range(1500):
+    try:
+      programs = parse_file(mutant(random.Random(seed + n), sources))
+    except TextError:
+      continue
+    bodies = [k for p in programs if p.op in ("kernel", "schedule", "uops") for k in kernels_of(p)]
+    kernels += [k for k in bodies if nbytes(k) <= SMALL_BYTES and steps(k) <= 1 << 16]
+  kernels = list(dict.fromkeys(kernels))
+  assert len(kernels) > 100
+  wrong = found_wrong(kernels, seeds=2)
+  assert not wrong, "\n".join(f"{why}\n{text(kernels[n])}" for n, why in wrong.items())
+
+
+# ---------------------------------------------------------------- what nobody has written
+
+PARTLY = """schedule partly(%y: out f32[4096]) {
+  %t = arena 0 : f32[4096]
+  kernel first(%a: out f32[4096]) {
+    %i = range 1
+    store %a[%i], 1.0
+    end over (%i)
+  }
+  kernel all(%a: out f32[4096], %b: in f32[4096]) {
+    %i = range 4096
+    %0 = load %b[%i] : f32
+    store %a[%i], %0
+    end over (%i)
+  }
+  run first(%t)
+  run all(%y, %t)
+}"""
+
+
+def test_temporaries_begin_as_zeros():
+  """Memory of the heap holds what others left there."""
+  Launchable(parse(FILL.format(n=4096, value=77)), "CPU").run({}, 0)
+  got, _ = Launchable(parse(PARTLY), "CPU").run({}, 0)
+  assert got["y"].tolist() == [1.0] + [0.0] * 4095
+
+
+# ---------------------------------------------------------------- long and deep text
+
+
+def chain(line, count):
+  lines = "\n".join(line.format(n, n + 1) for n in range(count))
+  return f"kernel k(%a: out i32[8], %b: in i32[8]) {{\n%i = range 8\n%0 = load %b[%i] : i32\n{lines}\nstore %a[%i], %{count}\nend over (%i)\n}}"
+
+
+def test_long_text_takes_time_for_each_line():
+  count = 2000
+  for line in ("%{1} = add %{0}, %{0} : i32", "%{1} = load %b[%{0}] if %{0} >= 0 && %{0} < 8 : i32"):
+    assert parse(chain(line, count)).op == "kernel"
+  with pytest.raises(TextError, match="a kernel has at most 1024 ranges"):
+    parse(
+      chain("%r{0} = range 2\n%s{0} = add %{0}, 1 : i32\n%{1} = reduce.add %s{0} over (%r{0}) : i32", count)
+    )
+
+
+@pytest.mark.parametrize("way", ["({})", "min({}, 3)", "idx({})", "({}) // 3 + 1", "-({})"])
+def test_deep_text_is_an_error_with_its_place(way):
+  before, after = way.split("{}")
+  made = before * 3000 + "%i" + after * 3000
+  with pytest.raises(TextError, match=r"^x.mini:3:\d+: brackets are nested too deeply"):
+    parse(f"kernel k(%a: out f32[8]) {{\n%i = range 8\nstore %a[{made}], 1.0\nend over (%i)\n}}", "x.mini")
