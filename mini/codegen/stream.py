@@ -259,6 +259,11 @@ def across_rows(w: Writer, machine: Machine) -> bool:
 LARGE = 1 << 19  # bytes of a memory that no near cache holds
 SIMPLE = 4  # operations on what is read, more of which take longer than reading
 PIECE = 32  # bytes of it in a vector, at most: half of a cache line
+PLACES = (
+  4,
+  2,
+  1,
+)  # in so many at once, where there are fewer rows for each thread than a processor has streams
 
 
 def rows_apart(w: Writer, machine: Machine) -> bool:
@@ -273,7 +278,7 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
   touched = [u for u in accesses(value) if row in u.free]
   if (
     rsize(k) < 4 * machine.lanes
-    or rsize(row) < 4 * machine.streams * machine.threads
+    or rsize(row) < machine.streams
     or wanted(kernel)
     or not touched
     or any(below_data(u) for u in toposort(kernel))
@@ -285,12 +290,12 @@ def rows_apart(w: Writer, machine: Machine) -> bool:
     return False
   name, summed = rname(row), rname(k)
   lanes = min(machine.lanes, PIECE // max(u.dtype.itemsize for u in touched))
-  if not w.attempt(f"split {name} {-(-rsize(row) // machine.streams)} -> {name}a, {name} overlap"):
-    return False
-  w.attempt(f"unroll {name}a")
-  w.attempt(f"order {name} {name}a")
-  cut_sum(w, summed, lanes, lanes)
-  return True
+  # threads come first; whatever their number is, a row is added up alike
+  places = next(n for n in (machine.streams, *PLACES) if rsize(row) >= 2 * n * machine.threads or n == 1)
+  if places > 1 and w.attempt(f"split {name} {-(-rsize(row) // places)} -> {name}a, {name} overlap"):
+    w.attempt(f"unroll {name}a")
+    w.attempt(f"order {name} {name}a")
+  return cut_sum(w, summed, lanes, lanes)
 
 
 MOST_ROWS = 16  # that are added up at once
@@ -336,8 +341,10 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
   (*places, k), column, value = rows, outputs[-1], sums[0].src[0]
   read = [u for u in accesses(value) if column in u.free]
   parts = machine.threads if prod(map(rsize, outputs[:-1])) < machine.threads else 1
-  size = part_size(rsize(column), parts, machine.l1_bytes // 2 // sums[0].dtype.itemsize, machine.lanes)
-  in_order = size == rsize(column) and size in wide(kernel, column, machine)  # as registers read it
+  most = machine.l1_bytes // 2 // sums[0].dtype.itemsize
+  # with one thread: the order in which rows are added is that with any number
+  alone, size = (part_size(rsize(column), n, most, machine.lanes) for n in (1, parts))
+  in_order = alone == rsize(column) and alone in wide(kernel, column, machine)  # as registers read it
   if (
     in_order
     or prod(map(rsize, places)) > machine.streams
@@ -359,7 +366,7 @@ def sums_wait(w: Writer, machine: Machine) -> bool:
       return False
     others = [rname(r) for r in outputs[:-1]]
     w.attempt("order " + " ".join([f"{j}p", *others, j] if parts > 1 else [*others, f"{j}p", j]))
-  whole = all(coefficient(flat_index(u), k) == size for u in read if k in u.free)
+  whole = all(coefficient(flat_index(u), k) == alone for u in read if k in u.free)
   at_once, n = [*map(rname, places)], prod(map(rsize, rows)) // machine.streams
   if whole and n >= 4:  # each place goes on where its row ends
     if n < rsize(k) and w.attempt(f"split {summed} {n} -> {summed}u, {summed} peel"):

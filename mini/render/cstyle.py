@@ -44,6 +44,7 @@ from mini.ir.uop import (
   rsize,
   toposort,  # fmt: skip
 )
+from mini.render.chains import cuts
 from mini.render.expressions import fits_int, own_ranges, vector
 from mini.render.shuffles import Shuffles, line_lanes, unrolled
 from mini.render.spelling import Language, RenderError, Wide
@@ -74,6 +75,8 @@ class Renderer(Shuffles):
     self.depth = 1
     self.threads = threads(kernel)
     self.lines = linearize(kernel)
+    self.cuts = cuts(kernel, lang.width)
+    self.depths: dict[UOp, int] = {}  # of each sum: in how many pieces of pieces of it is what is printed?
     self.warp = 1
     if self.threads:
       if lang.threads is None:
@@ -224,7 +227,7 @@ class Renderer(Shuffles):
         if w > 1
         else self.spelling.type(u.dtype)
       )
-      acc = f"acc{self.number[u]}" + self.suffix(ls, e) if op in ("acc", "accum") else ""
+      acc = self.accumulator(u, e) if op in ("acc", "accum", "join", "sofar") else ""
       how = (u.arg if u.op == "scan" else u.arg.what) if acc else ""
       if op == "acc":
         start = self.spelling.literal(identity(how, u.dtype), u.dtype)
@@ -238,7 +241,15 @@ class Renderer(Shuffles):
         if when != "0":
           self.emit(f"{only}{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(value, e, w > 1))};")
         if u.op == "scan":
-          self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {acc};")
+          whole = self.spelled(how, u.dtype, w, self.sofar(u, e), acc) if self.depths.get(u) else acc
+          self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {whole};")
+      elif op == "join":
+        whole = self.accumulator(u, e, 1)
+        self.emit(f"{whole} = {self.spelled(how, u.dtype, w, whole, acc)};")
+      elif op == "sofar":
+        whole = self.accumulator(u, e, 1)
+        whole = self.spelled(how, u.dtype, w, self.sofar(u, e, 1), whole) if self.depths[u] > 1 else whole
+        self.emit(f"{kind} {self.sofar(u, e)} = {whole};")
       elif op == "ask":
         self.fetch(u, e, c, Ahead(0, False))
       elif op == "store" and u.op == "stage":
@@ -256,6 +267,33 @@ class Renderer(Shuffles):
             self.fetch(u, e, c, self.ahead[u])
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
+
+  def accumulator(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
+    """What a sum is added to in this piece of it, or in the one around."""
+    return f"acc{self.number[u]}" + "p" * (self.depths.get(u, 0) - out) + self.suffix(lanes(u.src[0]), env)
+
+  def sofar(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
+    """What the pieces of a scan before this one had, or before the one around."""
+    return f"sofar{self.number[u]}" + "p" * (self.depths[u] - out) + self.suffix(lanes(u.src[0]), env)
+
+  def open_pieces(self, r: UOp, first: str, end: str) -> tuple[str, str]:
+    """The loops over the pieces of sums along r: (where r begins and ends in one of them)."""
+    for u, step in self.cuts.get(r, ()):
+      depth = self.depths[u] = self.depths.get(u, 0) + 1
+      i = f"at{self.number[u]}" + "p" * depth
+      self.emit(f"for ({self.index} {i} = {first}; {i} < {end}; {i} += {step}) {{")
+      self.depth += 1
+      self.emit(f"const {self.index} {i}e = {end} - {i} < {step} ? {end} : {i} + {step};")
+      self.run([Line("acc", u)] + [Line("sofar", u)] * (u.op == "scan"))
+      first, end = i, f"{i}e"
+    return first, end
+
+  def close_pieces(self, r: UOp) -> None:
+    for u, _ in self.cuts.get(r, ()):
+      self.run([Line("join", u)])
+      self.depths[u] -= 1
+      self.depth -= 1
+      self.emit("}")
 
   def added(self, u: UOp, env: dict[UOp, int]) -> tuple[UOp, str]:
     """What a reduce or a scan adds, and when: a branch leaves out the lanes that add nothing, with what computes it,
@@ -366,7 +404,18 @@ class Renderer(Shuffles):
     depth: dict[UOp, int] = {}  # of what is one expression
     for line in segment:
       user = self.users.get(line.node, [])
-      plain = line.op not in ("load", "ask", "next", "fold", "store", "acc", "accum", "alloc")
+      plain = line.op not in (
+        "load",
+        "ask",
+        "next",
+        "fold",
+        "store",
+        "acc",
+        "accum",
+        "join",
+        "sofar",
+        "alloc",
+      )
       if plain and len(user) == 1 and user[0] in here and not is_inline(user[0]):
         onto = user[0].src[0] if user[0].op in ("reduce", "stage", "scan") else user[0]
         deep = 1 + max((depth.get(s, 0) for s in line.node.src), default=0)
@@ -481,7 +530,7 @@ class Renderer(Shuffles):
       elif line.op == "loop":
         groups = self.lang.threads if self.threads else None
         opens = LOOP if rkind(u) != "par" else groups.par if groups else self.lang.par
-        first, end = (self.expr(e, {}, 0) for e in loop_limits(u))
+        first, end = self.open_pieces(u, *(self.expr(e, {}, 0) for e in loop_limits(u)))
         opened, header = u, len(self.out)
         self.emit(opens.format(i=self.called(rname(u)), first=first, n=end, I=self.index))
         self.depth += 1
@@ -490,6 +539,7 @@ class Renderer(Shuffles):
         self.emit("}")
         if u is opened:
           self.unswitch(u, straight, header)
+        self.close_pieces(u)
     if self.lang.threads is not None and self.shared > self.lang.threads.nbytes:
       most = self.lang.threads.nbytes
       raise RenderError(

@@ -39,7 +39,7 @@ from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
-OURS = re.compile(r"(v|w|m|f|acc)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
+OURS = re.compile(r"(v|w|m|f|acc|at|sofar)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
 NUMBERED = re.compile(r"a\d.*")  # parameters
 WORDS = frozenset(re.findall(r"\w+", """
   alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype

@@ -17,7 +17,7 @@ def line_lanes(line: Line) -> tuple[UOp, ...]:
   u, op = line.node, line.op
   if op in ("loop", "end", "alloc", "next"):
     return ()
-  if op in ("acc", "accum"):
+  if op in ("acc", "accum", "join", "sofar"):
     return lanes(u.src[0])
   if op == "store":
     return sort_lanes({r for s in u.src for r in lanes(s)})

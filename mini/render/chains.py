@@ -1,0 +1,49 @@
+"""Long sums in several accumulators: a few terms are added up, then what they gave, and so on.
+
+A sum of n terms in one accumulator is off by up to n roundings, and is where the terms are alike. Cut so, the error
+grows with the logarithm of n. (1e8 times 0.1 in float32: off by 8e-7, in one accumulator a lane by 1.3e-4.) The loops
+that a recipe has made stay as they are, in the IR and on every device; what is printed goes through them piece by
+piece, and the order depends on sizes alone.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from mini.codegen.linearize import lanes, loops_of
+from mini.codegen.matrix import instruction_of
+from mini.ir.uop import UOp, rsize, toposort
+
+TERMS = 128  # that one accumulator adds up before it is added to the next
+RUNNING = 32  # the same of a running sum, where each value that it takes is a result
+TILE_TERMS = 256  # the same of a tile, ...
+TILE = 8  # ... which has so many registers: all of them are saved each time
+
+
+def cuts(kernel: UOp, width: int) -> dict[UOp, list[tuple[UOp, int]]]:
+  """{a loop: [(the sum, so many of its values at a time), ...], the largest pieces first}"""
+  found: dict[UOp, list[tuple[UOp, int]]] = {}
+  for u in toposort(kernel):
+    if u.op in ("reduce", "scan") and u.dtype.kind == "f" and not instruction_of(u.src[0]):
+      for r, step in reversed(pieces(u, width)):
+        found.setdefault(r, []).append((u, step))
+  return found
+
+
+def pieces(u: UOp, width: int) -> list[tuple[UOp, int]]:
+  """[(a loop of a sum, so many of its values at a time), ...], the smallest pieces first."""
+  kind, loops = (u.arg, u.src[1:]) if u.op == "scan" else (u.arg.what, loops_of(u))
+  registers = prod(rsize(r) for r in lanes(u.src[0])) // width
+  most = RUNNING if u.op == "scan" else TERMS if registers < TILE else TILE_TERMS
+  if kind != "add" or (registers >= TILE and width == 1):  # threads of a GPU have no registers left
+    return []
+  found = []
+  terms = 1
+  for r in reversed(loops):
+    step = 1
+    while terms * -(-rsize(r) // step) > most:
+      step *= max(1, most // terms)
+      terms = 1
+      found.append((r, step))
+    terms *= -(-rsize(r) // step)
+  return found
