@@ -209,6 +209,23 @@ def test_stores_past_the_caches(monkeypatch):
   agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
+def test_narrow_types_past_the_caches(monkeypatch, rng):
+  """Vectors of 1, 2 and 8 byte elements, and rows that begin at odd addresses."""
+  monkeypatch.setattr(streams, "PAST_BYTES", 0)
+  for name in ("bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "int64", "float64"):
+    for columns in (512, 517):
+      x = Tensor(np.zeros((13, columns)), name)
+      k = nameless(scheduled({"out": x.flip(0).contiguous().uop})[0][0]).kernel
+      tuned = write_recipe(k, Machine(16, threads=2))[0]
+      tuned = kernel(f"past_{name}_{columns}", stores(tuned), closed(tuned))
+      plain = name in ("bool", "float16", "bfloat16")  # a value of these is stored in a narrower form
+      assert (f" past_{x.dtype.short}x" in render({"k": tuned}, 16)) != plain, name
+      data = {m.name: random_array(m, interface(k), rng) for m in interface(k)}
+      want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
+      for m, w in want.items():
+        np.testing.assert_array_equal(got[m], w)
+
+
 def test_what_streams_is_read_ahead(monkeypatch):
   """Once for each line of large memory, by the first reader that goes on far enough, or by one that computes more; never
   what is read again."""
