@@ -17,7 +17,8 @@ __version__ = "0.1.0"
 evaluate = Tensor.realize  # evaluate(a, b, c): now and together, what they share once
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
-          "nn": ("mini.nn", None), "autograd": ("mini.autograd", None), "fft": ("mini.fft", None),
+          "nn": ("mini.nn", None), "autograd": ("mini.autograd", None),
+          "special": ("mini.special", None), "signal": ("mini.signal", None), "fft": ("mini.fft", None),
           "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.jitted", "jit"), "TinyJit": ("mini.jitted", "jit"),
           "Device": ("mini.engine.device", "Device"), "device": ("mini.tensor.data", "DeviceName"),

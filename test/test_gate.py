@@ -21,7 +21,11 @@ def calls():
   found = {}
   for row in methods.rows():
     for n in ast.walk(ast.parse(row.ours, mode="eval")):
-      if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+      if (
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and not ast.unparse(n.func).startswith("M.")
+      ):
         best = found.get(n.func.attr)
         if best is None or len(n.args + n.keywords) > len(best[1].args + best[1].keywords):
           found[n.func.attr] = row.family, n

@@ -175,9 +175,12 @@ def quick(rows, chosen):
 
 ALL = list(range(len(ROWS)))
 WITH_INPUTS = [n for n in ALL if ROWS[n].inputs]
-SIXTH = [n for n in WITH_INPUTS if n % 6 == 0]
-COMPILED = one_for_each_method()  # in a quick run; in the interpreter all are
-TYPED = sorted({*COMPILED, *ALL[::3]} & {*WITH_INPUTS})  # compiled in every type; in the interpreter all are
+SLOW = {n for n in ALL if ROWS[n].slow}
+SIXTH = [n for n in WITH_INPUTS if n % 6 == 0 and n not in SLOW]
+COMPILED = [n for n in one_for_each_method() if n not in SLOW]  # in a quick run; in the interpreter all are
+TYPED = sorted(
+  {*one_for_each_method(), *ALL[::3]} & {*WITH_INPUTS}
+)  # compiled in every type; in the interpreter all are
 
 
 @each(quick(ALL, COMPILED))
@@ -261,7 +264,7 @@ def gradients(row, device):
 @functools.cache
 def all_gradients(chunk, full):
   """{row: gradients}; in a quick run, two of three by the interpreter."""
-  numbered = DIFFERENTIABLE[chunk * CHUNK : (chunk + 1) * CHUNK]
+  numbered = [n for n in DIFFERENTIABLE[chunk * CHUNK : (chunk + 1) * CHUNK] if full or n not in SLOW]
   found = {ROWS[n]: gradients(ROWS[n], "CPU" if full or n % 3 == 0 else "INTERP") for n in numbered}
   for device in ("CPU", "INTERP"):
     tensors = [t for g in found.values() if isinstance(g, list) for t in g]
@@ -270,7 +273,7 @@ def all_gradients(chunk, full):
 
 
 @pytest.mark.filterwarnings("ignore:reduction:UserWarning", "ignore:enable_nested_tensor:UserWarning")
-@each(DIFFERENTIABLE)
+@each(quick(DIFFERENTIABLE, {*DIFFERENTIABLE} - SLOW))
 def test_gradient(n, request):
   row = ROWS[n]
   needs_reference(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
@@ -279,6 +280,34 @@ class Special(Mathematics):
     sine = (math.pi * (x - x.round().detach())).sin().abs()
     mirrored = math.log(math.pi) - reflected.where(sine, 1).log() - reflected.where(out, 0)
     return reflected.where(mirrored, x.isinf().where(math.inf, out)).cast(kind)
+
+  def polygamma(self, n: int) -> Tensor:
+    """The n-th derivative of digamma: `mini.special.polygamma`."""
+    return import_module("mini.special").polygamma(n, self)
+
+  def mvlgamma(self, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension p.
+
+    >>> Tensor([3.0]).mvlgamma(2).round(decimals=4)
+    Tensor([1.5502])
+    """
+    return import_module("mini.special").multigammaln(self, p)
+
+  def igamma(self, other: Operand) -> Tensor:
+    """The regularized lower incomplete gamma function of a = self and x = other: `mini.special.gammainc`.
+
+    >>> Tensor([1.0]).igamma(2.0).round(decimals=4)
+    Tensor([0.8647])
+    """
+    return import_module("mini.special").gammainc(self, other)
+
+  def igammac(self, other: Operand) -> Tensor:
+    """1 - `igamma`, accurate where that is small: `mini.special.gammaincc`."""
+    return import_module("mini.special").gammaincc(self, other)
+
+  def i0(self) -> Tensor:
+    """Bessel's modified function of the first kind, of order 0: `mini.special.i0`."""
+    return import_module("mini.special").i0(self)
 
   def digamma(self) -> Tensor:
     """The derivative of lgamma: NaN at -1, -2, ..., infinite at 0. (NIST Digital Library, 5.5.2, 5.5.4 and 5.11.2.)

@@ -11,9 +11,10 @@ A file has up to four things:
 
 KINDS are letters: f float32 and float64, h float16 and bfloat16, i and u the integers with and without a sign, b bool, and
 `*` for all of them; c complex64 and complex128. Float inputs of the expression take each of these types in turn; without KINDS inputs are what they are.
-A `~` among them: no gradient is compared (say why above the line). A line that begins with # is a comment.
+A `~` among them: no gradient is compared (say why above the line). A `+`: they are large to compile, and compiled
+in full runs alone. A line that begins with # is a comment.
 
-An expression is evaluated with our Tensors and with PyTorch's. There is `T` (Tensor and torch), `F32 I64 ...` (types), `S`
+An expression is evaluated with our Tensors and with PyTorch's. There is `T` (Tensor and torch), `M` (mini and torch), `F32 I64 ...` (types), `S`
 (S[1:, None] is an index) and the inputs below. A method that torch.Tensor lacks is looked for in torch.nn.functional, then
 in torch. Where names differ, `ours => theirs`; where theirs mentions `np`, it is NumPy's, on arrays: the reference of
 what PyTorch lacks. Where theirs is a function, it is the cumulative distribution from which ours is a sample.
@@ -37,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+import mini
 from mini import Tensor, dtypes, nn
 from mini.types import HANDED_IN, DType
 
@@ -99,6 +101,7 @@ class Row:
   theirs: str
   types: tuple[DType | None, ...]  # what its float inputs are in turn; None: what they are
   differentiable: bool
+  slow: bool = False
 
   @property
   def name(self) -> str:
@@ -115,6 +118,7 @@ class Row:
   def by_numpy(self) -> bool:
     return "np" in names_in(self.theirs) or not names_in(self.theirs) & {
       "T",
+      "M",
       "F",
       "torch",
       "nn",
@@ -133,12 +137,12 @@ def rows_of(family: str, text: str) -> list[Row]:
     if line.startswith("#"):
       continue
     head, colon, rest = line.partition(": ")
-    typed = colon and not head.strip("fhiubc~*")
+    typed = colon and not head.strip("fhiubc~*+")
     kinds, body = (head, rest) if typed else ("", line)
     types = tuple(d for k in kinds.replace("*", "fhiub") for d in KINDS.get(k, ())) or (None,)
     for one in filter(None, map(str.strip, body.split("   "))):
       ours, _, theirs = map(str.strip, one.partition("=>"))
-      found.append(Row(family, ours, theirs or ours, types, "~" not in kinds))
+      found.append(Row(family, ours, theirs or ours, types, "~" not in kinds, "+" in kinds))
   return found
 
 
@@ -314,7 +318,7 @@ def ours(
   """What the row gives in mini, and the inputs and parameters of float types. moved: how far along `weights` these are."""
   there = [x for x in (device, d) if x is not None and x is not dtypes.float32]
   modules = Modules(nn, lambda m: m.to(*there) if there else m, moved)
-  names: dict[str, Any] = {**COMMON, "T": Tensor, "nn": modules, **TYPES}
+  names: dict[str, Any] = {**COMMON, "T": Tensor, "M": mini, "nn": modules, **TYPES}
   leaves = []
   Tensor.manual_seed(5)
   for name, (array, kind) in inputs_of(row, row.ours, d).items():
@@ -338,7 +342,7 @@ def dtypes_of(array: np.ndarray) -> DType:
 
 def theirs(row: Row, d: DType | None, grad: bool = False, wider: bool = False) -> tuple[Any, list[Any]]:
   """What the reference gives, and its inputs and parameters of float types (PyTorch's)."""
-  names: dict[str, Any] = {**COMMON, "np": np, "torch": torch, "T": torch}
+  names: dict[str, Any] = {**COMMON, "np": np, "torch": torch, "T": torch, "M": torch}
   if row.by_numpy:
     names.update((name, array) for name, (array, _) in inputs_of(row, row.theirs, d).items())
     return eval(row.theirs, names), []
@@ -375,9 +379,11 @@ class _Functions(ast.NodeTransformer):
   def visit_Call(self, node: ast.Call) -> ast.AST:
     self.generic_visit(node)
     f = node.func
-    if not isinstance(f, ast.Attribute) or (
-      isinstance(f.value, ast.Name) and f.value.id in ("T", "F", "torch", "nn")
-    ):
+    room = f
+    while isinstance(room, ast.Attribute):
+      room = room.value
+    library = isinstance(room, ast.Name) and room.id in ("M", "F", "torch", "nn")
+    if not isinstance(f, ast.Attribute) or library or (isinstance(f.value, ast.Name) and f.value.id == "T"):
       return node
     if hasattr(torch.Tensor, f.attr) or hasattr(torch.nn.Module, f.attr):
       return node

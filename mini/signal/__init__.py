@@ -1,0 +1,5 @@
+"""torch.signal's names: `windows`."""
+
+from mini.signal import windows
+
+__all__ = ["windows"]
