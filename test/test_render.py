@@ -20,10 +20,11 @@ from mini import Tensor
 from mini import __main__ as command
 from mini.codegen.matrix import instruction_of
 from mini.codegen.recipe import apply
-from mini.engine.launch import interface, interpret
+from mini.config import Context
+from mini.engine.launch import Launchable, interface, interpret
 from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
-from mini.ir.kernel import kernel, load, param, store, stores
+from mini.ir.kernel import kernel, load, param, params_of, store, stores
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse import parse, parse_file
 from mini.ir.text import text
@@ -471,3 +472,204 @@ def test_long_chains_of_operations_are_several_expressions():
     x = x.roll(1, 0)
   with pytest.raises(MiniError, match=r"x.realize\(\) after every hundred"):
     x.realize()
+
+
+# ---------------------------------------------------------------- names of users
+
+NASTY = [
+  "exp_f32",
+  "max_f32",
+  "floor_div",
+  "f16_to_f32",
+  "bf16_to_f32",
+  "threefry2",
+  "pow_f32",
+  "sin_f32",
+  "_Bool",
+  "_Atomic",
+  "_Generic",
+  "__LINE__",
+  "__FILE__",
+  "__func__",
+  "__COUNTER__",
+  "__builtin_inff",
+  "__attribute__",
+  "__global",
+  "__kernel",
+  "__device__",
+  "__shared__",
+  "__syncthreads",
+  "main",
+  "printf",
+  "NULL",
+  "NAN",
+  "INFINITY",
+  "EOF",
+  "INLINE",
+  "SHUFFLE",
+  "linux",
+  "unix",
+  "i386",
+  "int4",
+  "int8",
+  "float4",
+  "half2",
+  "uint2",
+  "uchar",
+  "dim3",
+  "bool",
+  "char",
+  "half",
+  "double",
+  "long",
+  "short",
+  "signed",
+  "unsigned",
+  "restrict",
+  "inline",
+  "register",
+  "typedef",
+  "asm",
+  "goto",
+  "auto",
+  "and",
+  "or",
+  "not",
+  "xor",
+  "new",
+  "delete",
+  "this",
+  "template",
+  "operator",
+  "class",
+  "namespace",
+  "using",
+  "virtual",
+  "friend",
+  "constexpr",
+  "nullptr",
+  "thread_local",
+  "global",
+  "local",
+  "constant",
+  "kernel",
+  "device",
+  "threadgroup",
+  "thread",
+  "sampler_t",
+  "image2d_t",
+  "event_t",
+  "size_t",
+  "ptrdiff_t",
+  "uint32_t",
+  "int64_t",
+  "get_global_id",
+  "get_local_id",
+  "barrier",
+  "blockIdx",
+  "threadIdx",
+  "blockDim",
+  "gridDim",
+  "warpSize",
+  "metal",
+  "atomic_int",
+  "simd_sum",
+  "thread_position_in_grid",
+  "as_float",
+  "as_type",
+  "vload4",
+  "uint4",
+  "a0",
+  "v1",
+  "w1",
+  "m1",
+  "f1",
+  "acc1",
+  "x",
+  "t",
+  "lo",
+  "hi",
+  "err",
+  "args",
+  "id",
+  "ids",
+  "group",
+  "groups",
+  "KERNEL",
+  "u_exp_f32",
+  "u_u_exp_f32",
+  "int",
+  "int_",
+  "a.b",
+  "a_b",
+  "a_b_",
+  "a",
+  "a_",
+  "a_at",
+  "out",
+  "in",
+  "if",
+  "do",
+  "for",
+  "while",
+  "INT32_MAX",
+  "fma",
+  "fmaf",
+  "sqrt",
+  "abs",
+  "min",
+  "max",
+  "exp",
+  "sin",
+  "cos",
+  "log",
+  "y0",
+  "j1",
+  "signbit",
+  "isnan",
+  "errno",
+  "stdin",
+  "environ",
+]
+
+
+def copies(names):
+  """A kernel whose ranges and parameters have these names; out is 2 * in + the sum of all indices."""
+  source, target, *ranges = names
+  lines = [f"kernel {source}(%{target}: out f32{[2] * len(ranges)}, %{source}: in f32{[2] * len(ranges)}) {{"]
+  lines += [f"  %{r} = range 2" for r in ranges]
+  index, total = ", ".join(f"%{r}" for r in ranges), " + ".join(f"%{r}" for r in ranges)
+  lines += [f"  %0 = load %{source}[{index}] : f32", f"  %1 = cast {total} : f32", "  %2 = add %0, %0 : f32"]
+  lines += [
+    "  %3 = exp %1 : f32",
+    "  %4 = mul %2, %3 : f32",
+    f"  store %{target}[{index}], %4",
+    f"  end over ({index})",
+    "}",
+  ]
+  return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+  "dev", ["CPU", *(pytest.param(d, marks=pytest.mark.full) for d in ("CL", "CUDA", "METAL"))]
+)
+def test_every_name_is_free_to_users(dev):
+  rng = np.random.default_rng(0)
+  programs = [parse(copies(NASTY[n : n + 8])) for n in range(0, len(NASTY) - 7, 8)]
+  programs += [
+    parse(copies([*rng.permutation(NASTY)[:8].tolist()])) for _ in range(4 if dev == "CPU" else 20)
+  ]
+  with Context(EMULATE=dev != "CPU"):
+    for p in programs:
+      (name, x), *_ = [(q.arg[0], rng.standard_normal(q.arg[1], np.float32)) for q in params_of(p)][1:]
+      got, _ = Launchable(p, dev).run({name: x}, 0)
+      want = 2 * x * np.exp(sum(np.indices(x.shape)).astype(np.float32))
+      assert np.allclose(*got.values(), want, rtol=1e-6), text(p)
+
+
+def test_a_source_has_functions_of_any_name():
+  for name in ("main", "exp_f32", "_Bool", "__LINE__", "a.b", "k0", "rows_2_3_d4de546881"):
+    k = parse(copies(["a0", "a1", "i"]))
+    source = render_for("CPU", {name: k}, 4)
+    plain = name in ("k0", "rows_2_3_d4de546881")
+    assert f"void {name if plain else 'u_' + name.replace('.', '_')}(" in source, source

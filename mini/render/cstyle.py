@@ -70,7 +70,7 @@ class Renderer(Shuffles):
         raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
     self.params = params_of(kernel)
     kernel = lower(kernel, lang.bits)
-    self.kernel, self.name = kernel, name
+    self.kernel = kernel
     self.out = []
     self.depth = 1
     self.threads = threads(kernel)
@@ -87,6 +87,7 @@ class Renderer(Shuffles):
     self.top = []  # declarations
     self.shared = 0  # bytes
     super().__init__(lang, fits_int(kernel), {line.node: n for n, line in enumerate(self.lines)})
+    self.name = self.function(name)
     self.branches: dict[str, UOp] = {}  # conditions, as printed in this segment, under which lanes are added
     self.open = False  # is it known that they hold?
     self.users = {}

@@ -19,6 +19,7 @@ from mini.ir.kernel import (
   stage_index,
 )
 from mini.ir.machine import reach
+from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   UOp,
   bounds,
@@ -41,6 +42,9 @@ from mini.types import DType, dtypes
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}
 OURS = re.compile(r"(v|w|m|f|acc|at|sofar)\d.*|x|t|lo|hi|err|args|id|ids|group|groups")
 NUMBERED = re.compile(r"a\d.*")  # parameters
+FREE = re.compile(
+  r"(?!int\d)([a-z]{1,3}\d{0,2}|[a-z]{1,2}\d{1,2}[a-z]{1,2})(_a\d+|_rest|_\d)?"
+)  # but for words
 WORDS = frozenset(re.findall(r"\w+", """
   alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype
   default delete do double else enum explicit export extern false float for friend goto half if inline int long mutable
@@ -69,6 +73,7 @@ class Expressions:
     self.index = lang.small_index if lang.small_index and small else lang.types[dtypes.index]
     self.flat: dict[tuple, tuple[str, UOp]] = {}
     self.names: dict[tuple[str, bool], str] = {}
+    self.taken: set[str] = set()
     self.nested: set[UOp] = set()
 
   # ---------------------------------------------------------------- names and addresses
@@ -186,15 +191,31 @@ class Expressions:
     return self.flat[key]
 
   def called(self, name: str, param: bool = False) -> str:
-    """The name of a range or parameter as an identifier that is no word of the language and none of ours."""
+    """The name of a range or parameter as an identifier that is no word of the language, none of ours, and no other's.
+    Where a language says nothing of a name, nobody else does: short ones, and those that begin with u_."""
     got = self.names.get((name, param))
     if got is None:
       got = re.sub(r"\W", "_", name)
       ours = OURS.fullmatch(got) or (not param and NUMBERED.fullmatch(got))
-      got = self.names[name, param] = (
-        got + "_" if ours or got in WORDS or got in self.lang.identifiers() else got
-      )
+      got = got + "_" if ours else got if self.is_free(got) else f"u_{got}"
+      while not self.taken.isdisjoint(
+        spelled := {got, f"{got}_", f"{got}_at"}
+      ):  # a buffer's, and its offset's
+        got += "u"
+      self.names[name, param] = got
+      self.taken |= spelled
     return got
+
+  def function(self, name: str) -> str:
+    """The name of a kernel as that of a function. Ours are KERNEL, and words with a digest."""
+    got = re.sub(r"\W", "_", name)
+    helper = re.fullmatch(r"([a-z]+\d?)_([fiu]|bf)\d+", got)  # exp_f32
+    ours = helper is not None and is_elementwise(helper[1]) and "cast" not in helper[1]
+    known = ours or got == "main" or got in WORDS or got in self.lang.identifiers()
+    return f"u_{got}" if got != name or known or not re.match("[a-z]|KERNEL$", got) else got
+
+  def is_free(self, word: str) -> bool:
+    return bool(FREE.fullmatch(word)) and word not in WORDS and word not in self.lang.identifiers()
 
   def element(self, memory: UOp) -> DType:
     """The type as which memory holds its elements."""

@@ -14,122 +14,122 @@ INLINE int bitcast_f32_i32(float a) { int r; __builtin_memcpy(&r, &a, sizeof r);
 INLINE unsigned bitcast_f32_u32(float a) { unsigned r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 
 void bitcast_i8(void **args, long lo, long hi) {
-  unsigned char *u8_out = args[0];
+  unsigned char *u_u8_out = args[0];
   const signed char *x_ = args[1];
   for (long i = lo; i < hi; i++) {
     signed char v1 = x_[i];
-    u8_out[i] = (unsigned char)v1;
+    u_u8_out[i] = (unsigned char)v1;
   }
 }
 
 void bitcast_i16(void **args, long lo, long hi) {
-  unsigned short *u16_out = args[0];
+  unsigned short *u_u16_out = args[0];
   _Float16 *f16_out_ = args[1];
-  unsigned short *bf16_out = args[2];
+  unsigned short *u_bf16_out = args[2];
   const short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
     short v1 = x_[i];
-    u16_out[i] = (unsigned short)v1;
+    u_u16_out[i] = (unsigned short)v1;
     f16_out_[i] = f16_to_f32(v1);
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
 void bitcast_i32(void **args, long lo, long hi) {
-  unsigned *u32_out = args[0];
+  unsigned *u_u32_out = args[0];
   float *f32_out_ = args[1];
   const int *x_ = args[2];
   for (long i = lo; i < hi; i++) {
     int v1 = x_[i];
-    u32_out[i] = (unsigned)v1;
+    u_u32_out[i] = (unsigned)v1;
     f32_out_[i] = bitcast_i32_f32(v1);
   }
 }
 
 void bitcast_i64(void **args, long lo, long hi) {
-  unsigned long *u64_out = args[0];
+  unsigned long *u_u64_out = args[0];
   const long *x_ = args[1];
   for (long i = lo; i < hi; i++) {
     long v1 = x_[i];
-    u64_out[i] = (unsigned long)v1;
+    u_u64_out[i] = (unsigned long)v1;
   }
 }
 
 void bitcast_u8(void **args, long lo, long hi) {
-  signed char *i8_out = args[0];
+  signed char *u_i8_out = args[0];
   const unsigned char *x_ = args[1];
   for (long i = lo; i < hi; i++) {
     unsigned char v1 = x_[i];
-    i8_out[i] = (signed char)v1;
+    u_i8_out[i] = (signed char)v1;
   }
 }
 
 void bitcast_u16(void **args, long lo, long hi) {
-  short *i16_out = args[0];
+  short *u_i16_out = args[0];
   _Float16 *f16_out_ = args[1];
-  unsigned short *bf16_out = args[2];
+  unsigned short *u_bf16_out = args[2];
   const unsigned short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
     unsigned short v1 = x_[i];
-    i16_out[i] = (short)v1;
+    u_i16_out[i] = (short)v1;
     f16_out_[i] = f16_to_f32(v1);
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
 void bitcast_u32(void **args, long lo, long hi) {
-  int *i32_out = args[0];
+  int *u_i32_out = args[0];
   float *f32_out_ = args[1];
   const unsigned *x_ = args[2];
   for (long i = lo; i < hi; i++) {
     unsigned v1 = x_[i];
-    i32_out[i] = (int)v1;
+    u_i32_out[i] = (int)v1;
     f32_out_[i] = bitcast_u32_f32(v1);
   }
 }
 
 void bitcast_u64(void **args, long lo, long hi) {
-  long *i64_out = args[0];
+  long *u_i64_out = args[0];
   const unsigned long *x_ = args[1];
   for (long i = lo; i < hi; i++) {
     unsigned long v1 = x_[i];
-    i64_out[i] = (long)v1;
+    u_i64_out[i] = (long)v1;
   }
 }
 
 void bitcast_f16(void **args, long lo, long hi) {
-  short *i16_out = args[0];
-  unsigned short *u16_out = args[1];
-  unsigned short *bf16_out = args[2];
+  short *u_i16_out = args[0];
+  unsigned short *u_u16_out = args[1];
+  unsigned short *u_bf16_out = args[2];
   const _Float16 *x_ = args[3];
   for (long i = lo; i < hi; i++) {
     float v1 = x_[i];
-    i16_out[i] = (short)f32_to_f16(v1);
-    u16_out[i] = (unsigned short)f32_to_f16(v1);
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    u_i16_out[i] = (short)f32_to_f16(v1);
+    u_u16_out[i] = (unsigned short)f32_to_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
   }
 }
 
 void bitcast_bf16(void **args, long lo, long hi) {
-  short *i16_out = args[0];
-  unsigned short *u16_out = args[1];
+  short *u_i16_out = args[0];
+  unsigned short *u_u16_out = args[1];
   _Float16 *f16_out_ = args[2];
   const unsigned short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
     float v1 = bf16_to_f32(x_[i]);
-    i16_out[i] = (short)f32_to_bf16(v1);
-    u16_out[i] = (unsigned short)f32_to_bf16(v1);
+    u_i16_out[i] = (short)f32_to_bf16(v1);
+    u_u16_out[i] = (unsigned short)f32_to_bf16(v1);
     f16_out_[i] = f16_to_f32(f32_to_bf16(v1));
   }
 }
 
 void bitcast_f32(void **args, long lo, long hi) {
-  int *i32_out = args[0];
-  unsigned *u32_out = args[1];
+  int *u_i32_out = args[0];
+  unsigned *u_u32_out = args[1];
   const float *x_ = args[2];
   for (long i = lo; i < hi; i++) {
     float v1 = x_[i];
-    i32_out[i] = bitcast_f32_i32(v1);
-    u32_out[i] = bitcast_f32_u32(v1);
+    u_i32_out[i] = bitcast_f32_i32(v1);
+    u_u32_out[i] = bitcast_f32_u32(v1);
   }
 }

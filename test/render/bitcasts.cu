@@ -4,90 +4,90 @@ INLINE unsigned short f32_to_f16(float x) { unsigned short r; asm("cvt.rn.f16.f3
 INLINE float bf16_to_f32(unsigned short x) { return __int_as_float((unsigned)x << 16); }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 
-extern "C" __global__ void bitcast_i8(unsigned char *u8_out, const signed char *x_) {
+extern "C" __global__ void bitcast_i8(unsigned char *u_u8_out, const signed char *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     signed char v1 = x_[i];
-    u8_out[i] = (unsigned char)v1;
+    u_u8_out[i] = (unsigned char)v1;
   }
 }
 
-extern "C" __global__ void bitcast_i16(unsigned short *u16_out, unsigned short *f16_out_, unsigned short *bf16_out, const short *x_) {
+extern "C" __global__ void bitcast_i16(unsigned short *u_u16_out, unsigned short *f16_out_, unsigned short *u_bf16_out, const short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     short v1 = x_[i];
-    u16_out[i] = (unsigned short)v1;
+    u_u16_out[i] = (unsigned short)v1;
     f16_out_[i] = f32_to_f16(f16_to_f32(v1));
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
-extern "C" __global__ void bitcast_i32(unsigned *u32_out, float *f32_out_, const int *x_) {
+extern "C" __global__ void bitcast_i32(unsigned *u_u32_out, float *f32_out_, const int *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     int v1 = x_[i];
-    u32_out[i] = (unsigned)v1;
+    u_u32_out[i] = (unsigned)v1;
     f32_out_[i] = __int_as_float(v1);
   }
 }
 
-extern "C" __global__ void bitcast_i64(unsigned long long *u64_out, const long long *x_) {
+extern "C" __global__ void bitcast_i64(unsigned long long *u_u64_out, const long long *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     long long v1 = x_[i];
-    u64_out[i] = (unsigned long long)v1;
+    u_u64_out[i] = (unsigned long long)v1;
   }
 }
 
-extern "C" __global__ void bitcast_u8(signed char *i8_out, const unsigned char *x_) {
+extern "C" __global__ void bitcast_u8(signed char *u_i8_out, const unsigned char *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned char v1 = x_[i];
-    i8_out[i] = (signed char)v1;
+    u_i8_out[i] = (signed char)v1;
   }
 }
 
-extern "C" __global__ void bitcast_u16(short *i16_out, unsigned short *f16_out_, unsigned short *bf16_out, const unsigned short *x_) {
+extern "C" __global__ void bitcast_u16(short *u_i16_out, unsigned short *f16_out_, unsigned short *u_bf16_out, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned short v1 = x_[i];
-    i16_out[i] = (short)v1;
+    u_i16_out[i] = (short)v1;
     f16_out_[i] = f32_to_f16(f16_to_f32(v1));
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
-extern "C" __global__ void bitcast_u32(int *i32_out, float *f32_out_, const unsigned *x_) {
+extern "C" __global__ void bitcast_u32(int *u_i32_out, float *f32_out_, const unsigned *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned v1 = x_[i];
-    i32_out[i] = (int)v1;
+    u_i32_out[i] = (int)v1;
     f32_out_[i] = __int_as_float(v1);
   }
 }
 
-extern "C" __global__ void bitcast_u64(long long *i64_out, const unsigned long long *x_) {
+extern "C" __global__ void bitcast_u64(long long *u_i64_out, const unsigned long long *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned long long v1 = x_[i];
-    i64_out[i] = (long long)v1;
+    u_i64_out[i] = (long long)v1;
   }
 }
 
-extern "C" __global__ void bitcast_f16(short *i16_out, unsigned short *u16_out, unsigned short *bf16_out, const unsigned short *x_) {
+extern "C" __global__ void bitcast_f16(short *u_i16_out, unsigned short *u_u16_out, unsigned short *u_bf16_out, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = f16_to_f32(x_[i]);
-    i16_out[i] = (short)f32_to_f16(v1);
-    u16_out[i] = (unsigned short)f32_to_f16(v1);
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    u_i16_out[i] = (short)f32_to_f16(v1);
+    u_u16_out[i] = (unsigned short)f32_to_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
   }
 }
 
-extern "C" __global__ void bitcast_bf16(short *i16_out, unsigned short *u16_out, unsigned short *f16_out_, const unsigned short *x_) {
+extern "C" __global__ void bitcast_bf16(short *u_i16_out, unsigned short *u_u16_out, unsigned short *f16_out_, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = bf16_to_f32(x_[i]);
-    i16_out[i] = (short)f32_to_bf16(v1);
-    u16_out[i] = (unsigned short)f32_to_bf16(v1);
+    u_i16_out[i] = (short)f32_to_bf16(v1);
+    u_u16_out[i] = (unsigned short)f32_to_bf16(v1);
     f16_out_[i] = f32_to_f16(f16_to_f32(f32_to_bf16(v1)));
   }
 }
 
-extern "C" __global__ void bitcast_f32(int *i32_out, unsigned *u32_out, const float *x_) {
+extern "C" __global__ void bitcast_f32(int *u_i32_out, unsigned *u_u32_out, const float *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = x_[i];
-    i32_out[i] = (int)__float_as_int(v1);
-    u32_out[i] = (unsigned)__float_as_int(v1);
+    u_i32_out[i] = (int)__float_as_int(v1);
+    u_u32_out[i] = (unsigned)__float_as_int(v1);
   }
 }

@@ -6,90 +6,90 @@ INLINE float bf16_to_f32(ushort x) { return as_type<float>((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }
 
-kernel void bitcast_i8(device uchar *u8_out [[buffer(0)]], device const char *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_i8(device uchar *u_u8_out [[buffer(0)]], device const char *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     char v1 = x_[i];
-    u8_out[i] = (uchar)v1;
+    u_u8_out[i] = (uchar)v1;
   }
 }
 
-kernel void bitcast_i16(device ushort *u16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *bf16_out [[buffer(2)]], device const short *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_i16(device ushort *u_u16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const short *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     short v1 = x_[i];
-    u16_out[i] = (ushort)v1;
+    u_u16_out[i] = (ushort)v1;
     f16_out_[i] = half(f16_to_f32(v1));
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
-kernel void bitcast_i32(device uint *u32_out [[buffer(0)]], device float *f32_out_ [[buffer(1)]], device const int *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_i32(device uint *u_u32_out [[buffer(0)]], device float *f32_out_ [[buffer(1)]], device const int *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     int v1 = x_[i];
-    u32_out[i] = (uint)v1;
+    u_u32_out[i] = (uint)v1;
     f32_out_[i] = as_type<float>(v1);
   }
 }
 
-kernel void bitcast_i64(device ulong *u64_out [[buffer(0)]], device const long *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_i64(device ulong *u_u64_out [[buffer(0)]], device const long *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     long v1 = x_[i];
-    u64_out[i] = (ulong)v1;
+    u_u64_out[i] = (ulong)v1;
   }
 }
 
-kernel void bitcast_u8(device char *i8_out [[buffer(0)]], device const uchar *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_u8(device char *u_i8_out [[buffer(0)]], device const uchar *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     uchar v1 = x_[i];
-    i8_out[i] = (char)v1;
+    u_i8_out[i] = (char)v1;
   }
 }
 
-kernel void bitcast_u16(device short *i16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *bf16_out [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_u16(device short *u_i16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     ushort v1 = x_[i];
-    i16_out[i] = (short)v1;
+    u_i16_out[i] = (short)v1;
     f16_out_[i] = half(f16_to_f32(v1));
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
   }
 }
 
-kernel void bitcast_u32(device int *i32_out [[buffer(0)]], device float *f32_out_ [[buffer(1)]], device const uint *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_u32(device int *u_i32_out [[buffer(0)]], device float *f32_out_ [[buffer(1)]], device const uint *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     uint v1 = x_[i];
-    i32_out[i] = (int)v1;
+    u_i32_out[i] = (int)v1;
     f32_out_[i] = as_type<float>(v1);
   }
 }
 
-kernel void bitcast_u64(device long *i64_out [[buffer(0)]], device const ulong *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_u64(device long *u_i64_out [[buffer(0)]], device const ulong *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     ulong v1 = x_[i];
-    i64_out[i] = (long)v1;
+    u_i64_out[i] = (long)v1;
   }
 }
 
-kernel void bitcast_f16(device short *i16_out [[buffer(0)]], device ushort *u16_out [[buffer(1)]], device ushort *bf16_out [[buffer(2)]], device const half *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_f16(device short *u_i16_out [[buffer(0)]], device ushort *u_u16_out [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const half *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     float v1 = float(x_[i]);
-    i16_out[i] = (short)f32_to_f16(v1);
-    u16_out[i] = (ushort)f32_to_f16(v1);
-    bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    u_i16_out[i] = (short)f32_to_f16(v1);
+    u_u16_out[i] = (ushort)f32_to_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
   }
 }
 
-kernel void bitcast_bf16(device short *i16_out [[buffer(0)]], device ushort *u16_out [[buffer(1)]], device half *f16_out_ [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_bf16(device short *u_i16_out [[buffer(0)]], device ushort *u_u16_out [[buffer(1)]], device half *f16_out_ [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     float v1 = bf16_to_f32(x_[i]);
-    i16_out[i] = (short)f32_to_bf16(v1);
-    u16_out[i] = (ushort)f32_to_bf16(v1);
+    u_i16_out[i] = (short)f32_to_bf16(v1);
+    u_u16_out[i] = (ushort)f32_to_bf16(v1);
     f16_out_[i] = half(f16_to_f32(f32_to_bf16(v1)));
   }
 }
 
-kernel void bitcast_f32(device int *i32_out [[buffer(0)]], device uint *u32_out [[buffer(1)]], device const float *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
+kernel void bitcast_f32(device int *u_i32_out [[buffer(0)]], device uint *u_u32_out [[buffer(1)]], device const float *x_ [[buffer(2)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
     float v1 = x_[i];
-    i32_out[i] = as_type<int>(v1);
-    u32_out[i] = as_type<uint>(v1);
+    u_i32_out[i] = as_type<int>(v1);
+    u_u32_out[i] = as_type<uint>(v1);
   }
 }

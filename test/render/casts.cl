@@ -15,350 +15,350 @@ INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
-__kernel void cast_bool(__global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_bool(__global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i8(__global uchar *bool_out_, long bool_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const char *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_i8(__global uchar *u_bool_out_, long u_bool_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const char *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const char *x_ = (__global const char *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     char v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i16(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const short *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_i16(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const short *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const short *x_ = (__global const short *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     short v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i32(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const int *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_i32(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const int *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const int *x_ = (__global const int *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i64(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const long *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_i64(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const long *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const long *x_ = (__global const long *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     long v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_u8(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_u8(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uchar v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_u16(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_u16(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     ushort v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u32_out[i] = (uint)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u32_out[i] = (uint)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_u32(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uint *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_u32(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uint *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uint *x_ = (__global const uint *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uint v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_u64(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const ulong *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+__kernel void cast_u64(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const ulong *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ulong *x_ = (__global const ulong *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     ulong v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i16_out[i] = (short)v1;
-    i32_out[i] = (int)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)v1;
-    u16_out[i] = (ushort)v1;
-    u32_out[i] = (uint)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i16_out[i] = (short)v1;
+    u_i32_out[i] = (int)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)v1;
+    u_u16_out[i] = (ushort)v1;
+    u_u32_out[i] = (uint)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_f16(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const half *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+__kernel void cast_f16(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const half *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const half *x_ = (__global const half *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = vload_half(i, x_);
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i16_out[i] = (short)(long)v1;
-    i32_out[i] = (int)(long)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)(long)v1;
-    u16_out[i] = (ushort)(long)v1;
-    u32_out[i] = (uint)(long)v1;
-    u64_out[i] = (ulong)v1;
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i16_out[i] = (short)(long)v1;
+    u_i32_out[i] = (int)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)(long)v1;
+    u_u16_out[i] = (ushort)(long)v1;
+    u_u32_out[i] = (uint)(long)v1;
+    u_u64_out[i] = (ulong)v1;
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_bf16(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_bf16(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = bf16_to_f32(x_[i]);
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i16_out[i] = (short)(long)v1;
-    i32_out[i] = (int)(long)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)(long)v1;
-    u16_out[i] = (ushort)(long)v1;
-    u32_out[i] = (uint)(long)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i16_out[i] = (short)(long)v1;
+    u_i32_out[i] = (int)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)(long)v1;
+    u_u16_out[i] = (ushort)(long)v1;
+    u_u32_out[i] = (uint)(long)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_f32(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global short *i16_out_, long i16_out_at, __global int *i32_out_, long i32_out_at, __global long *i64_out_, long i64_out_at, __global uchar *u8_out_, long u8_out_at, __global ushort *u16_out_, long u16_out_at, __global uint *u32_out_, long u32_out_at, __global ulong *u64_out_, long u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global const float *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global short *i16_out = (__global short *)((__global char *)i16_out_ + i16_out_at);
-  __global int *i32_out = (__global int *)((__global char *)i32_out_ + i32_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uchar *u8_out = (__global uchar *)((__global char *)u8_out_ + u8_out_at);
-  __global ushort *u16_out = (__global ushort *)((__global char *)u16_out_ + u16_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ulong *u64_out = (__global ulong *)((__global char *)u64_out_ + u64_out_at);
+__kernel void cast_f32(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global short *u_i16_out_, long u_i16_out_at, __global int *u_i32_out_, long u_i32_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uchar *u_u8_out_, long u_u8_out_at, __global ushort *u_u16_out_, long u_u16_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ulong *u_u64_out_, long u_u64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global const float *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global short *u_i16_out = (__global short *)((__global char *)u_i16_out_ + u_i16_out_at);
+  __global int *u_i32_out = (__global int *)((__global char *)u_i32_out_ + u_i32_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
+  __global ushort *u_u16_out = (__global ushort *)((__global char *)u_u16_out_ + u_u16_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ulong *u_u64_out = (__global ulong *)((__global char *)u_u64_out_ + u_u64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global const float *x_ = (__global const float *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i16_out[i] = (short)(long)v1;
-    i32_out[i] = (int)(long)v1;
-    i64_out[i] = (long)v1;
-    u8_out[i] = (uchar)(long)v1;
-    u16_out[i] = (ushort)(long)v1;
-    u32_out[i] = (uint)(long)v1;
-    u64_out[i] = (ulong)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i16_out[i] = (short)(long)v1;
+    u_i32_out[i] = (int)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u8_out[i] = (uchar)(long)v1;
+    u_u16_out[i] = (ushort)(long)v1;
+    u_u32_out[i] = (uint)(long)v1;
+    u_u64_out[i] = (ulong)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
   }
 }

@@ -10,147 +10,147 @@ INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
 void cast_f64(void **args, long lo, long hi) {
-  unsigned char *bool_out = args[0];
-  signed char *i8_out = args[1];
-  long *i64_out = args[2];
-  unsigned *u32_out = args[3];
+  unsigned char *u_bool_out = args[0];
+  signed char *u_i8_out = args[1];
+  long *u_i64_out = args[2];
+  unsigned *u_u32_out = args[3];
   _Float16 *f16_out_ = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const double *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     double v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_bool(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  signed char *i8_out = args[1];
-  long *i64_out = args[2];
-  unsigned *u32_out = args[3];
+  signed char *u_i8_out = args[1];
+  long *u_i64_out = args[2];
+  unsigned *u_u32_out = args[3];
   _Float16 *f16_out_ = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const unsigned char *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     int v1 = x_[i];
     f64_out_[i] = (double)v1;
-    i8_out[i] = (signed char)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_i8_out[i] = (signed char)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_i8(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  long *i64_out = args[2];
-  unsigned *u32_out = args[3];
+  unsigned char *u_bool_out = args[1];
+  long *u_i64_out = args[2];
+  unsigned *u_u32_out = args[3];
   _Float16 *f16_out_ = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const signed char *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     signed char v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_i64(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  signed char *i8_out = args[2];
-  unsigned *u32_out = args[3];
+  unsigned char *u_bool_out = args[1];
+  signed char *u_i8_out = args[2];
+  unsigned *u_u32_out = args[3];
   _Float16 *f16_out_ = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const long *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     long v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_u32(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  signed char *i8_out = args[2];
-  long *i64_out = args[3];
+  unsigned char *u_bool_out = args[1];
+  signed char *u_i8_out = args[2];
+  long *u_i64_out = args[3];
   _Float16 *f16_out_ = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const unsigned *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     unsigned v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)v1;
-    i64_out[i] = (long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)v1;
+    u_i64_out[i] = (long)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_f16(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  signed char *i8_out = args[2];
-  long *i64_out = args[3];
-  unsigned *u32_out = args[4];
-  unsigned short *bf16_out = args[5];
+  unsigned char *u_bool_out = args[1];
+  signed char *u_i8_out = args[2];
+  long *u_i64_out = args[3];
+  unsigned *u_u32_out = args[4];
+  unsigned short *u_bf16_out = args[5];
   float *f32_out_ = args[6];
   const _Float16 *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
 void cast_bf16(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  signed char *i8_out = args[2];
-  long *i64_out = args[3];
-  unsigned *u32_out = args[4];
+  unsigned char *u_bool_out = args[1];
+  signed char *u_i8_out = args[2];
+  long *u_i64_out = args[3];
+  unsigned *u_u32_out = args[4];
   _Float16 *f16_out_ = args[5];
   float *f32_out_ = args[6];
   const unsigned short *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     float v1 = bf16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
     f32_out_[i] = (float)v1;
   }
@@ -158,21 +158,21 @@ void cast_bf16(void **args, long lo, long hi) {
 
 void cast_f32(void **args, long lo, long hi) {
   double *f64_out_ = args[0];
-  unsigned char *bool_out = args[1];
-  signed char *i8_out = args[2];
-  long *i64_out = args[3];
-  unsigned *u32_out = args[4];
+  unsigned char *u_bool_out = args[1];
+  signed char *u_i8_out = args[2];
+  long *u_i64_out = args[3];
+  unsigned *u_u32_out = args[4];
   _Float16 *f16_out_ = args[5];
-  unsigned short *bf16_out = args[6];
+  unsigned short *u_bf16_out = args[6];
   const float *x_ = args[7];
   for (long i = lo; i < hi; i++) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = round_f16(v1);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
   }
 }

@@ -15,170 +15,170 @@ INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
-__kernel void cast_f64(__global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const double *x__, long x__at) {
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+__kernel void cast_f64(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const double *x__, long x__at) {
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const double *x_ = (__global const double *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     double v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)(long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)(long)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_bool(__global double *f64_out__, long f64_out__at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
+__kernel void cast_bool(__global double *f64_out__, long f64_out__at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uchar *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uchar *x_ = (__global const uchar *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     int v1 = x_[i];
     f64_out_[i] = (double)v1;
-    i8_out[i] = (char)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)v1;
+    u_i8_out[i] = (char)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i8(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const char *x__, long x__at) {
+__kernel void cast_i8(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const char *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const char *x_ = (__global const char *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     char v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_i64(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const long *x__, long x__at) {
+__kernel void cast_i64(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const long *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const long *x_ = (__global const long *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     long v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    u32_out[i] = (uint)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_u32_out[i] = (uint)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_u32(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uint *x__, long x__at) {
+__kernel void cast_u32(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const uint *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const uint *x_ = (__global const uint *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     uint v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)v1;
-    i64_out[i] = (long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)v1;
+    u_i64_out[i] = (long)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_f16(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global ushort *bf16_out_, long bf16_out_at, __global float *f32_out__, long f32_out__at, __global const half *x__, long x__at) {
+__kernel void cast_f16(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const half *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const half *x_ = (__global const half *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = vload_half(i, x_);
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)(long)v1;
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)(long)v1;
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_bf16(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
+__kernel void cast_bf16(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global float *f32_out__, long f32_out__at, __global const ushort *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global float *f32_out_ = (__global float *)((__global char *)f32_out__ + f32_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = bf16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)(long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)(long)v1;
     vstore_half(round_f16(v1), i, f16_out_);
     f32_out_[i] = (float)v1;
   }
 }
 
-__kernel void cast_f32(__global double *f64_out__, long f64_out__at, __global uchar *bool_out_, long bool_out_at, __global char *i8_out_, long i8_out_at, __global long *i64_out_, long i64_out_at, __global uint *u32_out_, long u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *bf16_out_, long bf16_out_at, __global const float *x__, long x__at) {
+__kernel void cast_f32(__global double *f64_out__, long f64_out__at, __global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global const float *x__, long x__at) {
   __global double *f64_out_ = (__global double *)((__global char *)f64_out__ + f64_out__at);
-  __global uchar *bool_out = (__global uchar *)((__global char *)bool_out_ + bool_out_at);
-  __global char *i8_out = (__global char *)((__global char *)i8_out_ + i8_out_at);
-  __global long *i64_out = (__global long *)((__global char *)i64_out_ + i64_out_at);
-  __global uint *u32_out = (__global uint *)((__global char *)u32_out_ + u32_out_at);
+  __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
+  __global char *u_i8_out = (__global char *)((__global char *)u_i8_out_ + u_i8_out_at);
+  __global long *u_i64_out = (__global long *)((__global char *)u_i64_out_ + u_i64_out_at);
+  __global uint *u_u32_out = (__global uint *)((__global char *)u_u32_out_ + u_u32_out_at);
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
-  __global ushort *bf16_out = (__global ushort *)((__global char *)bf16_out_ + bf16_out_at);
+  __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global const float *x_ = (__global const float *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (char)(long)v1;
-    i64_out[i] = (long)v1;
-    u32_out[i] = (uint)(long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (char)(long)v1;
+    u_i64_out[i] = (long)v1;
+    u_u32_out[i] = (uint)(long)v1;
     vstore_half(round_f16(v1), i, f16_out_);
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
   }
 }

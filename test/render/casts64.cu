@@ -6,106 +6,106 @@ INLINE float bf16_to_f32(unsigned short x) { return __int_as_float((unsigned)x <
 INLINE unsigned short f32_to_bf16(float f) { unsigned b = __float_as_int(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 
-extern "C" __global__ void cast_f64(unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const double *x_) {
+extern "C" __global__ void cast_f64(unsigned char *u_bool_out, signed char *u_i8_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *f16_out_, unsigned short *u_bf16_out, float *f32_out_, const double *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     double v1 = x_[i];
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long long)v1;
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)(long long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long long)v1;
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)(long long)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_bool(double *f64_out_, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned char *x_) {
+extern "C" __global__ void cast_bool(double *f64_out_, signed char *u_i8_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *f16_out_, unsigned short *u_bf16_out, float *f32_out_, const unsigned char *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     int v1 = x_[i];
     f64_out_[i] = (double)v1;
-    i8_out[i] = (signed char)v1;
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_i8_out[i] = (signed char)v1;
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_i8(double *f64_out_, unsigned char *bool_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const signed char *x_) {
+extern "C" __global__ void cast_i8(double *f64_out_, unsigned char *u_bool_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *f16_out_, unsigned short *u_bf16_out, float *f32_out_, const signed char *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     signed char v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_i64(double *f64_out_, unsigned char *bool_out, signed char *i8_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const long long *x_) {
+extern "C" __global__ void cast_i64(double *f64_out_, unsigned char *u_bool_out, signed char *u_i8_out, unsigned *u_u32_out, unsigned short *f16_out_, unsigned short *u_bf16_out, float *f32_out_, const long long *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     long long v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)v1;
-    u32_out[i] = (unsigned)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)v1;
+    u_u32_out[i] = (unsigned)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_u32(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned short *f16_out_, unsigned short *bf16_out, float *f32_out_, const unsigned *x_) {
+extern "C" __global__ void cast_u32(double *f64_out_, unsigned char *u_bool_out, signed char *u_i8_out, long long *u_i64_out, unsigned short *f16_out_, unsigned short *u_bf16_out, float *f32_out_, const unsigned *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     unsigned v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)v1;
-    i64_out[i] = (long long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)v1;
+    u_i64_out[i] = (long long)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_f16(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *bf16_out, float *f32_out_, const unsigned short *x_) {
+extern "C" __global__ void cast_f16(double *f64_out_, unsigned char *u_bool_out, signed char *u_i8_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *u_bf16_out, float *f32_out_, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = f16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long long)v1;
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)(long long)v1;
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long long)v1;
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)(long long)v1;
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_bf16(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, float *f32_out_, const unsigned short *x_) {
+extern "C" __global__ void cast_bf16(double *f64_out_, unsigned char *u_bool_out, signed char *u_i8_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *f16_out_, float *f32_out_, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = bf16_to_f32(x_[i]);
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long long)v1;
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)(long long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long long)v1;
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)(long long)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
     f32_out_[i] = (float)v1;
   }
 }
 
-extern "C" __global__ void cast_f32(double *f64_out_, unsigned char *bool_out, signed char *i8_out, long long *i64_out, unsigned *u32_out, unsigned short *f16_out_, unsigned short *bf16_out, const float *x_) {
+extern "C" __global__ void cast_f32(double *f64_out_, unsigned char *u_bool_out, signed char *u_i8_out, long long *u_i64_out, unsigned *u_u32_out, unsigned short *f16_out_, unsigned short *u_bf16_out, const float *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
     float v1 = x_[i];
     f64_out_[i] = (double)v1;
-    bool_out[i] = (v1 != 0);
-    i8_out[i] = (signed char)(long long)v1;
-    i64_out[i] = (long long)v1;
-    u32_out[i] = (unsigned)(long long)v1;
+    u_bool_out[i] = (v1 != 0);
+    u_i8_out[i] = (signed char)(long long)v1;
+    u_i64_out[i] = (long long)v1;
+    u_u32_out[i] = (unsigned)(long long)v1;
     f16_out_[i] = f32_to_f16(round_f16(v1));
-    bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
   }
 }
