@@ -37,7 +37,7 @@ from mini.render.c import render
 from mini.types import dtypes, to_bfloat16, to_storage
 from runtime.base import Call
 from runtime.compiler import QUICK, Build, finish_all
-from runtime.cpu import Library
+from runtime.library import Library
 
 # ---------------------------------------------------------------- the kernels
 

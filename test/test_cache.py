@@ -14,7 +14,7 @@ import pytest
 
 from mini.engine import cache as module
 from mini.engine.cache import DiskCache, default_folder, disk_cache, open_cache
-from runtime import compiler, cpu, host
+from runtime import compiler, cpu, host, library
 from runtime import files as files_of
 from runtime.base import Call, DeviceError
 
@@ -246,15 +246,15 @@ def test_code_that_cannot_be_loaded_says_what_would_help(monkeypatch):
   def refused(path):
     raise OSError(f"{path}: failed to map segment")
 
-  monkeypatch.setattr(cpu.ctypes, "CDLL", refused)
+  monkeypatch.setattr(library.ctypes, "CDLL", refused)
   with pytest.raises(DeviceError, match="failed to map segment\n.*TMPDIR=FOLDER takes another"):
-    cpu.Library.of(b"code")
+    library.Library.of(b"code")
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="Linux alone has it")
 def test_two_libraries_without_files_are_two():
   found = [compiler.find().start(f"int f(void) {{ return {n}; }}").finish() for n in range(2)]
-  assert [cpu.in_memory(data).f() for data in found] == [0, 1]
+  assert [library.in_memory(data).f() for data in found] == [0, 1]
 
 
 def test_a_warm_cache_needs_no_compiler(tmp_path):

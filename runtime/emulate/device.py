@@ -18,6 +18,7 @@ import numpy as np
 
 from runtime import compiler as compilers
 from runtime import cpu, host
+from runtime import library as libraries
 from runtime.base import Cache, Call, DeviceError, Info
 from runtime.emulate import source as sources
 from runtime.emulate.sequence import Sequence
@@ -140,7 +141,9 @@ class Emulation:
     builds = (sources.start(self.compiler, s, self.language, self.check) for s in todo)
     for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
       self.counters["compiles"] += 1
-      self.libraries[source] = Library(self, source, cpu.Library.kept(self.cache, self._key(source), data))
+      self.libraries[source] = Library(
+        self, source, libraries.Library.kept(self.cache, self._key(source), data)
+      )
     return [self.libraries[s] for s in sources_]
 
   def _key(self, source: str) -> str:
@@ -150,7 +153,7 @@ class Emulation:
     path = self.cache.get(self._key(source)) if self.cache else None
     if path:
       try:
-        self.libraries[source] = Library(self, source, cpu.Library.at(path))
+        self.libraries[source] = Library(self, source, libraries.Library.at(path))
         self.counters["disk_hits"] += 1
       except OSError:  # another process has just cleared the cache
         path = None
