@@ -17,7 +17,7 @@ from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.fourier import from_half, to_half, transformed
 from mini.tensor.handle import Handle
-from mini.types import DTypeError, ShapeError, complex_of, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, complex_of, dtypes
 
 Ints = int | Sequence[int] | None
 
@@ -230,7 +230,7 @@ def _power(what: str, norm: str | None) -> float:
   """The transform has the scale n ** -power, the inverse what is left of 1 / n."""
   powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
   if norm not in powers:
-    fail(ValueError, f'{what}: norm is "backward", "ortho" or "forward", not {norm!r}')
+    fail(ArgumentError, f'{what}: norm is "backward", "ortho" or "forward", not {norm!r}')
   return powers[norm]
 
 
@@ -294,7 +294,7 @@ def _frequencies(
   what: str, find: Any, n: int, d: float, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
   if not isinstance(n, int) or n < 1:
-    fail(ValueError, f"{what}: n is a positive integer, not {n!r}")
+    fail(ArgumentError, f"{what}: n is a positive integer, not {n!r}")
   return Tensor(find(n, d), dtype or dtypes.default_float, device, requires_grad)
 
 

@@ -19,7 +19,7 @@ from mini.float8 import FORMATS, decode, encode, name_of
 from mini.tensor import Tensor
 from mini.tensor.autograd import given_tensors
 from mini.tensor.handle import fail
-from mini.types import DType, DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DType, DTypeError, ShapeError, dtypes
 
 
 class Pairs(NamedTuple):
@@ -229,9 +229,11 @@ def quantize(
   (x,) = given_tensors("quantize", x)
   bits = name_of(bits)
   if isinstance(bits, DType) or bits not in (8, 4, *FORMATS):
-    fail(ValueError, f"quantize: codes have 8 or 4 bits, or are of {' or '.join(FORMATS)}, not {bits!r}", x=x)
+    fail(
+      ArgumentError, f"quantize: codes have 8 or 4 bits, or are of {' or '.join(FORMATS)}, not {bits!r}", x=x
+    )
   if isinstance(bits, str) and not symmetric:
-    fail(ValueError, f"quantize: {bits} has a sign, and no zero point", x=x)
+    fail(ArgumentError, f"quantize: {bits} has a sign, and no zero point", x=x)
   if x.dtype.kind != "f":
     fail(DTypeError, "quantize: x is not of floats; x.float() would fit", x=x)
   x = x.float().detach()

@@ -47,7 +47,7 @@ from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, user_line
 from mini.tensor.handle import tagged
-from mini.types import DType, dtypes
+from mini.types import AxisError, DType, dtypes
 
 NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
 
@@ -367,7 +367,7 @@ class Routine:
       else:
         self.program.run(inputs, outputs, ran=ran)
     except IndexError as e:
-      raise IndexError("\n".join([str(e), *self.about])) from None
+      raise AxisError("\n".join([str(e), *self.about])) from None
 
   def parts(self, memory: list[Any]) -> tuple[list[Buffer], list[Buffer]]:
     """The inputs and outputs of the program, where some memory is in parts on several devices."""

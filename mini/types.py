@@ -34,11 +34,23 @@ class MiniError(Exception):
   """Every error that mini raises on purpose."""
 
 
-class ShapeError(MiniError, ValueError):
+class ArgumentError(MiniError, ValueError, RuntimeError):
+  """A value that an argument cannot have. Like the errors below, it is of the classes that NumPy and PyTorch raise."""
+
+
+class ShapeError(ArgumentError):
   """Shapes, axes or sizes that do not fit."""
 
 
-class DTypeError(MiniError, TypeError):
+class AxisError(ShapeError, IndexError):
+  """An axis, or an index along one, that is not there."""
+
+
+class RangeError(ArgumentError, OverflowError):
+  """A number that the type does not hold."""
+
+
+class DTypeError(MiniError, TypeError, RuntimeError):
   """A number type that the operation does not take."""
 
 

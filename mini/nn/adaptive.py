@@ -10,7 +10,7 @@ from mini.nn.layers import Linear, ModuleList, Sequential
 from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 
 class AdaptiveOutput(NamedTuple):
@@ -46,7 +46,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
   ):
     bounds = [0, *cutoffs, n_classes]
     if not cutoffs or any(a >= b for a, b in pairwise(bounds)):
-      raise ValueError(
+      raise ArgumentError(
         f"AdaptiveLogSoftmaxWithLoss: the cutoffs rise within 1..{n_classes - 1}, not {list(cutoffs)}"
       )
     self.in_features, self.n_classes, self.div_value = in_features, n_classes, div_value

@@ -13,7 +13,7 @@ from mini.nn.module import Module, layers_of
 from mini.nn.normalization import LayerNorm
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError, dtypes
+from mini.types import ArgumentError, ShapeError, dtypes
 
 
 class MultiheadAttention(Module):
@@ -289,7 +289,8 @@ class _Block(Module):
       setattr(self, f"dropout{n}", Dropout(dropout))
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
       fail(
-        ValueError, f'{type(self).__name__}: activation is "relu", "gelu" or a function, not {activation!r}'
+        ArgumentError,
+        f'{type(self).__name__}: activation is "relu", "gelu" or a function, not {activation!r}',
       )
     self.activation = activation
 

@@ -11,7 +11,7 @@ from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
@@ -64,7 +64,7 @@ class _Conv(_Windows):
     self.channels_last = channels_last
     if padding_mode not in PADDING:
       fail(
-        ValueError,
+        ArgumentError,
         f"{type(self).__name__}: padding_mode is one of {', '.join(PADDING)}, not {padding_mode!r}",
       )
     self.padding, self.padding_mode = (
@@ -133,7 +133,7 @@ class _ConvTranspose(_Windows):
     self._begin(in_channels, out_channels, kernel_size, stride, dilation, groups)
     self.channels_last = channels_last
     if padding_mode != "zeros":
-      fail(ValueError, f'{type(self).__name__}: padding_mode is "zeros", not {padding_mode!r}')
+      fail(ArgumentError, f'{type(self).__name__}: padding_mode is "zeros", not {padding_mode!r}')
     self.padding, self.output_padding = numbers(padding, self.axes), numbers(output_padding, self.axes)
     self.weight = weight(in_channels, out_channels // groups, *self.kernel_size, dtype=dtype, device=device)
     self.bias = weight(out_channels, dtype=dtype, device=device) if bias else None
@@ -156,7 +156,7 @@ class _ConvTranspose(_Windows):
     more = tuple(a - b for a, b in zip(wanted, least))
     if len(wanted) != n or not all(0 <= e < s for e, s in zip(more, self.stride)):
       most = [m + s - 1 for m, s in zip(least, self.stride)]
-      fail(ValueError, f"{type(self).__name__}: output_size {wanted} is not within {least} to {most}", x=x)
+      fail(ArgumentError, f"{type(self).__name__}: output_size {wanted} is not within {least} to {most}", x=x)
     return more
 
 

@@ -11,7 +11,7 @@ from mini.nn.layers import weight
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import DTypeError, ShapeError
+from mini.types import ArgumentError, DTypeError, ShapeError
 
 
 class Embedding(Module):
@@ -100,7 +100,7 @@ class EmbeddingBag(Embedding):
     dtype: Any = None,
   ):
     if mode not in ("sum", "mean", "max"):
-      fail(ValueError, f'EmbeddingBag: mode is "sum", "mean" or "max", not {mode!r}')
+      fail(ArgumentError, f'EmbeddingBag: mode is "sum", "mean" or "max", not {mode!r}')
     self.mode, self.include_last_offset = mode, include_last_offset
     rule = max_norm, norm_type, scale_grad_by_freq, sparse
     super().__init__(num_embeddings, embedding_dim, padding_idx, *rule, device, dtype)
@@ -149,7 +149,7 @@ class EmbeddingBag(Embedding):
     if offsets is not None and (offsets.ndim != 1 or offsets.dtype.kind not in "iu"):
       fail(DTypeError, "EmbeddingBag: offsets are a vector of integers", offsets=offsets)
     if weights is not None and self.mode != "sum":
-      fail(ValueError, f"EmbeddingBag: per_sample_weights are for sums, and mode is {self.mode!r}")
+      fail(ArgumentError, f"EmbeddingBag: per_sample_weights are for sums, and mode is {self.mode!r}")
     if weights is not None and weights.shape != index.shape:
       fail(ShapeError, "EmbeddingBag: there is one weight for each index", index=index, weights=weights)
 

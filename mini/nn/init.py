@@ -8,7 +8,7 @@ import numpy as np
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
@@ -71,7 +71,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
   if nonlinearity == "leaky_relu":
     return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
   if nonlinearity not in (*gains, *LINEAR):
-    fail(ValueError, f"calculate_gain: unknown nonlinearity {nonlinearity!r}")
+    fail(ArgumentError, f"calculate_gain: unknown nonlinearity {nonlinearity!r}")
   return gains.get(nonlinearity, 1.0)
 
 
@@ -88,7 +88,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 def _he(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
   if mode not in ("fan_in", "fan_out"):
-    fail(ValueError, f'kaiming: mode is "fan_in" or "fan_out", not {mode!r}')
+    fail(ArgumentError, f'kaiming: mode is "fan_in" or "fan_out", not {mode!r}')
   return calculate_gain(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
 
 
@@ -117,7 +117,9 @@ def trunc_normal_(
   True
   """
   if not a < b or not (a < mean + 6 * std and b > mean - 6 * std):
-    fail(ValueError, f"trunc_normal_: nearly nothing of the normal distribution is in [{a}, {b}]", x=tensor)
+    fail(
+      ArgumentError, f"trunc_normal_: nearly nothing of the normal distribution is in [{a}, {b}]", x=tensor
+    )
   values = np.random.default_rng(_seed()).standard_normal(tensor.shape) * std + mean
   rng = np.random.default_rng(_seed())
   for _ in range(32):

@@ -11,6 +11,7 @@ from mini.nn.functional import alpha_dropout, channel_dropout
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
+from mini.types import ArgumentError
 
 
 def weight(*s: int, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -96,7 +97,7 @@ class Dropout(Module):
 
   def __init__(self, p: float = 0.5, inplace: bool = False):
     if not 0 <= p <= 1:
-      fail(ValueError, f"Dropout: {p} is no probability")
+      fail(ArgumentError, f"Dropout: {p} is no probability")
     self.p = p
 
   def forward(self, x: Tensor) -> Tensor:
@@ -244,7 +245,8 @@ class ModuleDict(Module):
     if name not in self._names:
       if not name or "." in name or name.startswith("_") or hasattr(self, name):
         fail(
-          ValueError, f"{type(self).__name__}: {name!r} cannot be a name: it is no part of a path, or taken"
+          ArgumentError,
+          f"{type(self).__name__}: {name!r} cannot be a name: it is no part of a path, or taken",
         )
       self._names.append(name)
     setattr(self, name, module)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
 from mini.tensor.errors import fail
-from mini.types import dtypes
+from mini.types import ArgumentError, dtypes
 
 if TYPE_CHECKING:
   from mini.nn.optimizer import Optimizer
@@ -253,9 +253,9 @@ class CyclicLR(LRScheduler):
     last_epoch: int = -1,
   ):
     if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
-      fail(ValueError, f'CyclicLR: mode is "triangular", "triangular2" or "exp_range", not {mode!r}')
+      fail(ArgumentError, f'CyclicLR: mode is "triangular", "triangular2" or "exp_range", not {mode!r}')
     if scale_mode not in ("cycle", "iterations"):
-      fail(ValueError, f'CyclicLR: scale_mode is "cycle" or "iterations", not {scale_mode!r}')
+      fail(ArgumentError, f'CyclicLR: scale_mode is "cycle" or "iterations", not {scale_mode!r}')
     self.lrs, self.momenta = (base_lr, max_lr), (max_momentum, base_momentum)
     self.up = step_size_up
     self.total = step_size_up + (step_size_up if step_size_down is None else step_size_down)
@@ -308,9 +308,9 @@ class OneCycleLR(LRScheduler):
     last_epoch: int = -1,
   ):
     if total_steps is None and (epochs is None or steps_per_epoch is None):
-      fail(ValueError, "OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+      fail(ArgumentError, "OneCycleLR: give total_steps, or epochs and steps_per_epoch")
     if anneal_strategy not in ("cos", "linear"):
-      fail(ValueError, f'OneCycleLR: anneal_strategy is "cos" or "linear", not {anneal_strategy!r}')
+      fail(ArgumentError, f'OneCycleLR: anneal_strategy is "cos" or "linear", not {anneal_strategy!r}')
     total = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
     low, top, turn = max_lr / div_factor, max_lr, pct_start * total - 1
     self.strategy = anneal_strategy
@@ -353,7 +353,8 @@ class SequentialLR(LRScheduler):
   ):
     if len(milestones) != len(schedulers) - 1:
       fail(
-        ValueError, f"SequentialLR: {len(schedulers)} schedules have {len(schedulers) - 1} milestones between"
+        ArgumentError,
+        f"SequentialLR: {len(schedulers)} schedules have {len(schedulers) - 1} milestones between",
       )
     self._parts = list(zip((0, *milestones), schedulers))
     super().__init__(optimizer, last_epoch)
@@ -372,7 +373,7 @@ class ChainedScheduler(LRScheduler):
   def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
     self._parts = list(schedulers)
     if not self._parts:
-      fail(ValueError, "ChainedScheduler: there are no schedules")
+      fail(ArgumentError, "ChainedScheduler: there are no schedules")
     super().__init__(optimizer or self._parts[0].optimizer)
 
   def _nth(self, n: int, base: float, t: Tensor) -> Any:
@@ -405,9 +406,9 @@ class ReduceLROnPlateau:
     eps: float = 1e-8,
   ):
     if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-      fail(ValueError, 'ReduceLROnPlateau: mode is "min" or "max", threshold_mode "rel" or "abs"')
+      fail(ArgumentError, 'ReduceLROnPlateau: mode is "min" or "max", threshold_mode "rel" or "abs"')
     if factor >= 1:
-      fail(ValueError, f"ReduceLROnPlateau: times {factor} is no reduction")
+      fail(ArgumentError, f"ReduceLROnPlateau: times {factor} is no reduction")
     self.optimizer = optimizer
     self._rates, self.mode, self.factor, self.patience = optimizer.rates(), mode, factor, patience
     self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown

@@ -24,7 +24,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import on_device
 from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
-from mini.types import MiniError, dtypes
+from mini.types import ArgumentError, MiniError, dtypes
 
 
 class Optimizer:
@@ -79,7 +79,7 @@ class Optimizer:
     lr = entries["lr"]
     if not isinstance(lr, Tensor):
       if lr < 0:
-        fail(ValueError, f"{type(self).__name__}: the learning rate {lr} is negative")
+        fail(ArgumentError, f"{type(self).__name__}: the learning rate {lr} is negative")
       device = held[0].device if held else None
       entries["lr"] = rates[lr] = (
         rates[lr] if lr in rates else Tensor(float(lr), dtype=dtypes.float32, device=device)
@@ -313,7 +313,7 @@ class Optimizer:
     name = next((name for name in ("momentum", "betas") if name in self.defaults), None)
     if name is None:
       fail(
-        ValueError, f"{type(self).__name__} has neither momentum nor betas: cycle_momentum=False would fit"
+        ArgumentError, f"{type(self).__name__} has neither momentum nor betas: cycle_momentum=False would fit"
       )
     first = self.param_groups[0][name]
     m = Tensor(float(first if name == "momentum" else first[0]), dtype=dtypes.float32, device=self.lr.device)

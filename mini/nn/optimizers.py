@@ -20,7 +20,7 @@ from mini.nn.optimizer import Optimizer
 from mini.nn.state import lay, views
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError, dtypes
+from mini.types import ArgumentError, ShapeError, dtypes
 
 State = dict[str, Tensor]
 HOW = (
@@ -63,7 +63,7 @@ class Rule(Optimizer):
     params, settings = list(bound.arguments.pop("params")), bound.arguments
     masters = settings.pop("master_weights")
     if not all(0 <= b < 1 for b in settings.get("betas", ())):
-      fail(ValueError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
+      fail(ArgumentError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
     self.slots = self.needed([{**settings, **d} for d in params if isinstance(d, Mapping)] or [settings])
     super().__init__(params, settings, masters)
 
@@ -137,7 +137,7 @@ class SGD(Rule):
 
   def needed(self, groups: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     if any(group["nesterov"] and (group["momentum"] <= 0 or group["dampening"]) for group in groups):
-      fail(ValueError, "SGD: nesterov needs momentum, and no dampening")
+      fail(ArgumentError, "SGD: nesterov needs momentum, and no dampening")
     return ("momentum_buffer",) if any(map(_has_momentum, groups)) else ()
 
   def read(self, state: dict[str, Any], p: Tensor) -> dict[str, Any]:

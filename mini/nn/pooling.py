@@ -10,6 +10,7 @@ from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
+from mini.types import ArgumentError
 
 
 class _MaxUnpool(Module):
@@ -35,7 +36,9 @@ class _Pad(Module):
   def __init__(self, padding: Any):
     self.padding = numbers(padding, 2 * self.axes)
     if len(self.padding) != 2 * self.axes:
-      fail(ValueError, f"{type(self).__name__}: padding is a width or {2 * self.axes} of them, not {padding}")
+      fail(
+        ArgumentError, f"{type(self).__name__}: padding is a width or {2 * self.axes} of them, not {padding}"
+      )
 
   def forward(self, x: Tensor) -> Tensor:
     return x.pad(self.padding, self.mode, self.value)

@@ -18,7 +18,7 @@ from mini.nn.module import Module, Parameter, layers_of
 from mini.nn.utils.rnn import PackedSequence
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 State = tuple[Tensor, ...]  # (h,), or (h, c) of an LSTM
 
@@ -65,7 +65,7 @@ def apart(t: Tensor, value: bool = True) -> Tensor:
 
 def _kind(name: str, nonlinearity: str) -> Kind:
   if nonlinearity not in ("tanh", "relu"):
-    fail(ValueError, f'{name}: nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
+    fail(ArgumentError, f'{name}: nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
   return KINDS[nonlinearity]
 
 
@@ -105,7 +105,7 @@ class _Layers(_Recurrent):
     dtype: Any = None,
   ):
     if proj_size and (self.states < 2 or proj_size >= hidden_size):
-      fail(ValueError, f"{type(self).__name__}: proj_size is for LSTM, and less than {hidden_size}")
+      fail(ArgumentError, f"{type(self).__name__}: proj_size is for LSTM, and less than {hidden_size}")
     self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
     self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
     self.proj_size, self.directions = proj_size, 2 if bidirectional else 1

@@ -12,7 +12,7 @@ from mini.nn.state import lay, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
 from mini.tensor.errors import fail
-from mini.types import MiniError, dtypes
+from mini.types import ArgumentError, MiniError, dtypes
 
 READY, UNSCALED, STEPPED = range(3)
 
@@ -44,9 +44,9 @@ class GradScaler:
     enabled: bool = True,
   ):
     if enabled and growth_factor <= 1:
-      fail(ValueError, f"GradScaler: the growth factor is more than 1, not {growth_factor}")
+      fail(ArgumentError, f"GradScaler: the growth factor is more than 1, not {growth_factor}")
     if enabled and not 0 < backoff_factor < 1:
-      fail(ValueError, f"GradScaler: the backoff factor is between 0 and 1, not {backoff_factor}")
+      fail(ArgumentError, f"GradScaler: the backoff factor is between 0 and 1, not {backoff_factor}")
     self.device = device  # PyTorch asks for it; gradients are scaled where they are
     self._scale, self._enabled, self._since = float(init_scale), enabled, 0
     self._growth, self._backoff, self._interval = growth_factor, backoff_factor, growth_interval

@@ -27,11 +27,11 @@ from mini.ir.interp import evaluate
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
-from mini.types import DType, MiniError, ShapeError, dtypes, to_storage
+from mini.types import ArgumentError, DType, ShapeError, dtypes, to_storage
 from runtime.files import written
 
 
-class StateError(MiniError, ValueError):
+class StateError(ArgumentError):
   """Names that do not fit a model, or a file that is not what it should be."""
 
 
@@ -403,7 +403,7 @@ def _sizes(x: Any) -> bool:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   found = dict(pairs)
   if len(found) != len(pairs):
-    raise ValueError("a name appears twice")
+    raise ArgumentError("a name appears twice")
   return found
 
 

@@ -14,7 +14,7 @@ from mini.tensor.data import Number
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.special import Special
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -72,7 +72,7 @@ class Activations(Special):
   def gelu(self, approximate: str = "none") -> Tensor:
     """a * Phi(a), Phi the normal distribution; approximate="tanh" as GPT-2 has it. https://arxiv.org/abs/1606.08415"""
     if approximate not in GELUS:
-      fail(ValueError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
+      fail(ArgumentError, f'gelu: approximate is "none" or "tanh", not {approximate!r}', x=self)
     phi, density = GELUS[approximate]
 
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
@@ -96,7 +96,7 @@ class Activations(Special):
   def celu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a / alpha) - 1) where a is negative."""
     if isinstance(alpha, Number) and alpha == 0:
-      fail(ValueError, "celu: alpha is 0, by which it divides", x=self)
+      fail(ArgumentError, "celu: alpha is 0, by which it divides", x=self)
     return (self > 0).where(self, alpha * (self.clamp(max=0) / alpha).expm1())
 
   def selu(self) -> Tensor:
@@ -123,7 +123,7 @@ class Activations(Special):
   def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """a between min_val and max_val."""
     if isinstance(min_val, Number) and isinstance(max_val, Number) and min_val > max_val:
-      fail(ValueError, f"hardtanh: min_val {min_val} is greater than max_val {max_val}", x=self)
+      fail(ArgumentError, f"hardtanh: min_val {min_val} is greater than max_val {max_val}", x=self)
     return self.maximum(min_val).minimum(max_val)
 
   def hardsigmoid(self) -> Tensor:
@@ -153,7 +153,7 @@ class Activations(Special):
   def rrelu(self, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """a, or a times a random slope in [lower, upper) where a is negative; times the mean of both unless training."""
     if isinstance(lower, Number) and isinstance(upper, Number) and lower > upper:
-      fail(ValueError, f"rrelu: lower {lower} is greater than upper {upper}", x=self)
+      fail(ArgumentError, f"rrelu: lower {lower} is greater than upper {upper}", x=self)
     x = self._new(self._float())
     slope: Any = (lower + upper) / 2
     if training:
@@ -167,7 +167,7 @@ class Activations(Special):
   def softshrink(self, lambd: float = 0.5) -> Tensor:
     """a, nearer to 0 by lambd; 0 where |a| <= lambd."""
     if isinstance(lambd, Number) and lambd < 0:
-      fail(ValueError, f"softshrink: lambd is {lambd}, less than 0", x=self)
+      fail(ArgumentError, f"softshrink: lambd is {lambd}, less than 0", x=self)
     return self - self.clamp(-lambd, lambd)
 
   def tanhshrink(self) -> Tensor:

@@ -104,7 +104,10 @@ class Aliases(Statistics):
     Tensor([7, 2, 7])
     """
     out: Any = self.clone()
-    out[(slice(None),) * self._axis(dim, "index_fill") + (index,)] = value
+    a = self._axis(dim, "index_fill")
+    if not self.ndim:
+      return self.reshape(1).index_fill(0, index, value).reshape(())
+    out[(slice(None),) * a + (index,)] = value
     return out
 
   def fill_diagonal_(self, fill_value: Scalar) -> Tensor:

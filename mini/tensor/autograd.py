@@ -26,7 +26,7 @@ from mini.tensor.errors import checked, fail, function
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
-from mini.types import DType, DTypeError, MiniError, ShapeError, promote_types
+from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, promote_types
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -298,7 +298,7 @@ def chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> 
   for n in several:
     if not -len(args) <= n < len(args):
       fail(
-        ValueError, f"{what}: argnums is {argnums}, but the function was called with {len(args)} arguments"
+        ArgumentError, f"{what}: argnums is {argnums}, but the function was called with {len(args)} arguments"
       )
   return tuple(args[n] for n in several)
 

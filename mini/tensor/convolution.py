@@ -15,7 +15,7 @@ from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.multiply import Multiply, common
 from mini.tensor.promotion import wide
-from mini.types import DTypeError, ShapeError
+from mini.types import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -173,9 +173,9 @@ class Convolution(Multiply):
     steps, gaps = self._steps(what, n, stride, dilation)
     before, more = numbers(padding, n), numbers(output_padding, n)
     if len(before) != n or len(more) != n or min(*before, *more) < 0:
-      fail(ValueError, f"{what}: padding and output_padding are numbers >= 0, for each axis", x=self)
+      fail(ArgumentError, f"{what}: padding and output_padding are numbers >= 0, for each axis", x=self)
     if any(e >= max(s, d) for e, s, d in zip(more, steps, gaps)):
-      fail(ValueError, f"{what}: output_padding must be smaller than the stride or the dilation", x=self)
+      fail(ArgumentError, f"{what}: output_padding must be smaller than the stride or the dilation", x=self)
     size = []
     for m, k, s, p, d, e in zip(count, kernel, steps, before, gaps, more):
       size.append((m - 1) * s - 2 * p + d * (k - 1) + e + 1)
@@ -205,7 +205,7 @@ class Convolution(Multiply):
   def _steps(self, what: str, n: int, stride: Any, dilation: Any) -> tuple[Ints, Ints]:
     steps, gaps = numbers(stride, n), numbers(dilation, n)
     if len(steps) != n or len(gaps) != n or min(*steps, *gaps) < 1:
-      fail(ValueError, f"{what}: stride and dilation are numbers >= 1, for each axis", x=self)
+      fail(ArgumentError, f"{what}: stride and dilation are numbers >= 1, for each axis", x=self)
     return steps, gaps
 
   def _sides(self, what: str, n: int, padding: Any, kernel: Sequence[int], steps: Ints,
@@ -213,11 +213,11 @@ class Convolution(Multiply):
     """Zeros (before, after) each axis."""
     if padding == "same":
       if max(steps) > 1:
-        fail(ValueError, f'{what}: padding="same" goes with stride 1', x=self)
+        fail(ArgumentError, f'{what}: padding="same" goes with stride 1', x=self)
       return [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps)]
     word = isinstance(padding, str) and padding != "valid"
     found = () if word else numbers(0 if padding == "valid" else padding, n)
     if len(found) != n or min(found) < 0:
       message = f'{what}: padding is "same", "valid" or numbers >= 0, for each axis, not {padding!r}'
-      fail(ValueError, message, x=self)
+      fail(ArgumentError, message, x=self)
     return [(p, p) for p in found]

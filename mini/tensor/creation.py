@@ -20,7 +20,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import constant, scalar_dtype
 from mini.tensor.reduce import Reduce
-from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, real_of
+from mini.types import ArgumentError, DType, DTypeError, ShapeError, as_dtype, dtypes, real_of
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -125,10 +125,10 @@ class Creation(Reduce):
     """
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
-      fail(ValueError, "arange: step is 0")
+      fail(ArgumentError, "arange: step is 0")
     whole = all(isinstance(x, (int, np.integer, Variable)) for x in (start, end, step))
     if not whole and not math.isfinite((end - start) / step):
-      fail(ValueError, f"arange: from {start} to {end} by {step} there is no number of steps")
+      fail(ArgumentError, f"arange: from {start} to {end} by {step} there is no number of steps")
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     return placed(

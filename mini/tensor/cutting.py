@@ -16,7 +16,7 @@ from mini.tensor.data import Spans, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.movement import Movement, around, span, spread, tiled
 from mini.tensor.promotion import constant
-from mini.types import ShapeError, dtypes
+from mini.types import ArgumentError, AxisError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -38,9 +38,11 @@ class Cutting(Movement):
     >>> Tensor([1, 2]).pad((1, 2), value=9)
     Tensor([9, 1, 2, 9, 9])
     """
-    widths = self._widths(pad)
+    widths = self._widths(pad, mode)
     if mode not in ("constant", "reflect", "replicate", "circular"):
-      fail(ValueError, f'pad: mode is "constant", "reflect", "replicate" or "circular", not {mode!r}', x=self)
+      fail(
+        ArgumentError, f'pad: mode is "constant", "reflect", "replicate" or "circular", not {mode!r}', x=self
+      )
     if mode != "constant":
       out: Any = self
       for a, (before, after) in enumerate(widths):
@@ -55,7 +57,7 @@ class Cutting(Movement):
     inside = graph.pad(graph.full(graph.shape(u), True, dtypes.bool), widths)
     return self._alu("where", inside, padded, constant("pad", value, self.dtype, (self,)))
 
-  def _widths(self, padding: Sequence[Any]) -> tuple[Any, ...]:
+  def _widths(self, padding: Sequence[Any], mode: str) -> tuple[Any, ...]:
     if len(padding) and isinstance(padding[0], (tuple, list)):
       widths: tuple[Any, ...] = tuple(map(sizes_of, padding))
     else:
@@ -64,7 +66,8 @@ class Cutting(Movement):
       if len(padding) % 2:
         fail(ShapeError, f"pad: {len(padding)} widths are not pairs (before, after)", x=self)
     if len(widths) != self.ndim or any(
-      n + min(0, lo) + min(0, hi) < 0 for n, (lo, hi) in zip(self.shape, widths)
+      n + (min(0, lo) + min(0, hi) if mode == "constant" else lo + hi) < 0
+      for n, (lo, hi) in zip(self.shape, widths)
     ):
       fail(ShapeError, f"pad: the widths {tuple(padding)} do not fit the {self.ndim} axes of x", x=self)
     return widths
@@ -73,8 +76,16 @@ class Cutting(Movement):
     if not (before or after):
       return self._new(self.uop)
     n, u = self.shape[axis], self.uop
+    if min(before, after) < 0:  # cut off: of a ring at first, elsewhere of what was put around
+      cut = [(0, 0)] * axis + [(min(before, 0), min(after, 0))] + [(0, 0)] * (self.ndim - axis - 1)
+      around_it = axis, max(before, 0), max(after, 0), mode
+      return (
+        self.pad(cut)._padded_from_itself(*around_it)
+        if mode == "circular"
+        else self._padded_from_itself(*around_it).pad(cut)
+      )
     most = n - 1 if mode == "reflect" else n
-    if n == 0 or min(before, after) < 0 or (mode != "replicate" and max(before, after) > most):
+    if n == 0 or (mode != "replicate" and max(before, after) > most):
       fail(ShapeError, f"pad: {mode} widths {before} and {after} do not fit an axis of size {n}", x=self)
     if mode == "circular":
       sides = span(u, axis, n - before, n), span(u, axis, 0, after)
@@ -100,8 +111,8 @@ class Cutting(Movement):
 
   def narrow(self, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along dim, from start on."""
-    a = self._axis(dim, "narrow")
-    n = self.shape[a]
+    a = self._axis_of_some("narrow", dim)
+    n, start = self.shape[a], int(start)
     start = start + n if start < 0 else start
     if not 0 <= start <= start + length <= n:
       fail(
@@ -111,7 +122,10 @@ class Cutting(Movement):
 
   def select(self, dim: int, index: int) -> Tensor:
     """The element `index` along dim, without that axis."""
-    a = self._axis(dim, "select")
+    a = self._axis_of_some("select", dim)
+    n = self.shape[a]
+    if not -n <= index < n:
+      fail(AxisError, f"select: there is no element {index} along axis {a}, which has size {n}", x=self)
     return self.narrow(a, index, 1).squeeze(a)
 
   def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -120,7 +134,7 @@ class Cutting(Movement):
     >>> [t.tolist() for t in Tensor.arange(5).split(2)]
     [[0, 1], [2, 3], [4]]
     """
-    a = self._axis(dim, "split")
+    a = self._axis_of_some("split", dim)
     n = self.shape[a]
     sizes = split_size
     if isinstance(sizes, int):
@@ -140,14 +154,14 @@ class Cutting(Movement):
     """Cut along dim into at most `chunks` pieces, all of one size but for the last."""
     if chunks < 1:
       fail(ShapeError, f"chunk: {chunks} pieces", x=self)
-    n = self.shape[self._axis(dim, "chunk")]
+    n = self.shape[self._axis_of_some("chunk", dim)]
     return (
       self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self.uop) for _ in range(chunks))
     )
 
   def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
     """The elements along dim, as tensors without that axis."""
-    return tuple(self.select(dim, i) for i in range(self.shape[self._axis(dim, "unbind")]))
+    return tuple(self.select(dim, i) for i in range(self.shape[self._axis_of_some("unbind", dim)]))
 
   def unfold(self, dimension: int, size: int, step: int) -> Tensor:
     """Windows of `size` elements along an axis, `step` apart, as a new last axis.
@@ -157,10 +171,11 @@ class Cutting(Movement):
             [2, 3, 4]])
     """
     a = self._axis(dimension, "unfold")
-    if size > self.shape[a] or step < 1:
-      fail(
-        ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {self.shape[a]}", x=self
-      )
+    n = self.shape[a] if self.ndim else 1
+    if not 0 <= size <= n or step < 1:
+      fail(ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {n}", x=self)
+    if not self.ndim:
+      return self.reshape(1).narrow(0, 0, size)
     s = self.ndim
     order = (*range(a), a + 1, *range(a + 2, s + 1), a)
     return self._new(graph.permute(windows(self.uop, a, size, step), order))
@@ -216,7 +231,7 @@ class Cutting(Movement):
   def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices, as the axes dim1 and dim2, with the last axis on a diagonal and zeros elsewhere."""
     if not self.shape:
-      fail(ShapeError, "diag_embed: x has no axis to lay on a diagonal", x=self)
+      fail(AxisError, "diag_embed: x has no axis to lay on a diagonal", x=self)
     *s, n = self.shape
     size = n + abs(offset)
     x = graph.reshape(self.uop, (*s, n, 1) if offset >= 0 else (*s, 1, n))

@@ -13,7 +13,7 @@ import numpy as np
 
 from mini.engine.device import Device, canonical
 from mini.ir.sizes import Variable, bound
-from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, ShapeError, complex_of, dtypes
+from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, RangeError, ShapeError, complex_of, dtypes
 from runtime.base import DeviceError
 
 Number = (bool, int, float, complex, np.generic)
@@ -65,7 +65,7 @@ def check_numbers(data: Any, array: np.ndarray, dtype: DType) -> None:
     wrong = [x for x in (array.min().item(), array.max().item()) if not fits(x, dtype)]
   if wrong:
     about, way = misfit(wrong[0], dtype)
-    raise OverflowError(
+    raise RangeError(
       f"Tensor: {about}\n  {way}; an array of NumPy's, or .cast(), would be rounded or wrapped"
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from mini.tensor.autograd import custom_gradient
 from mini.tensor.errors import fail
 from mini.tensor.lapack import expect_matrix, eye, host, inv
-from mini.types import MiniError, complex_of
+from mini.types import ArgumentError, MiniError, complex_of
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of files that use this one
@@ -79,7 +79,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
   """
   expect_matrix("qr", A)
   if mode not in ("reduced", "complete", "r"):
-    fail(ValueError, f'qr: mode is "reduced", "complete" or "r", not {mode!r}', x=A)
+    fail(ArgumentError, f'qr: mode is "reduced", "complete" or "r", not {mode!r}', x=A)
   if mode == "complete" and A.shape[-2] > A.shape[-1]:
     if A.requires_grad:
       fail(MiniError, 'qr: mode="complete" has no gradient where there are more rows than columns', x=A)
@@ -130,7 +130,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
   [2.0, 3.0]
   """
   if UPLO.upper() not in ("L", "U"):
-    fail(ValueError, f'eigh: UPLO is "L" or "U", not {UPLO!r}', x=A)
+    fail(ArgumentError, f'eigh: UPLO is "L" or "U", not {UPLO!r}', x=A)
   return Eigh(*_eigh(expect_matrix("eigh", A, square=True), UPLO.upper()))
 
 

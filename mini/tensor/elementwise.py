@@ -45,7 +45,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.operators import Operators
 from mini.tensor.promotion import broadcast, nodes, result_type
-from mini.types import DType, DTypeError, dtypes
+from mini.types import ArgumentError, DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -93,7 +93,7 @@ class Elementwise(Operators):
         self._named("div", trunc_div, other) if kind.kind != "f" else self._named("a / b", div, other).trunc()
       )
     if rounding_mode is not None:
-      fail(ValueError, f'div: rounding_mode is None, "floor" or "trunc", not {rounding_mode!r}')
+      fail(ArgumentError, f'div: rounding_mode is None, "floor" or "trunc", not {rounding_mode!r}')
     return self._named(
       "a / b",
       div,
@@ -134,7 +134,7 @@ class Elementwise(Operators):
         return self._new(simple)
       if kind.kind != "f" and exponent < 0:
         fail(
-          ValueError,
+          ArgumentError,
           "a ** b: integers to negative integer powers are not integers; cast a to a float type",
           a=self,
         )
@@ -317,7 +317,7 @@ class Elementwise(Operators):
     Tensor([-1,  0,  1])
     """
     if min is None and max is None:
-      fail(ValueError, "clamp: give min, max or both", x=self)
+      fail(ArgumentError, "clamp: give min, max or both", x=self)
     low: Any = self if min is None else self.maximum(min)
     out: Any = low if max is None else low.minimum(max)
     return out if self.dtype.kind != "f" else (self == out).where(self, out)  # equals share a maximum's slope

@@ -39,7 +39,7 @@ from mini.tensor.data import (
 )
 from mini.tensor.errors import checked, described, fail, user_line
 from mini.tensor.trace import Tracer, local
-from mini.types import CATEGORY, DType, DTypeError, MiniError, ShapeError, Size, as_dtype
+from mini.types import CATEGORY, AxisError, DType, DTypeError, MiniError, ShapeError, Size, as_dtype
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -298,8 +298,14 @@ class Handle:
     if not hasattr(axis, "__index__") or isinstance(axis, bool):
       fail(DTypeError, f"{what}: an axis is an integer, not {axis!r}", x=self)
     if not -max(n, 1) <= axis < max(n, 1):
-      fail(ShapeError, f"{what}: there is no axis {axis}: x has {n} axes", x=self)
+      fail(AxisError, f"{what}: there is no axis {axis}: x has {n} axes", x=self)
     return int(axis) % max(n, 1)
+
+  def _axis_of_some(self, what: str, axis: Any) -> int:
+    """As `_axis`, of what a 0-d tensor lacks."""
+    if not self.ndim:
+      fail(AxisError, f"{what}: a 0-d tensor has no axes", x=self)
+    return self._axis(axis, what)
 
   def _axes(self, axis: Any, what: str) -> tuple[int, ...]:
     """Axes from None (all), one or several."""
@@ -349,7 +355,7 @@ class Handle:
       except IndexError as e:
         if "out of bounds" not in str(e):
           raise
-        raise IndexError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
+        raise AxisError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
     for t in tensors:
       t._keep_leaf(found)
 

@@ -22,7 +22,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.pooling import Pooling, cut
 from mini.tensor.promotion import wide
 from mini.tensor.resample import MODES, axis_map, mapped
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -58,12 +58,16 @@ class Image(Pooling):
       fits = ", ".join(m for m, (axes, _) in MODES.items() if n in axes)
       what = f"interpolate: for the {n} axes behind N and C mode is one of {fits}, not {mode!r}"
       fail(
-        ValueError, what if fits else "interpolate: x must have 3 to 5 axes, the first being N and C", x=self
+        ArgumentError,
+        what if fits else "interpolate: x must have 3 to 5 axes, the first being N and C",
+        x=self,
       )
     if align_corners is not None and mode not in LINEAR:
-      fail(ValueError, f"interpolate: align_corners goes with {', '.join(LINEAR)}, not with {mode!r}", x=self)
+      fail(
+        ArgumentError, f"interpolate: align_corners goes with {', '.join(LINEAR)}, not with {mode!r}", x=self
+      )
     if antialias and mode not in ("bilinear", "bicubic"):
-      fail(ValueError, f"interpolate: antialias goes with bilinear and bicubic, not with {mode!r}", x=self)
+      fail(ArgumentError, f"interpolate: antialias goes with bilinear and bicubic, not with {mode!r}", x=self)
     if self.dtype.kind != "f" and "nearest" not in mode:
       fail(DTypeError, f"interpolate: x is {self.dtype.name}; x.float() would fit", x=self)
     old = self.shape[2:]
@@ -81,7 +85,7 @@ class Image(Pooling):
     """The new sizes, and how far apart their elements lie in x."""
     old = self.shape[2:]
     if (size is None) == (scale_factor is None):
-      fail(ValueError, "interpolate: give size or scale_factor, one of them", x=self)
+      fail(ArgumentError, "interpolate: give size or scale_factor, one of them", x=self)
     given = numbers(size, n) if scale_factor is None else each_axis(scale_factor, n)
     new = given if scale_factor is None else tuple(math.floor(m * f) for m, f in zip(old, given))
     if len(given) != n or min(*new, *old) < 1:
@@ -126,10 +130,10 @@ class Image(Pooling):
     if grid.dtype is not self.dtype or self.dtype.kind != "f":
       fail(DTypeError, "grid_sample: x and grid are of the same float type", x=self, grid=grid)
     if mode not in TAPS or (mode == "bicubic" and n == 3):
-      fail(ValueError, f"grid_sample: mode is {', '.join(TAPS)} (two axes only), not {mode!r}", x=self)
+      fail(ArgumentError, f"grid_sample: mode is {', '.join(TAPS)} (two axes only), not {mode!r}", x=self)
     if padding_mode not in ("zeros", "border", "reflection"):
       about = f'grid_sample: padding_mode is "zeros", "border" or "reflection", not {padding_mode!r}'
-      fail(ValueError, about, x=self)
+      fail(ArgumentError, about, x=self)
     if not prod(self.shape[2:]):
       fail(ShapeError, "grid_sample: x has no elements to take a sample of", x=self)
 
@@ -222,7 +226,7 @@ class Image(Pooling):
       or min(*kernel, *gaps, *steps, *(p + 1 for p in before)) < 1
     ):
       fail(
-        ValueError,
+        ArgumentError,
         f"{what}: kernel_size, dilation and stride are numbers >= 1, padding >= 0; one or two of them",
         x=self,
       )

@@ -23,7 +23,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.movement import around, span, spread, strided
 from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
-from mini.types import DTypeError, ShapeError, dtypes, prod
+from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -132,7 +132,7 @@ class Indexing(Random):
   def _masked(self, mask: Handle, value: Any) -> UOp:
     if mask.shape != self.shape[: mask.ndim]:
       fail(
-        IndexError,
+        AxisError,
         f"x[mask]: the mask has shape {mask.shape}, the axes that it covers {self.shape[: mask.ndim]}",
         x=self,
         mask=mask,
@@ -220,10 +220,10 @@ class Indexing(Random):
       items.extend(self._item(x))
     used = sum(x.ndim if _is_mask(x) else 1 for x in items if x is not None and x is not Ellipsis)
     if used > self.ndim:
-      fail(IndexError, f"x[...]: {used} indices for the {self.ndim} axes of x", x=self)
+      fail(AxisError, f"x[...]: {used} indices for the {self.ndim} axes of x", x=self)
     dots = [i for i, x in enumerate(items) if x is Ellipsis]
     if len(dots) > 1:
-      fail(IndexError, "x[...]: only one ... can stand in an index", x=self)
+      fail(AxisError, "x[...]: only one ... can stand in an index", x=self)
     at = dots[0] if dots else len(items)
     items[at : at + len(dots)] = [slice(None)] * (self.ndim - used)
     return self._masks(items)
@@ -243,18 +243,18 @@ class Indexing(Random):
       x = (
         x
         if x.dtype.kind in "iub"
-        else fail(IndexError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
+        else fail(AxisError, f"x[i]: i is an array of {x.dtype}; integers or booleans index", x=self)
       )
       return [x if x.dtype.kind == "b" else x.astype(np.int64)]
     if isinstance(x, (Handle, Variable)):
       x = Handle._final(x) if isinstance(x, Variable) else x
       if x.dtype.kind == "f":
-        fail(IndexError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
+        fail(AxisError, f"x[i]: i is {x.dtype.name}; integers or booleans index", x=self, i=x)
       return [x]
     if hasattr(x, "__index__"):
       return [x.__index__()]
     fail(
-      IndexError, f"x[i]: {x!r} is no index: ints, slices, None, ..., masks and integer tensors are", x=self
+      AxisError, f"x[i]: {x!r} is no index: ints, slices, None, ..., masks and integer tensors are", x=self
     )
 
   def _masks(self, items: list[Any]) -> list[Any]:
@@ -271,7 +271,7 @@ class Indexing(Random):
       axis = sum(1 for y in out if y is not None and not isinstance(y, Flag))
       if x.shape != self.shape[axis : axis + x.ndim]:
         fail(
-          IndexError,
+          AxisError,
           f"x[mask]: the mask has shape {x.shape}, the axes that it covers {self.shape[axis : axis + x.ndim]}",
           x=self,
           mask=x,
@@ -285,9 +285,9 @@ class Indexing(Random):
     try:
       start, stop, step = s.indices(n)
     except ValueError:
-      fail(ValueError, f"x[{s.start}:{s.stop}:{s.step}]: the step of a slice is 0", x=self)
+      fail(ArgumentError, f"x[{s.start}:{s.stop}:{s.step}]: the step of a slice is 0", x=self)
     except TypeError:
-      fail(IndexError, f"x[{s.start}:{s.stop}:{s.step}]: the bounds of a slice are Python integers", x=self)
+      fail(AxisError, f"x[{s.start}:{s.stop}:{s.step}]: the bounds of a slice are Python integers", x=self)
     count = len(range(start, stop, step))
     if step > 0 or not count:
       return Cut(n, start if count else 0, abs(step), count, False)
@@ -300,19 +300,19 @@ class Indexing(Random):
     if s.step not in (None, 1) or not 0 <= start <= stop <= n:
       asked = f"x[{s.start}:{s.stop}:{s.step}]"
       about = f"{asked}: step 1 and bounds within the {n!r} elements for all of its values would do"
-      fail(IndexError, about, x=self)
+      fail(AxisError, about, x=self)
     return Cut(n, start, 1, stop - start, False)
 
   def _int(self, i: int, n: int, axis: int) -> Cut:
     if not -n <= i < n:
-      fail(IndexError, f"x[{i}]: index {i} is out of bounds for axis {axis}, which has size {n}", x=self)
+      fail(AxisError, f"x[{i}]: index {i} is out of bounds for axis {axis}, which has size {n}", x=self)
     return Cut(n, i if i >= 0 else i + n, 1, 1, False)
 
   def _bounded(self, i: np.ndarray, n: int, axis: int) -> np.ndarray:
     """Indices that are known: checked now, counted from the front."""
     if i.size and (i.min() < -n or i.max() >= n):
       bad = i.min() if i.min() < -n else i.max()
-      fail(IndexError, f"x[i]: index {bad} is out of bounds for axis {axis}, which has size {n}", x=self)
+      fail(AxisError, f"x[i]: index {bad} is out of bounds for axis {axis}, which has size {n}", x=self)
     return np.where(i < 0, i + n, i)
 
   def _flat_index(self, plan: Plan) -> UOp:

@@ -18,7 +18,7 @@ from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS, fail
 from mini.tensor.handle import needs
-from mini.types import dtypes
+from mini.types import ArgumentError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -129,7 +129,7 @@ class InPlace(Aliases):
   def geometric_(self, p: float) -> Tensor:
     """How many tries, of which each succeeds with probability p, it takes up to the first success."""
     if not 0 < p < 1:
-      fail(ValueError, f"geometric_: a probability is between 0 and 1, and p is {p}", x=self)
+      fail(ArgumentError, f"geometric_: a probability is between 0 and 1, and p is {p}", x=self)
     tries = self.exponential(*self.shape, rate=-math.log1p(-p), device=self.device).ceil()
     return self._update(tries.clamp(min=1).cast(self.dtype), "a.geometric_(...)")
 

@@ -13,7 +13,7 @@ from mini.tensor.errors import fail, named, spelled
 from mini.tensor.handle import Handle, needs, on_device, untagged
 from mini.tensor.promotion import result_type
 from mini.tensor.trace import local
-from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes
+from mini.types import ArgumentError, DType, DTypeError, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -85,7 +85,7 @@ class Joining(Cutting):
     if wrong := [t for t in axes if t.ndim > 1]:
       fail(ShapeError, "meshgrid: each axis is a vector, and x is none", x=wrong[0])
     if indexing not in ("ij", "xy"):
-      fail(ValueError, f'meshgrid: indexing is "ij" or "xy", not {indexing!r}')
+      fail(ArgumentError, f'meshgrid: indexing is "ij" or "xy", not {indexing!r}')
     shape = tuple(t.numel() for t in axes)
     grids = [
       t.reshape([-1 if b == a else 1 for b in range(len(shape))]).expand(shape) for a, t in enumerate(axes)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
 
 
-class LinAlgError(MiniError):
+class LinAlgError(MiniError, RuntimeError):
   """A matrix is singular, or not positive definite, or an iteration did not converge."""
 
 

@@ -34,7 +34,7 @@ from mini.tensor.lapack import (
   stacked,
 )
 from mini.tensor.trace import local
-from mini.types import ShapeError, dtypes
+from mini.types import ArgumentError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
@@ -69,7 +69,7 @@ def matrix_norm(
     sums = a.abs().sum(-2 if abs(ord) == 1 else -1)
     out = sums.amax(-1) if ord > 0 else sums.amin(-1)
   else:
-    fail(ValueError, f'matrix_norm: ord is "fro", "nuc", inf, -inf, 1, -1, 2 or -2, not {ord!r}', x=A)
+    fail(ArgumentError, f'matrix_norm: ord is "fro", "nuc", inf, -inf, 1, -1, 2 or -2, not {ord!r}', x=A)
   if not keepdim:
     return out
   return out.reshape(*(1 if a in (row, column) else n for a, n in enumerate(A.shape)))

@@ -16,7 +16,7 @@ from mini.tensor.data import Operand
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.normalize import Normalize
-from mini.types import DTypeError, ShapeError
+from mini.types import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -31,7 +31,7 @@ class Losses(Normalize):
 
   def _mean_or(self, reduction: str) -> Tensor:
     if reduction not in ("mean", "sum", "none"):
-      fail(ValueError, f'reduction is "mean", "sum" or "none", not {reduction!r}', x=self)
+      fail(ArgumentError, f'reduction is "mean", "sum" or "none", not {reduction!r}', x=self)
     return self._new(self.uop) if reduction == "none" else self.sum() if reduction == "sum" else self.mean()
 
   def cross_entropy(self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,

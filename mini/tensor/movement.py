@@ -19,7 +19,7 @@ from mini.tensor.activations import Activations
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -156,7 +156,7 @@ class Movement(Activations):
   def _once(self, what: str, given: tuple[Sizes, ...], dims: Sizes | None) -> tuple[int, ...]:
     """Numbers that come as they are or by PyTorch's name."""
     if given and dims is not None:
-      fail(ValueError, f"{what}: {sizes_of(given)} and dims={dims} are the same argument", x=self)
+      fail(ArgumentError, f"{what}: {sizes_of(given)} and dims={dims} are the same argument", x=self)
     return sizes_of(given if dims is None else (dims,))
 
   def permute(self, *order: Sizes, dims: Sizes | None = None) -> Tensor:
@@ -243,7 +243,7 @@ class Movement(Activations):
       flat: Any = self.flatten() if self.ndim else self.reshape(1)
       return flat.roll(shifts, 0).reshape(self.shape)
     by = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
-    axes = [self._axis(a, "roll") for a in (dims if isinstance(dims, (tuple, list)) else (dims,))]
+    axes = [self._axis_of_some("roll", a) for a in (dims if isinstance(dims, (tuple, list)) else (dims,))]
     if len(by) != len(axes):
       fail(ShapeError, f"roll: {len(by)} shifts for {len(axes)} axes", x=self)
     u = self.uop
@@ -302,7 +302,7 @@ class Movement(Activations):
       fail(ShapeError, message, x=self, repeats=repeats)
     counts = np.broadcast_to(repeats.numpy(), (n,))
     if (counts < 0).any():
-      fail(ValueError, f"repeat_interleave: an element is repeated {counts.min()} times", x=self)
+      fail(ArgumentError, f"repeat_interleave: an element is repeated {counts.min()} times", x=self)
     return Handle._final(np.repeat(np.arange(n), counts), device=self.device)
 
 

@@ -18,7 +18,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape, result_type, wide
 from mini.tensor.sorting import Sorting
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -321,7 +321,9 @@ class Multiply(Sorting):
     (1, 2, 4)
     """
     if is_causal and attn_mask is not None:
-      fail(ValueError, "scaled_dot_product_attention: give is_causal or attn_mask, not both", mask=attn_mask)
+      fail(
+        ArgumentError, "scaled_dot_product_attention: give is_causal or attn_mask, not both", mask=attn_mask
+      )
     if enable_gqa:
       times = self.shape[-3] // key.shape[-3]
       key, value = key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)

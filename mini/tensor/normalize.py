@@ -13,7 +13,7 @@ from mini.tensor.distance import Distance
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -77,13 +77,13 @@ class Normalize(Distance):
     x, axes = self._wide(), (0, *range(2, self.ndim))
     if not training:
       if running_mean is None or running_var is None:
-        fail(ValueError, "batch_norm: without running statistics it is for training only", x=self)
+        fail(ArgumentError, "batch_norm: without running statistics it is for training only", x=self)
       mean, var = self._channels(running_mean), self._channels(running_var)
       return ((x - mean) * (var + eps).rsqrt()).to(self.dtype)._affine(weight, bias)
     n = prod(self.shape[a] for a in axes)
     varied = type(n) is Variable  # known only when it runs
     if not varied and n < 2:
-      fail(ValueError, "batch_norm: a batch of one value for each channel has no variance", x=self)
+      fail(ArgumentError, "batch_norm: a batch of one value for each channel has no variance", x=self)
     mean = x.mean(axes, True)
     var = (x - mean).square().mean(axes, True)
     share = Handle._final(n) / (n - 1) if varied else n / (n - 1)
@@ -169,7 +169,7 @@ class Normalize(Distance):
     x, axes = self._wide(), tuple(range(2, self.ndim))
     n = prod(self.shape[2:])
     if n < 2:
-      fail(ValueError, "instance_norm: one value for each channel has no variance", x=self)
+      fail(ArgumentError, "instance_norm: one value for each channel has no variance", x=self)
     if running_mean is not None and running_var is not None:
       for running, now in ((running_mean, x.mean(axes)), (running_var, x.var(axes))):
         share = now.detach().mean(0).to(running.dtype)
@@ -204,7 +204,7 @@ class Normalize(Distance):
     Tensor([1., 1., 1.])
     """
     if not 0 <= p <= 1:
-      fail(ValueError, f"dropout: {p} is no probability", x=self)
+      fail(ArgumentError, f"dropout: {p} is no probability", x=self)
     if not (type(self).training if training is None else training) or p == 0:
       return self._new(self.uop)
     kept = Distance.rand(*self.shape, device=self.device) >= p

@@ -20,7 +20,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
 from mini.tensor.resample import averages, covering, mapped
 from mini.tensor.scattering import least_of
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -238,7 +238,7 @@ class Pooling(Convolution):
     steps = kernel if stride is None or stride == () else numbers(stride, n)
     if any(len(v) != n for v in (kernel, pads, gaps, steps)) or min(*kernel, *gaps, *steps) < 1:
       message = f"{what}: kernel_size, stride and dilation are numbers >= 1, one or {n} of them"
-      fail(ValueError, message, x=self)
+      fail(ArgumentError, message, x=self)
     if self.ndim < n or any(2 * p > k or p < 0 for p, k in zip(pads, kernel)):
       fail(ShapeError, f"{what}: needs {n} axes and padding of at most half of the kernel {kernel}", x=self)
     sides: list[Ints] = []
@@ -265,7 +265,7 @@ class Pooling(Convolution):
     kernel, before = numbers(kernel_size, n), numbers(padding, n)
     steps = kernel if stride is None else numbers(stride, n)
     if any(len(v) != n for v in (kernel, before, steps)) or min(*kernel, *steps) < 1:
-      fail(ValueError, f"{what}: kernel_size and stride are numbers >= 1, one or {n} of them", x=self)
+      fail(ArgumentError, f"{what}: kernel_size and stride are numbers >= 1, one or {n} of them", x=self)
     if self.ndim < n or indices.shape != self.shape or indices.dtype.kind not in "iu":
       fail(
         ShapeError,

@@ -15,7 +15,7 @@ from mini.ir.uop import UOp, const
 from mini.tensor.data import Complex, fits, is_complex, misfit
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
-from mini.types import CATEGORY, DType, DTypeError, ShapeError, complex_of, dtypes, promote_types
+from mini.types import CATEGORY, DType, DTypeError, RangeError, ShapeError, complex_of, dtypes, promote_types
 
 
 def scalar_dtype(x: Any) -> DType:
@@ -100,7 +100,7 @@ def constant(what: str, x: Any, dtype: DType, operands: Sequence[Any] = ()) -> U
   x = x.item() if isinstance(x, np.generic) else x
   if not fits(x, dtype):
     about, way = misfit(x, dtype)
-    fail(OverflowError, f"{what}: {about}", way, **named(operands))
+    fail(RangeError, f"{what}: {about}", way, **named(operands))
   return const(x, dtype)
 
 

@@ -22,7 +22,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
-from mini.types import DTypeError, ShapeError, as_dtype, dtypes, prod, real_of
+from mini.types import ArgumentError, DTypeError, ShapeError, as_dtype, dtypes, prod, real_of
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -220,7 +220,7 @@ class Random(Creation):
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_int
     span = int(high) - int(low)
     if span < 1 or span > 2**64:
-      fail(ValueError, f"randint: there are no integers from {low} up to, but without, {high}")
+      fail(ArgumentError, f"randint: there are no integers from {low} up to, but without, {high}")
     words = random_words(s, device)
     if span <= 2**32:  # the upper word of the product: no bias beyond 2**-32
       product = graph.alu("mul", graph.cast(words[0], dtypes.uint64), const(span, dtypes.uint64))
@@ -267,7 +267,7 @@ class Random(Creation):
     True
     """
     if not rate > 0:
-      fail(ValueError, f"exponential: rate is positive, not {rate}")
+      fail(ArgumentError, f"exponential: rate is positive, not {rate}")
     return -(1 - Random.rand(*size, dtype=dtype, device=device)).log() / rate
 
   @staticmethod
@@ -280,7 +280,7 @@ class Random(Creation):
     rejected; all of eight tries are drawn at once, so that less than one number in 10**10 is from a try that was.
     """
     if not (shape > 0 and rate > 0):
-      fail(ValueError, f"gamma: shape and rate are positive, not {shape} and {rate}")
+      fail(ArgumentError, f"gamma: shape and rate are positive, not {shape} and {rate}")
     d = max(shape, shape + (shape < 1)) - 1 / 3
     s = checked_sizes("gamma", size)
     x: Any = Random.randn(8, *s, dtype=dtype, device=device)  # a row for each try
@@ -362,7 +362,7 @@ class Random(Creation):
     x: Any = self._new(graph.cast(self.uop, wide(self.dtype)))
     n = self.shape[-1] if self.ndim else 0
     if num_samples < 1 or n < (1 if replacement else num_samples):
-      fail(ValueError, f"multinomial: {num_samples} draws from {n} places", x=self)
+      fail(ArgumentError, f"multinomial: {num_samples} draws from {n} places", x=self)
     if replacement:
       upto = x.cumsum(-1)
       u = Random.rand(*self.shape[:-1], num_samples, device=self.device) * upto[..., -1:]

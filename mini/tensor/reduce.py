@@ -20,7 +20,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, needs
 from mini.tensor.promotion import wide
 from mini.tensor.returned import MinAndMax, ValuesAndIndices
-from mini.types import DType, DTypeError, ShapeError, as_dtype, dtypes, prod
+from mini.types import ArgumentError, DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -307,7 +307,7 @@ class Reduce(Arrange):
     Tensor(5.)
     """
     if not isinstance(p, Number) and p != "fro":
-      fail(ValueError, f'norm: p is a number or "fro", not {p!r}', x=self)
+      fail(ArgumentError, f'norm: p is a number or "fro", not {p!r}', x=self)
     axis = _reduced_axes(axis, dim)
     x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):

@@ -16,7 +16,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.indexing import Cut, Indexing, cut, from_front, uncut
 from mini.tensor.promotion import broadcast_shape, constant, wide
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -82,7 +82,9 @@ class Scattering(Indexing):
             [4, 4]])
     """
     if index.ndim > 1:
-      fail(ShapeError, "index_select: the index is no vector", x=self, index=index)
+      fail(AxisError, "index_select: the index is no vector", x=self, index=index)
+    if not self.ndim:
+      return self.reshape(1).index_select(dim, index).reshape(())
     return self[(slice(None),) * self._axis(dim, "index_select") + (index.reshape(-1),)]
 
   def scatter(
@@ -107,7 +109,7 @@ class Scattering(Indexing):
     src = value if src is None else src
     kinds = {None: "set", "add": "add", "multiply": "mul"}
     if reduce not in kinds:
-      fail(ValueError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)
+      fail(ArgumentError, f'scatter: reduce is None, "add" or "multiply", not {reduce!r}', x=self)
     return self._new(self._scattered("scatter", dim, index, src, kinds[reduce]))
 
   def scatter_add(self, dim: int, index: Tensor, src: Operand) -> Tensor:
@@ -124,7 +126,7 @@ class Scattering(Indexing):
     """As scatter_add, with reduce = "sum", "prod", "mean", "amax" or "amin"; self takes part if include_self."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
       fail(
-        ValueError,
+        ArgumentError,
         f'scatter_reduce: reduce is "sum", "prod", "mean", "amax" or "amin", not {reduce!r}',
         x=self,
       )
@@ -205,7 +207,11 @@ class Scattering(Indexing):
     a = self._axis(dim, what)
     if index.dtype.kind not in "iu":
       fail(DTypeError, f"{what}: the index is {index.dtype.name}, and holds no integers", x=self, index=index)
-    if index.ndim > 1 or source.shape != (*self.shape[:a], index.numel(), *self.shape[a + 1 :]):
+    if index.ndim > 1 or source.shape != (
+      *self.shape[:a],
+      *(index.numel(),) * bool(self.ndim),
+      *self.shape[a + 1 :],
+    ):
       fail(
         ShapeError,
         f"{what}: source does not have x's shape with {index.numel()} along axis {a}",
@@ -213,6 +219,8 @@ class Scattering(Indexing):
         index=index,
         source=source,
       )
+    if not self.ndim:
+      return self.reshape(1)._at_places(what, dim, index, source.reshape(1), kind).reshape(())
     ones = (1,) * (self.ndim - 1 - a)
     i = graph.expand_to(graph.reshape(index.uop, (index.numel(), *ones)), source.shape)
     return self._new(graph.scatter(self.uop, i, graph.cast(source.uop, self.dtype), kind, a))

@@ -25,7 +25,7 @@ from mini.tensor.movement import span
 from mini.tensor.promotion import result_type, wide
 from mini.tensor.returned import ValuesAndIndices
 from mini.tensor.scattering import Scattering
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -343,12 +343,14 @@ class Sorting(Scattering):
 
   def _quantile(self, what: str, q: Any, axis: int | None, keepdim: bool, interpolation: str) -> Tensor:
     if interpolation not in INTERPOLATIONS:
-      fail(ValueError, f"{what}: interpolation is {', '.join(INTERPOLATIONS)}, not {interpolation!r}", x=self)
+      fail(
+        ArgumentError, f"{what}: interpolation is {', '.join(INTERPOLATIONS)}, not {interpolation!r}", x=self
+      )
     if self.dtype.kind != "f":
       fail(DTypeError, f"{what}: of {self.dtype.name}; x.float().{what}(q) would fit", x=self)
     if not isinstance(q, Handle):
       if not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
-        fail(ValueError, f"{what}: q lies in [0, 1], and is {q}", x=self)
+        fail(ArgumentError, f"{what}: q lies in [0, 1], and is {q}", x=self)
       q = Handle._final(q, dtype=wide(self.dtype), device=self.device)
     if q.ndim > 1:
       fail(ShapeError, f"{what}: q is a number or a vector of numbers", x=self, q=q)
@@ -387,7 +389,7 @@ class Sorting(Scattering):
     Tensor([1, 3])
     """
     if side not in (None, "left", "right"):
-      fail(ValueError, f'searchsorted: side is "left" or "right", not {side!r}', x=self)
+      fail(ArgumentError, f'searchsorted: side is "left" or "right", not {side!r}', x=self)
     x = self if sorter is None else self.gather(-1, sorter)
     v = values if isinstance(values, Handle) else Handle._final(values, device=self.device)
     if not x.ndim or x.ndim > 1 and x.shape[:-1] != v.shape[:-1]:
@@ -431,7 +433,7 @@ class Sorting(Scattering):
     if self.dtype.kind != "f":
       fail(DTypeError, f"histc: of {self.dtype.name}; x.float().histc() would fit", x=self)
     if bins < 1 or min > max:
-      fail(ValueError, f"histc: {bins} bins from {min} to {max}", x=self)
+      fail(ArgumentError, f"histc: {bins} bins from {min} to {max}", x=self)
     x = self.detach().reshape(-1)
     low, high = (Handle._final(float(n), dtype=x.dtype, device=x.device) for n in (min, max))
     if min == max and x.numel():
@@ -457,7 +459,7 @@ class Sorting(Scattering):
       fail(DTypeError, "bincount: of a vector of integers, with minlength >= 0", x=self)
     low, high = (int(t.item()) for t in self.aminmax()) if self.numel() else (0, -1)
     if low < 0:
-      fail(ValueError, f"bincount: the numbers are counted from 0 on, and there is {low}", x=self)
+      fail(ArgumentError, f"bincount: the numbers are counted from 0 on, and there is {low}", x=self)
     if weights is not None and weights.shape != self.shape:
       fail(ShapeError, "bincount: there is not a weight for each element", x=self, weights=weights)
     kind = dtypes.int64 if weights is None else dtypes.float64

@@ -15,7 +15,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.parts import Parts
 from mini.tensor.trace import local
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -130,12 +130,12 @@ class Spectral(Parts):
     real = not (self._complex or window._complex)
     if return_complex is None and real:
       fail(
-        ValueError,
+        ArgumentError,
         "stft: return_complex is to be told of real samples: True is what is wanted, mostly",
         x=self,
       )
     if onesided and not real:
-      fail(ValueError, "stft: onesided: of complex numbers, all frequencies are needed", x=self)
+      fail(ArgumentError, "stft: onesided: of complex numbers, all frequencies are needed", x=self)
     if self.ndim not in (1, 2):
       fail(ShapeError, f"stft: x has {self.ndim} axes, not one, or two with a batch", x=self)
     x: Any = self
@@ -202,7 +202,9 @@ class Spectral(Parts):
     hop = n_fft // 4 if hop is None else hop
     length = n_fft if length is None else length
     if hop < 1 or not 0 < length <= n_fft:
-      fail(ValueError, f"{what}: pieces of {n_fft} samples, {hop} apart, with a window of {length}", x=self)
+      fail(
+        ArgumentError, f"{what}: pieces of {n_fft} samples, {hop} apart, with a window of {length}", x=self
+      )
     if window is None:
       kind = dtypes.float64 if self.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
       window = Parts.ones(length, dtype=kind, device=self.device)
@@ -225,7 +227,7 @@ def _added_up(pieces: Any, hop: int, total: int) -> Any:
 def _turns(what: str, n: int, periodic: bool) -> np.ndarray:
   """2 pi j / N, for each j."""
   if n < 0:
-    fail(ValueError, f"{what}: {n} elements")
+    fail(ArgumentError, f"{what}: {n} elements")
   return 2 * np.pi * np.arange(n) / max(n - (not periodic), 1)
 
 

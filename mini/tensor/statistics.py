@@ -17,7 +17,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.pieces import Pieces
 from mini.tensor.promotion import nodes, result_type
-from mini.types import DTypeError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -183,7 +183,7 @@ class Statistics(Pieces):
     if x is None:
       return both * (0.5 if dx is None else dx * 0.5)
     if dx is not None:
-      fail(ValueError, "trapezoid: x says how far the places are apart, and so does dx", x=x)
+      fail(ArgumentError, "trapezoid: x says how far the places are apart, and so does dx", x=x)
     apart = x.diff().reshape(-1, *(1,) * (self.ndim - 1 - a)) if x.ndim == 1 else x.diff(dim=dim)
     return both * apart * 0.5
 
@@ -302,10 +302,10 @@ class Statistics(Pieces):
 def _edges(x: Any, bins: int, between: Sequence[float] | None) -> Tensor:
   """The ends of intervals of one size: of the values themselves where there is nothing between the ends told."""
   if bins < 1:
-    fail(ValueError, f"histogram: {bins} bins", x=x)
+    fail(ArgumentError, f"histogram: {bins} bins", x=x)
   low, high = between if between else (float(t.item()) for t in x.aminmax()) if x.numel() else (0.0, 0.0)
   if low == high:
     low, high = low - 0.5, high + 0.5
   if not low < high < math.inf:
-    fail(ValueError, f"histogram: no intervals from {low} to {high}", x=x)
+    fail(ArgumentError, f"histogram: no intervals from {low} to {high}", x=x)
   return Handle._final.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)

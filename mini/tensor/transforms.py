@@ -33,7 +33,7 @@ from mini.tensor.autograd import (
 )
 from mini.tensor.errors import described, fail, function
 from mini.tensor.handle import Handle
-from mini.types import DTypeError, MiniError, ShapeError, dtypes
+from mini.types import ArgumentError, DTypeError, MiniError, ShapeError, dtypes
 
 Function = Callable[..., Any]
 Argnums = int | tuple[int, ...]
@@ -281,7 +281,7 @@ def vmap(
   function("vmap", f)
   ins, outs = (a if d is ... else d for a, d in ((in_axes, in_dims), (out_axes, out_dims)))
   if randomness not in ("error", "different", "same"):
-    fail(ValueError, f'vmap: randomness is "error", "different" or "same", not {randomness!r}')
+    fail(ArgumentError, f'vmap: randomness is "error", "different" or "same", not {randomness!r}')
 
   @functools.wraps(f)
   def vectorized(*args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 
 class PackedSequence(NamedTuple):
@@ -33,7 +33,7 @@ def pad_sequence(
           [4, 0, 0]])
   """
   if padding_side not in ("left", "right"):
-    fail(ValueError, f'pad_sequence: padding_side is "left" or "right", not {padding_side!r}')
+    fail(ArgumentError, f'pad_sequence: padding_side is "left" or "right", not {padding_side!r}')
   if not sequences:
     fail(ShapeError, "pad_sequence: there are no sequences")
   longest, padded = max(len(s) for s in sequences), []
@@ -65,7 +65,7 @@ def pack_padded_sequence(
     fail(ShapeError, f"pack_padded_sequence: {about}", input=input)
   if enforce_sorted and list(known) != sorted(known, reverse=True):
     about = "the lengths do not fall; enforce_sorted=False takes any order"
-    fail(ValueError, f"pack_padded_sequence: {about}", input=input)
+    fail(ArgumentError, f"pack_padded_sequence: {about}", input=input)
   return PackedSequence(x[: max(known)], known)
 
 
@@ -78,7 +78,7 @@ def pad_packed_sequence(
   """(the padded tensor, the lengths): the inverse of `pack_padded_sequence`. total_length: that long, at least."""
   x, lengths = sequence
   if total_length is not None and total_length < len(x):
-    fail(ValueError, f"pad_packed_sequence: total_length={total_length} is less than {len(x)}", x=x)
+    fail(ArgumentError, f"pad_packed_sequence: total_length={total_length} is less than {len(x)}", x=x)
   x = x.pad((*(0, 0) * (x.ndim - 1), 0, (total_length or len(x)) - len(x)))
   ends = Tensor(lengths)
   behind = Tensor.arange(len(x)).unsqueeze(1) >= ends
