@@ -17,7 +17,7 @@ from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.fourier import from_half, to_half, transformed
 from mini.tensor.handle import Handle
-from mini.types import ArgumentError, DTypeError, ShapeError, complex_of, dtypes
+from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, complex_of, dtypes
 
 Ints = int | Sequence[int] | None
 
@@ -212,7 +212,7 @@ def _prepared(
   """(x of n elements along its last axis, the axis that this was, the scale)"""
   a = _tensor(what, x)._axis(dim, what)
   if not x.ndim:
-    fail(ShapeError, f"{what}: a 0-d tensor has no axis to be transformed", x=x)
+    fail(AxisError, f"{what}: a 0-d tensor has no axis to be transformed", x=x)
   x = _sized(x, a, _count(what, x, x.shape[a] if n is None else n))
   return x.movedim(a, -1), a, _scale(what, norm, x.shape[a], inverse)
 
@@ -256,7 +256,7 @@ def _hermitian(what: str, x: Tensor, n: int | None, dim: int) -> tuple[int, int]
   """The axis, and how many elements come out."""
   a = _tensor(what, x)._axis(dim, what)
   if not x.ndim:
-    fail(ShapeError, f"{what}: a 0-d tensor has no axis to be transformed", x=x)
+    fail(AxisError, f"{what}: a 0-d tensor has no axis to be transformed", x=x)
   return a, _count(what, x, 2 * (x.shape[a] - 1) if n is None else n)
 
 
@@ -266,6 +266,8 @@ def _axes(what: str, x: Tensor, s: Ints, dim: Ints) -> list[tuple[int | None, in
   if sizes is not None and len(sizes) > _tensor(what, x).ndim:
     fail(ShapeError, f"{what}: {len(sizes)} sizes for the {x.ndim} axes of x", x=x)
   told = list(range(x.ndim - len(sizes), x.ndim)) if dim is None and sizes is not None else dim
+  if told is not None and not x.ndim:
+    fail(AxisError, f"{what}: a 0-d tensor has no axes {told}", x=x)
   axes = _tensor(what, x)._axes(told, what)
   if sizes is not None and len(sizes) != len(axes):
     fail(ShapeError, f"{what}: {len(sizes)} sizes for {len(axes)} axes", x=x)
@@ -275,7 +277,7 @@ def _axes(what: str, x: Tensor, s: Ints, dim: Ints) -> list[tuple[int | None, in
 
 def _some(what: str, x: Tensor, axes: list[tuple[int | None, int]]) -> list[tuple[int | None, int]]:
   if not axes:
-    fail(ShapeError, f"{what}: there is no axis to be transformed", x=x)
+    fail(AxisError, f"{what}: there is no axis to be transformed", x=x)
   return axes
 
 

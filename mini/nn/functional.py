@@ -53,11 +53,15 @@ def parameters(name: str) -> list[inspect.Parameter]:
 
 def _function(name: str) -> Callable[..., Any]:
   """A method as a function."""
-  method, taken = getattr(Tensor, NAMED_OTHERWISE.get(name, name)), parameters(name)
+  own = NAMED_OTHERWISE.get(name, name)
+  method, taken = getattr(Tensor, own), parameters(name)
   first = taken[0].name
 
   def function(*args: Any, **options: Any) -> Any:
-    return method(options.pop(first), **options) if first in options else method(*args, **options)
+    args = (options.pop(first), *args) if first in options else args
+    return getattr(type(args[0]) if args else Tensor, own, method)(
+      *args, **options
+    )  # of a complex one, its own
 
   return _called(function, name, inspect.Signature(taken), method)
 
@@ -74,7 +78,7 @@ def _changing(name: str, inplace: bool) -> Callable[..., Any]:
     bound.apply_defaults()
     changes = bound.arguments.pop("inplace")
     x, *rest = bound.arguments.values()
-    out = method(x, *rest)
+    out = getattr(type(x), name, method)(x, *rest)
     return x._update(out, f"F.{name}(a, inplace=True)") if changes else out
 
   return _called(function, name, signature, method)

@@ -124,6 +124,8 @@ class Activations(Special):
     """a between min_val and max_val."""
     if isinstance(min_val, Number) and isinstance(max_val, Number) and min_val > max_val:
       fail(ArgumentError, f"hardtanh: min_val {min_val} is greater than max_val {max_val}", x=self)
+    if self.dtype.kind in "iu":
+      min_val, max_val = int(min_val), int(max_val)
     return self.maximum(min_val).minimum(max_val)
 
   def hardsigmoid(self) -> Tensor:

@@ -36,25 +36,27 @@ from mini.types import DTypeError, real_of
 # fmt: off
 # Linear: of each part by itself. With = what follows are parameters that hold values, and are taken apart, too.
 EACH_PART = """
-__getitem__ __pos__ at broadcast_to chunk clone contiguous cumsum detach diag diag_embed diagonal diff=prepend,append
-expand expand_as flatten flip gather index_add=source index_copy=source index_put=values index_select
-masked_fill=value masked_scatter=source masked_select mean movedim mT nan_to_num narrow neg pad=value pad_to=value
-permute repeat repeat_interleave reshape roll rot90 scatter=src scatter_add=src select shard shrink shrink_to split
-squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu unbind unflatten unfold unsqueeze view
+__getitem__ __pos__ at broadcast_to chunk clone contiguous cumsum detach diag diag_embed diagonal
+diff=prepend,append expand expand_as flatten flip gather index_add=source index_copy=source index_fill=value
+index_put=values index_select masked_fill=value masked_scatter=source masked_select mean movedim mT nan_to_num
+narrow neg pad=value pad_to=value permute repeat repeat_interleave reshape roll rot90 scatter=src scatter_add=src
+select shard shrink shrink_to split squeeze sum swapaxes T take take_along_dim tile trace transpose tril triu
+unbind unflatten unfold unsqueeze view
 """
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
 add addbmm addcdiv addcmul addmm addmv addr adjoint allclose angle argwhere as_strided as_strided_scatter astype
-atleast_1d atleast_2d atleast_3d baddbmm bfloat16 bilinear bmm bool cat cdouble cfloat char cholesky combinations
-concat cond conj_physical copy_ corrcoef cov cpu cross cuda cumulative_trapezoid data det detach_ diagflat
-diagonal_scatter dim dist div dot double dsplit dtype eigh eigvalsh element_size embedding empty_like eq equal fill
-fill_ fliplr flipud float float_power full_like gradient H half hsplit inner int inv inverse is_complex is_contiguous
-is_floating_point is_realized isclose isreal istft item kron l1_loss lerp linear logdet logical_and logical_or
-logical_xor long lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty
-new_full new_ones new_tensor new_zeros newton_schulz nonzero_static numel numpy ones_like outer pdist pinv pinverse
-positive put qr rand_like randn_like ravel real realize rearrange resolve_conj rsub select_scatter short size
-slice_scatter slogdet solve stack std_mean stft stride sub sum_to_size svd swish tensor_split tensordot tolist
-trapezoid triangular_solve type type_as var_mean vdot view_as view_as_real vsplit where zero_ zeros_like
+atleast_1d atleast_2d atleast_3d baddbmm bfloat16 bilinear bmm bool byte cat cdouble cfloat char cholesky
+combinations concat cond conj_physical copy_ corrcoef cov cpu cross cuda cumulative_trapezoid data det detach_
+diagflat diagonal_scatter dim dist div dot double dsplit dtype eigh eigvalsh element_size embedding empty_like eq
+equal fill fill_ fliplr flipud float float_power full_like gradient H half hsplit inner int inv inverse is_complex
+is_contiguous is_floating_point is_realized isclose isreal istft item kron l1_loss lerp linear logdet logical_and
+logical_or logical_xor long lstsq made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne
+new_empty new_full new_ones new_tensor new_zeros newton_schulz nonzero_static numel numpy ones_like outer pdist
+pinv pinverse positive put qr rand_like randn_like ravel real realize rearrange renorm resolve_conj rsub
+select_scatter short size slice_scatter slogdet solve stack std_mean stft stride sub sum_to_size svd swish t
+tensor_split tensordot tolist trapezoid triangular_solve type type_as var_mean vdot view_as view_as_real vsplit
+where zero_ zeros_like
 """
 # fmt: on
 # Linear in x and in the weight.
@@ -137,6 +139,25 @@ class ComplexTensor(Twofold):
 
   # ---------------------------------------------------------------- reductions
 
+  def softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+    return self._in_real("softmax", axis if dim is None else dim, dtype)
+
+  def log_softmax(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+    return self._in_real("log_softmax", axis if dim is None else dim, dtype)
+
+  def softmin(self, axis: Any = -1, dtype: Any = None, *, dim: Any = None) -> Tensor:
+    return self._in_real("softmin", axis if dim is None else dim, dtype)
+
+  def _in_real(self, name: str, axis: Any, dtype: Any) -> Tensor:
+    """Of the real part, in a real type that is asked for: complex numbers have no order."""
+    return refuse(name, self) if dtype is None else getattr(self.cast(dtype), name)(axis, dtype)
+
+  def logsumexp(self, axis: Any = None, keepdim: bool = False, *, dim: Any = None) -> Tensor:
+    axis = axis if dim is None else dim
+    top = self._re._peak(axis)
+    out = (self - top).exp().sum(axis, keepdim).log()
+    return out + (top if keepdim else top.reshape(out.shape))
+
   def any(self, *args: Any, **kwargs: Any) -> Tensor:
     return (self != 0).any(*args, **kwargs)
 
@@ -153,6 +174,8 @@ class ComplexTensor(Twofold):
     self, p: Any = 2, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, dim: Any = None
   ) -> Tensor:
     whole = self if dtype is None else self.cast(dtype)
+    if isinstance(p, str) and p == "nuc":
+      return Tensor.norm(whole, p, axis, keepdim, dim=dim)
     return whole.abs().norm(p, axis if dim is None else dim, keepdim)
 
   def var(self, *args: Any, **kwargs: Any) -> Tensor:

@@ -14,7 +14,7 @@ from mini.tensor.convolved import Form, Ints, derivative
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.multiply import Multiply, common
-from mini.tensor.promotion import wide
+from mini.tensor.promotion import result_type, wide
 from mini.types import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -191,6 +191,10 @@ class Convolution(Multiply):
     out = self._new(graph.reshape(graph.cast(u, kind), s))
     if bias is not None and bias.shape != s[1:2]:
       fail(ShapeError, f"{what}: a bias has one number for each of the {s[1]} outputs", x=self, bias=bias)
+    if bias is not None and result_type(out, bias) is not kind:
+      fail(
+        DTypeError, f"{what}: the bias is {bias.dtype.name}; bias.to(x.dtype) would fit", x=self, bias=bias
+      )
     return out if bias is None else out + bias.reshape(-1, *(1,) * (len(s) - 2))
 
   def _fits(self, what: str, n: int, weight: Tensor, groups: int, axis: int) -> None:

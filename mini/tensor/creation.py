@@ -124,12 +124,17 @@ class Creation(Reduce):
     Tensor([2, 4, 6])
     """
     start, end = (0, start) if end is None else (start, end)
+    kind = None if dtype is None else as_dtype(dtype)
+    if kind is not None and kind.kind in "iu":
+      start, end, step = (x if isinstance(x, Variable) else int(x) for x in (start, end, step))
     if step == 0:
       fail(ArgumentError, "arange: step is 0")
+    if not any(isinstance(x, Variable) for x in (start, end, step)) and (end - start) * step < 0:
+      fail(ArgumentError, f"arange: no step of {step} leads from {start} to {end}")
     whole = all(isinstance(x, (int, np.integer, Variable)) for x in (start, end, step))
     if not whole and not math.isfinite((end - start) / step):
       fail(ArgumentError, f"arange: from {start} to {end} by {step} there is no number of steps")
-    kind = as_dtype(dtype) if dtype is not None else dtypes.default_int if whole else dtypes.default_float
+    kind = kind or (dtypes.default_int if whole else dtypes.default_float)
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     return placed(
       _line(n, start, step, kind, dtypes.int64 if whole else dtypes.float64), device, requires_grad

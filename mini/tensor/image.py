@@ -292,7 +292,10 @@ class Image(Pooling):
         ShapeError, f"local_response_norm: x must have at least 3 axes, and size be >= 1, not {size}", x=self
       )
     squares = self.square().pad(((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (self.ndim - 2)))
-    return self / (squares.unfold(1, size, 1).mean(-1) * alpha + k) ** beta
+    total = squares.unfold(1, size, 1).sum(-1, dtype=self.dtype)
+    return (
+      self / (total.div(size, rounding_mode=None if self.dtype.kind == "f" else "trunc") * alpha + k) ** beta
+    )
 
 
 # ---------------------------------------------------------------- on nodes and numbers

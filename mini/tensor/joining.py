@@ -44,9 +44,13 @@ class Joining(Cutting):
   def _joined(tensors: Sequence[Any], dim: int) -> Tensor:
     if any(t._complex for t in tensors):
       return complex_numbers().cat(tensors, dim)
+    names = named(tensors)
+    if not tensors:
+      fail(ArgumentError, "cat: there are no tensors to be joined")
+    kind = _promoted("cat", tensors)
+    tensors = [t for t in tensors if t.shape != (0,)] or tensors[:1]  # PyTorch's way to begin with nothing
     first = tensors[0]
     a = first._axis(dim, "cat")
-    names = named(tensors)
     for t in tensors:
       if not t.shape:
         fail(ShapeError, "cat: a 0-d tensor has no axis to be joined along; Tensor.stack makes one", **names)
@@ -56,7 +60,6 @@ class Joining(Cutting):
           f"cat: {spelled(t)} does not go behind {spelled(first)} along axis {a}: the other axes differ",
           **names,
         )
-    kind = _promoted("cat", tensors)
     return Handle._new(graph.cat(tuple(graph.cast(t.uop, kind) for t in tensors), a))
 
   def stack(self: Any, *others: Any, dim: int = 0) -> Tensor:

@@ -231,30 +231,70 @@ def solve_triangular(
   return solve(kept, B, left=left)
 
 
-def _of_pinv(g: Tensor, out: Tensor, a: Tensor, rtol: Any) -> Tensor:
+def _singular(a: np.ndarray, hermitian: bool) -> np.ndarray:
+  return np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+
+
+def _counts(s: np.ndarray, shape: Sequence[int], atol: Any, rtol: Any) -> np.ndarray:
+  """Which singular values `matrix_rank` counts.   T[.., k] -> bool[.., k]"""
+  least = np.asarray(0.0 if atol is None else atol)
+  if rtol is None:
+    rtol = np.where(least > 0, 0.0, max(shape[-2:], default=0) * np.finfo(s.dtype).eps)
+  return s > np.maximum(least, rtol * s.max(-1, initial=0))[..., None]
+
+
+def _numbers(what: str, A: Tensor, tolerance: Any) -> Any:
+  if not isinstance(tolerance, Handle):
+    return tolerance
+  if broadcast_shape(tolerance.shape, A.shape[:-2]) != A.shape[:-2]:
+    fail(ShapeError, f"{what}: a tolerance is a number, or one for each matrix", x=A, tolerance=tolerance)
+  return tolerance.detach().numpy()  # type: ignore[attr-defined]
+
+
+def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+  """How many singular values are above max(atol, rtol * the largest one).   T[.., n, m] -> i64[..]
+
+  atol: 0; rtol: max(n, m) times the type's eps, or 0 where atol is given: numbers, or tensors of one for each matrix,
+  whose values are asked for. hermitian: A is, and its lower triangle counts.
+
+  >>> mini.linalg.matrix_rank(Tensor([[1.0, 2.0], [2.0, 4.0]])).item()
+  1
+  """
+  expect_matrix("matrix_rank", A, square=hermitian)
+  a, r = (_numbers("matrix_rank", A, t) for t in (atol, rtol))
+
+  def rank(x: np.ndarray) -> np.ndarray:
+    return _counts(_singular(x, hermitian), x.shape, a, r).sum(-1)
+
+  return host("matrix_rank", rank, A, real=(0,))[0]
+
+
+def _of_pinv(g: Tensor, out: Tensor, a: Tensor, *tolerances: Any) -> Tensor:
   """Golub and Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973)."""
   n, m = a.shape[-2:]
   left, right = eye(n, a) - a @ out, eye(m, a) - out @ a
   return -(out.mH @ g @ out.mH) + left @ g.mH @ out @ out.mH + out.mH @ out @ g.mH @ right
 
 
-def _host_pinv(a: np.ndarray, rtol: float | None) -> np.ndarray:
-  rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
-  return np.linalg.pinv(a, rtol).astype(a.dtype, copy=False)
+def _host_pinv(a: np.ndarray, atol: Any, rtol: Any, hermitian: bool) -> np.ndarray:
+  u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
+  inverse = np.divide(1, s, where=_counts(s, a.shape, atol, rtol), out=np.zeros_like(s))
+  return (vh.swapaxes(-1, -2).conj() * inverse[..., None, :]) @ u.swapaxes(-1, -2).conj()
 
 
-_pinv = custom_gradient(_of_pinv)(lambda a, rtol: host("pinv", lambda x: _host_pinv(x, rtol), a)[0])
+_pinv = custom_gradient(_of_pinv)(lambda a, *how: host("pinv", lambda x: _host_pinv(x, *how), a)[0])
 
 
-def pinv(A: Tensor, rtol: float | None = None) -> Tensor:
+def pinv(A: Tensor, rtol: Any = None, *, atol: Any = None, hermitian: bool = False) -> Tensor:
   """The pseudoinverse (Moore and Penrose).   T[.., n, m] -> T[.., m, n]
 
-  Singular values up to rtol times the largest one count as 0; None: max(n, m) times the type's eps.
+  Singular values that `matrix_rank` does not count are 0; atol, rtol, hermitian: as there.
 
   >>> mini.linalg.pinv(Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
   [[0.5, 0.0], [0.0, 0.0]]
   """
-  return _pinv(expect_matrix("pinv", A), rtol)
+  expect_matrix("pinv", A, square=hermitian)
+  return _pinv(A, *(_numbers("pinv", A, t) for t in (atol, rtol)), hermitian)
 
 
 # ---------------------------------------------------------------- determinants

@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from mini.tensor.autograd import Autograd
 from mini.tensor.decompose import QR, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from mini.tensor.errors import fail
@@ -26,6 +24,7 @@ from mini.tensor.lapack import (
   eye,
   inv,
   logdet,
+  matrix_rank,
   pinv,
   same_type,
   slogdet,
@@ -34,7 +33,7 @@ from mini.tensor.lapack import (
   stacked,
 )
 from mini.tensor.trace import local
-from mini.types import ArgumentError, ShapeError, dtypes
+from mini.types import ArgumentError, ShapeError, real_of
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
@@ -43,31 +42,36 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- numbers of a matrix
 
 
-def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
-  """(sum |a|**ord) ** (1/ord) over axes; ord may be inf, -inf or 0, which counts."""
-  return x.norm(ord, dim, keepdim)
+def vector_norm(
+  x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+  """(sum |a|**ord) ** (1/ord) over axes; ord may be inf, -inf or 0, which counts. dtype: of the computation."""
+  if isinstance(ord, str):
+    fail(ArgumentError, f"vector_norm: ord is a number, not {ord!r}", x=x)
+  return x.norm(ord, dim, keepdim, dtype)
 
 
 def matrix_norm(
-  A: Tensor, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False
+  A: Tensor, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
   """A norm of matrices: "fro", "nuc", inf, -inf, 1, -1 (sums of magnitudes of rows or columns),
-  2 or -2 (singular values).
+  2 or -2 (singular values). dtype: of the computation.
 
   >>> mini.linalg.matrix_norm(Tensor([[3.0, -4.0], [0.0, 1.0]]), 1).item()
   5.0
   """
-  expect_matrix("matrix_norm", A)
+  A = A if dtype is None else A.to(dtype)
+  if A.ndim < 2 or real_of(A.dtype).kind != "f" or not isinstance(dim, (tuple, list)) or len(dim) != 2:
+    fail(ShapeError, f"matrix_norm: of the axes {dim} of x there are no matrices of floats", x=A)
   row, column = A._axes(tuple(dim), "matrix_norm")
   if ord == "fro":
     return A.norm(2, (row, column), keepdim)
   a = A.movedim((row, column), (-2, -1))
   if ord in ("nuc", 2, -2):
     s = svdvals(a)
-    out = s.sum(-1) if ord == "nuc" else s.amax(-1) if ord == 2 else s.amin(-1)
+    out = s.sum(-1) if ord == "nuc" else _extreme(s, ord)
   elif ord in (1, -1, math.inf, -math.inf):
-    sums = a.abs().sum(-2 if abs(ord) == 1 else -1)
-    out = sums.amax(-1) if ord > 0 else sums.amin(-1)
+    out = _extreme(a.abs().sum(-2 if abs(ord) == 1 else -1), ord)
   else:
     fail(ArgumentError, f'matrix_norm: ord is "fro", "nuc", inf, -inf, 1, -1, 2 or -2, not {ord!r}', x=A)
   if not keepdim:
@@ -75,13 +79,20 @@ def matrix_norm(
   return out.reshape(*(1 if a in (row, column) else n for a, n in enumerate(A.shape)))
 
 
-def norm(x: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:
+def _extreme(x: Tensor, ord: float) -> Tensor:
+  """The largest along the last axis, or the smallest; of no norms the largest is 0."""
+  if ord > 0:
+    return x.amax(-1) if x.shape[-1] else x.sum(-1)
+  return x.amin(-1)
+
+
+def norm(x: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
   """`vector_norm` over one axis or, without ord, all; `matrix_norm` over two, or of a matrix where ord is given."""
-  if dim is None and ord is not None and x.ndim == 2:
-    dim = (-2, -1)
-  if isinstance(dim, (tuple, list)) and len(dim) == 2 and ord is not None:
-    return matrix_norm(x, ord, tuple(dim), keepdim)
-  return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
+  if ord is not None and (isinstance(dim, (tuple, list)) and len(dim) == 2 or dim is None and x.ndim == 2):
+    return matrix_norm(x, ord, (-2, -1) if dim is None else tuple(dim), keepdim, dtype=dtype)
+  if ord is not None and dim is None and x.ndim != 1 or isinstance(ord, str):
+    fail(ShapeError, f"norm: of ord {ord!r} are norms of a vector, or of a matrix, and x is neither", x=x)
+  return vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:
@@ -97,24 +108,9 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
   return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
-def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None) -> Tensor:
-  """How many singular values are above max(atol, rtol * the largest one).   T[.., n, m] -> i64[..]
-
-  atol: 0; rtol: max(n, m) times the type's eps, or 0 where atol is given.
-
-  >>> mini.linalg.matrix_rank(Tensor([[1.0, 2.0], [2.0, 4.0]])).item()
-  1
-  """
-  s = svdvals(expect_matrix("matrix_rank", A).detach())
-  if rtol is None:
-    rtol = 0.0 if atol else max(A.shape[-2:]) * float(np.finfo(A.dtype.np).eps)
-  if not s.shape[-1]:
-    return s.sum(-1).to(dtypes.int64)
-  return (s > (s.amax(-1, True) * rtol).clamp(min=atol or 0)).sum(-1)
-
-
 class LeastSquares(NamedTuple):
-  """What `lstsq` returns. residuals: the sums of squares of A @ X - B, none unless n > m; singular_values: none."""
+  """What `lstsq` returns. residuals: the sums of squares of A @ X - B, none unless n > m and all ranks are m.
+  rank: none of "gels". singular_values: of "gelsd" and "gelss"."""
 
   solution: Tensor
   residuals: Tensor
@@ -122,8 +118,9 @@ class LeastSquares(NamedTuple):
   singular_values: Tensor
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> LeastSquares:
-  """X for which |A @ X - B| is least, and of these the least one.
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
+  """X for which |A @ X - B| is least, and of these the least one. By singular values, whichever of LAPACK's drivers is
+  named.
 
   A: T[.., n, m]   B: T[.., n, k]   ->   solution: T[.., m, k]
 
@@ -132,14 +129,20 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> LeastSquares:
   """
   expect_matrix("lstsq", A)
   expect_matrix("lstsq", B)
+  if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+    fail(ArgumentError, f'lstsq: driver is "gels", "gelsy", "gelsd" or "gelss", not {driver!r}', A=A)
   same_type("lstsq", A, B)
   if A.shape[-2] != B.shape[-2]:
     fail(ShapeError, f"lstsq: A has {A.shape[-2]} rows, and B has {B.shape[-2]}", A=A, B=B)
-  solution = pinv(A, rcond) @ B
+  solution = pinv(A, rtol=rcond) @ B
+  kind = real_of(A.dtype)
+  residuals = none = A.zeros(0, dtype=kind, device=A.device)
   rank = matrix_rank(A, rtol=rcond)
-  none = A.zeros(0, dtype=A.dtype, device=A.device)
-  residuals = (A @ solution - B).abs().square().sum(-2) if A.shape[-2] > A.shape[-1] else none
-  return LeastSquares(solution, residuals, rank, none)
+  unseen = driver == "gels" or local.current is not None or local.samples is not None
+  if A.shape[-2] > A.shape[-1] and (unseen or bool((rank == A.shape[-1]).all())):
+    residuals = (A @ solution - B).abs().square().sum(-2)
+  singular_values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else none
+  return LeastSquares(solution, residuals, none.long() if driver == "gels" else rank, singular_values)
 
 
 # ---------------------------------------------------------------- of products
@@ -275,7 +278,7 @@ class LinearAlgebra(Autograd):
 
   def pinverse(self, rcond: float = 1e-15) -> Tensor:
     """`mini.linalg.pinv`, with PyTorch's other tolerance."""
-    return pinv(self, rcond)
+    return pinv(self, rtol=rcond)
 
   def det(self) -> Tensor:
     """`mini.linalg.det`."""

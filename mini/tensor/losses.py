@@ -174,6 +174,8 @@ class Losses(Normalize):
   ) -> Tensor:
     """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2); times weight, if it is
     given: T in x's shape. The mean is over the number of elements, as PyTorch's."""
+    if delta <= 0:
+      fail(ArgumentError, f"huber_loss: delta is greater than 0, not {delta}", x=self)
     d = (self - target).abs()
     loss = (d <= delta).where(d.square() / 2, delta * (d - delta / 2))
     return self._weighted_mean("huber_loss", loss, weight, reduction)
@@ -293,6 +295,9 @@ class Losses(Normalize):
 
     self: T[N, C] or T[C]   target: int[N] or int[]   weight: T[C]
     """
+    if not self.ndim:
+      return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
+    self._some_classes("multi_margin_loss")
     self._expect_shape("multi_margin_loss", target, self.shape[:-1])
     hit = self._is_class(target, self.ndim - 1)
     gap = (margin - hit.where(self, 0).sum(-1, True) + self).relu()
@@ -306,6 +311,9 @@ class Losses(Normalize):
 
     self: T[N, C] or T[C]   target: int[N, C] or int[C], the classes before the first -1
     """
+    if not self.ndim:
+      return self.reshape(1).multilabel_margin_loss(target.reshape(1), reduction)
+    self._some_classes("multilabel_margin_loss")
     self._expect_shape("multilabel_margin_loss", target, self.shape)
     held = (target < 0).cumsum(-1) == 0
     classes = Handle._new(graph.iota(self.shape[-1], target.dtype))
@@ -314,6 +322,10 @@ class Losses(Normalize):
     gap = (1 - wanted + self.unsqueeze(-2)).relu()
     counts = held.unsqueeze(-1) & hit.any(-2, True).logical_not()
     return (counts.where(gap, 0).sum((-2, -1)) / self.shape[-1])._mean_or(reduction)
+
+  def _some_classes(self, what: str) -> None:
+    if self.ndim > 2 or not self.shape[-1]:
+      fail(ShapeError, f"{what}: x is a vector or a matrix, of one class or more", x=self)
 
   # ---------------------------------------------------------------- of distances
 
@@ -345,7 +357,9 @@ class Losses(Normalize):
     reduction: str = "mean",
   ) -> Tensor:
     """`triplet_margin_loss` with a distance of one's own, a function of two tensors."""
-    between = distance_function or Losses.pairwise_distance
+    if margin <= 0:
+      fail(ArgumentError, f"triplet_margin_loss: margin is greater than 0, not {margin}", x=self)
+    between = distance_function or (lambda a, b: a.pairwise_distance(b))
     near, far = between(self, positive), between(self, negative)
     if swap:
       far = far.minimum(between(positive, negative))

@@ -158,7 +158,7 @@ class Mathematics(Elementwise):
     x = self._new(self._float())
     sign = (x < 0).where(-1, 1)  # of a negative number, 1 + the quotient would lose what counts
     x = x * sign
-    return 0.5 * sign * (2 * x / (1 - x)).log1p()
+    return (2 * x / (1 - x)).log1p() * 0.5 * sign
 
   def erf(self) -> Tensor:
     """The error function."""

@@ -277,20 +277,30 @@ class Movement(Activations):
     times = self._once("tile", repeats, dims)
     return self.repeat((1,) * (self.ndim - len(times)) + times)
 
-  def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+  def repeat_interleave(
+    self, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None
+  ) -> Tensor:
     """Every element `repeats` times along dim; without dim, of the flattened tensor.
 
     repeats: a number, or a vector of one for each element, whose values are computed at once, for the size.
+    output_size: that size, if it is known: it is checked.
 
     >>> Tensor([1, 2]).repeat_interleave(2)
     Tensor([1, 1, 2, 2])
     """
     if dim is None:
-      return self.reshape(-1).repeat_interleave(repeats, 0)
+      return self.reshape(-1).repeat_interleave(repeats, 0, output_size=output_size)
     a = self._axis(dim, "repeat_interleave")
     s = self.shape
+    if not self.ndim:
+      return self.reshape(1).repeat_interleave(repeats, 0, output_size=output_size)
     if not isinstance(repeats, int):
-      return self._new(self.uop).index_select(a, self._repeated(repeats, s[a]))
+      places = self._repeated(repeats, s[a])
+      if output_size not in (None, places.numel()):
+        fail(ArgumentError, f"repeat_interleave: output_size is {places.numel()}, not {output_size}", x=self)
+      return self._new(self.uop).index_select(a, places)
+    if repeats < 0:
+      fail(ArgumentError, f"repeat_interleave: an element is repeated {repeats} times", x=self)
     u = graph.reshape(self.uop, (*s[: a + 1], 1, *s[a + 1 :]))
     u = graph.expand(u, (*s[: a + 1], repeats, *s[a + 1 :]))
     return self._new(graph.reshape(u, (*s[:a], s[a] * repeats, *s[a + 1 :])))

@@ -174,11 +174,17 @@ class Multiply(Sorting):
         fail(ShapeError, f"tensordot: a and b do not both have {dims} axes", a=self, b=other)
       dims = range(self.ndim - dims, self.ndim), range(dims)
     first, second = ([t._axis(d, "tensordot") for d in ds] for t, ds in zip((self, other), dims))
+    pairs = [*zip(first, second)]
+    for d, e in pairs:  # what meets one element is added up
+      if (
+        1 in (self.shape[d], other.shape[e]) and self.shape[d] != other.shape[e] and len(first) == len(second)
+      ):
+        return self.sum(d, True).tensordot(other.sum(e, True), dims)
     if [self.shape[d] for d in first] != [other.shape[d] for d in second]:
       about = f"tensordot: the axes {first} of a and {second} of b, which meet, do not have the same sizes"
       fail(ShapeError, about, a=self, b=other)
     names = [*range(self.ndim)], [*range(self.ndim, self.ndim + other.ndim)]
-    for a, b in zip(first, second):
+    for a, b in pairs:
       names[1][b] = a
     out = [n for n in (*names[0], *names[1]) if n not in first]
     return self.einsum(self, names[0], other, names[1], out)
@@ -298,9 +304,14 @@ class Multiply(Sorting):
   def _plus(self, what: str, product: Tensor, beta: float, alpha: float) -> Tensor:
     if broadcast_shape(self.shape, product.shape) != product.shape:
       fail(ShapeError, f"{what}: x does not repeat to the shape of the product, {product.shape}", x=self)
+    kind = result_type(self, product)
+    if kind is dtypes.bool:
+      return (self & bool(beta)) | (product & bool(alpha))
+    if kind.kind in "iu":
+      alpha, beta = int(alpha), int(beta)
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
-      return scaled.to(result_type(self, product))
+      return scaled.to(kind)
     return (self if beta == 1 else self * beta) + scaled
 
   # ---------------------------------------------------------------- attention

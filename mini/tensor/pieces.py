@@ -249,6 +249,9 @@ class Pieces(Spectral):
     >>> Tensor([1, 5]).index_reduce(0, Tensor([0, 0]), Tensor([3, 2]), "amax")
     Tensor([3, 5])
     """
+    if not self.ndim:
+      flat = self.reshape(1).index_reduce(dim, index, source.reshape(1), reduce, include_self=include_self)
+      return flat.reshape(())
     a = self._axis(dim, "index_reduce")
     wide = index.reshape(-1, *(1,) * (source.ndim - 1 - a)).expand(source.shape)
     return self.scatter_reduce(a, wide, source, reduce, include_self)
@@ -298,7 +301,7 @@ class Pieces(Spectral):
     """
     if self.dtype.kind not in "iu":
       fail(DTypeError, f"unravel_index: places are integers, not {self.dtype.name}", x=self)
-    rest, found = self._new(self.uop), []
+    rest, found = self.to(dtypes.int64), []
     for n in reversed(sizes_of((shape,))):
       found.append(rest % n)
       rest = rest // n
@@ -329,9 +332,11 @@ class Pieces(Spectral):
     return (base**powers).cast(kind)
 
   @staticmethod
-  def scalar_tensor(s: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+  def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+  ) -> Tensor:
     """A number as a tensor, float32 unless dtype says otherwise."""
-    return Handle._final(s, dtype or dtypes.default_float, device)
+    return Handle._final(s, dtype or dtypes.default_float, device, requires_grad)
 
   @staticmethod
   def empty_strided(size: Sizes, stride: Sizes, **options: Any) -> Tensor:

@@ -214,21 +214,24 @@ class Pooling(Convolution):
   def _avg_pool(self, what: str, n: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                 count_include_pad: bool, divisor_override: int | None) -> Tensor:  # fmt: skip
     form, sides = self._windows(what, n, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override == 0:
+      fail(ArgumentError, f"{what}: the divisor is 0", x=self)
     lead, size = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
     ones = graph.full((1, 1, 1, *form.kernel), 1, self.dtype)
     x = graph.reshape(self.pad(sides).uop, (prod(lead), 1, 1, *form.size))
     total = self._new(graph.reshape(derivative(form, "y", x=x, w=ones), (*lead, *form.count)))
     p = numbers(padding, n)
+    rounding = None if self.dtype.kind == "f" else "trunc"
     if divisor_override is not None:
-      return total / divisor_override
+      return total.div(divisor_override, rounding_mode=rounding)
     if all(hi == q and (count_include_pad or not q) for (_, hi), q in zip(sides[-n:], p)):
-      return total / prod(form.kernel)  # whole windows
+      return total.div(prod(form.kernel), rounding_mode=rounding)  # whole windows
     counted = self._new(graph.full(size, 1, self.dtype))
     if count_include_pad:
       counted = self._new(graph.full(tuple(m + 2 * q for m, q in zip(size, p)), 1, self.dtype))
       sides = [(0, hi - q) for (_, hi), q in zip(sides[-n:], p)]
     count = graph.reduce(cut(counted.pad(sides[-n:]).uop, form, 0), "add", tuple(range(0, 2 * n, 2)))
-    return total / self._new(graph.reshape(count, form.count))
+    return total.div(self._new(graph.reshape(count, form.count)), rounding_mode=rounding)
 
   def _windows(
     self, what: str, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool

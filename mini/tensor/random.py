@@ -361,6 +361,9 @@ class Random(Creation):
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
     x: Any = self._new(graph.cast(self.uop, wide(self.dtype)))
     n = self.shape[-1] if self.ndim else 0
+    if not 1 <= self.ndim <= 2 or n > 2**24:
+      message = "multinomial: weights are a vector or a matrix, of at most 2**24 places"
+      fail(ShapeError, message, x=self)
     if num_samples < 1 or n < (1 if replacement else num_samples):
       fail(ArgumentError, f"multinomial: {num_samples} draws from {n} places", x=self)
     if replacement:

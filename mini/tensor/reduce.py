@@ -7,6 +7,7 @@ Sums of float16 and bfloat16 are taken in float32 and rounded once, at the end.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mini.given import with_gradient
@@ -20,7 +21,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, needs
 from mini.tensor.promotion import wide
 from mini.tensor.returned import MinAndMax, ValuesAndIndices
-from mini.types import ArgumentError, DType, DTypeError, ShapeError, as_dtype, dtypes, prod
+from mini.types import ArgumentError, AxisError, DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -125,11 +126,11 @@ class Reduce(Arrange):
 
   def _some(self, what: str, axis: Axes) -> None:
     if not all(self.shape[a] > 0 for a in self._axes(axis, what)):
-      fail(ShapeError, f"{what}: there is no {what} over an axis without elements", x=self)
+      fail(AxisError, f"{what}: there is no {what} over an axis without elements", x=self)
 
   def any(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
     """Is some element not zero?"""
-    return self._new(self._reduced("any", "max", self._truth(), axis if dim is None else dim, keepdim))
+    return self._verdict("any", "max", axis if dim is None else dim, keepdim)
 
   def all(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None) -> Tensor:
     """Is no element zero?
@@ -137,7 +138,12 @@ class Reduce(Arrange):
     >>> Tensor([[True, False], [True, True]]).all(1)
     Tensor([False,  True])
     """
-    return self._new(self._reduced("all", "mul", self._truth(), axis if dim is None else dim, keepdim))
+    return self._verdict("all", "mul", axis if dim is None else dim, keepdim)
+
+  def _verdict(self, what: str, kind: str, axis: Axes, keepdim: bool) -> Tensor:
+    """A boolean; of uint8, which was PyTorch's boolean once, a uint8."""
+    out = self._new(self._reduced(what, kind, self._truth(), axis, keepdim))
+    return out.to(dtypes.uint8) if self.dtype is dtypes.uint8 else out
 
   def _truth(self) -> UOp:
     return self.uop if self.dtype is dtypes.bool else graph.alu("ne", self.uop, const(0, self.dtype))
@@ -231,7 +237,7 @@ class Reduce(Arrange):
   def var(
     self,
     axis: Axes = None,
-    correction: float = 1,
+    correction: float | None = 1,
     keepdim: bool = False,
     *,
     dim: Axes = None,
@@ -242,8 +248,7 @@ class Reduce(Arrange):
     >>> Tensor([1.0, 2.0, 6.0]).var()
     Tensor(7.)
     """
-    axis = _reduced_axes(axis, dim)
-    correction = correction if unbiased is None else int(unbiased)
+    axis, correction = _of_variance(axis, correction, dim, unbiased)
     if self.dtype.kind != "f":
       fail(DTypeError, f"var: of {self.dtype.name}; x.float().var() would fit", x=self)
     x = self._wide()
@@ -255,42 +260,42 @@ class Reduce(Arrange):
   def std(
     self,
     axis: Axes = None,
-    correction: float = 1,
+    correction: float | None = 1,
     keepdim: bool = False,
     *,
     dim: Axes = None,
     unbiased: bool | None = None,
   ) -> Tensor:
     """The square root of `var`. Where that is 0, the slope is 0, as in PyTorch."""
-    var = self.var(_reduced_axes(axis, dim), correction, keepdim, unbiased=unbiased)
+    var = self.var(*_of_variance(axis, correction, dim, unbiased), keepdim)
     flat = var == 0
     return flat.where(0, flat.where(1, var).sqrt())
 
   def var_mean(
     self,
     axis: Axes = None,
-    correction: float = 1,
+    correction: float | None = 1,
     keepdim: bool = False,
     *,
     dim: Axes = None,
     unbiased: bool | None = None,
   ) -> tuple[Tensor, Tensor]:
     """`var` and `mean`."""
-    axis = _reduced_axes(axis, dim)
-    return self.var(axis, correction, keepdim, unbiased=unbiased), self.mean(axis, keepdim)
+    axis, correction = _of_variance(axis, correction, dim, unbiased)
+    return self.var(axis, correction, keepdim), self.mean(axis, keepdim)
 
   def std_mean(
     self,
     axis: Axes = None,
-    correction: float = 1,
+    correction: float | None = 1,
     keepdim: bool = False,
     *,
     dim: Axes = None,
     unbiased: bool | None = None,
   ) -> tuple[Tensor, Tensor]:
     """`std` and `mean`."""
-    axis = _reduced_axes(axis, dim)
-    return self.std(axis, correction, keepdim, unbiased=unbiased), self.mean(axis, keepdim)
+    axis, correction = _of_variance(axis, correction, dim, unbiased)
+    return self.std(axis, correction, keepdim), self.mean(axis, keepdim)
 
   def norm(
     self,
@@ -306,9 +311,14 @@ class Reduce(Arrange):
     >>> Tensor([3.0, 4.0]).norm()
     Tensor(5.)
     """
-    if not isinstance(p, Number) and p != "fro":
-      fail(ArgumentError, f'norm: p is a number or "fro", not {p!r}', x=self)
     axis = _reduced_axes(axis, dim)
+    if isinstance(p, str) and p == "nuc":
+      x = self if dtype is None else self.to(as_dtype(dtype))
+      return import_module("mini.tensor.linalg").matrix_norm(
+        x, p, tuple(range(self.ndim)) if axis is None else axis, keepdim
+      )
+    if not isinstance(p, Number) and p != "fro":
+      fail(ArgumentError, f'norm: p is a number, "fro" or "nuc", not {p!r}', x=self)
     x = self._new(self._float()) if dtype is None else self.to(as_dtype(dtype))
     if p in (math.inf, -math.inf):
       return x.abs()._most("max" if p > 0 else "min", axis, keepdim)
@@ -495,6 +505,14 @@ def _places(shape: tuple[int, ...], a: int) -> UOp:
 def _reduced_axes(axis: Axes, dim: Axes) -> Axes:
   """axis, or dim if it is given: of NumPy's axis=() there is none, but PyTorch's dim=() are all."""
   return axis if dim is None else None if isinstance(dim, (tuple, list)) and not dim else dim
+
+
+def _of_variance(axis: Any, correction: Any, dim: Axes, unbiased: bool | None) -> tuple[Axes, float]:
+  """(axes, correction): x.var(True) is x.var(unbiased=True), and without a correction it is 1."""
+  if isinstance(axis, bool):
+    axis, unbiased = None, axis
+  correction = 1 if correction is None else correction
+  return _reduced_axes(axis, dim), correction if unbiased is None else int(unbiased)
 
 
 def _sum_dtype(d: DType) -> DType:

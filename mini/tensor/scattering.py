@@ -37,6 +37,8 @@ class Scattering(Indexing):
             [4]])
     """
     a = self._along("gather", dim, index)
+    if not index.numel():
+      return self._new(graph.full(index.shape, 0, self.dtype))
     if not self.ndim:
       return self.reshape(1).gather(0, index.reshape(1)).reshape(())
     u = graph.shrink(
@@ -184,6 +186,8 @@ class Scattering(Indexing):
     a = self._axis(dim, what)
     if not isinstance(index, Handle) or index.dtype.kind not in "iu":
       fail(DTypeError, f"{what}: the index is no integer tensor", x=self, index=index)
+    if index.numel() == 0 and what == "gather":
+      return a
     if index.ndim != self.ndim or any(
       n > m for b, (n, m) in enumerate(zip(index.shape, self.shape)) if b != a
     ):

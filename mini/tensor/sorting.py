@@ -400,6 +400,8 @@ class Sorting(Scattering):
         values=v,
       )
     n = x.shape[-1]
+    if 0 in x.shape or 0 in v.shape:  # before or behind nothing
+      return Handle._new(graph.full(v.shape, 0, dtypes.int32 if out_int32 else dtypes.int64))
     kind = result_type(x, values if isinstance(values, Number) else v)
     x, v = (Handle._new(key(graph.cast(t.uop, kind))[0]) for t in (x, v))
     shape, v = v.shape, v.reshape(*x.shape[:-1], -1)

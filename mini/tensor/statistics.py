@@ -213,6 +213,8 @@ class Statistics(Pieces):
     Tensor([[0.6, 0.8],
             [0. , 1. ]])
     """
+    if self.ndim < 2:
+      fail(ShapeError, "renorm: x has fewer than two axes", x=self)
     a = self._axis(dim, "renorm")
     norms = self.norm(p, tuple(b for b in range(self.ndim) if b != a), True)
     return self * (norms > maxnorm).where(maxnorm / (norms + 1e-7), 1).cast(self.dtype)

@@ -7,6 +7,7 @@ given a complex one, gets a DTypeError that says what was called.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -122,7 +123,8 @@ class Twofold(Tensor):
     if kind is dtypes.bool:
       return self != 0
     if kind.kind != "c":
-      fail(DTypeError, f"cast: a complex number is no {kind.name}", "x.real or x.abs() would fit", x=self)
+      warnings.warn("casting complex values to real ones drops the imaginary part", stacklevel=2)
+      return self._re.cast(kind)
     return self._mapped(lambda p: p.cast(real_of(kind)))
 
   # ---------------------------------------------------------------- rebinding
