@@ -294,13 +294,13 @@ class Movement(Activations):
     s = self.shape
     if not self.ndim:
       return self.reshape(1).repeat_interleave(repeats, 0, output_size=output_size)
-    if not isinstance(repeats, int):
-      places = self._repeated(repeats, s[a])
-      if output_size not in (None, places.numel()):
-        fail(ArgumentError, f"repeat_interleave: output_size is {places.numel()}, not {output_size}", x=self)
+    places = None if isinstance(repeats, int) else self._repeated(repeats, s[a])
+    size = s[a] * repeats if places is None else places.numel()
+    if size < 0 or output_size not in (None, size):
+      message = f"repeat_interleave: {s[a]} elements {repeats} times are not {output_size}"
+      fail(ArgumentError, message, x=self)
+    if places is not None:
       return self._new(self.uop).index_select(a, places)
-    if repeats < 0:
-      fail(ArgumentError, f"repeat_interleave: an element is repeated {repeats} times", x=self)
     u = graph.reshape(self.uop, (*s[: a + 1], 1, *s[a + 1 :]))
     u = graph.expand(u, (*s[: a + 1], repeats, *s[a + 1 :]))
     return self._new(graph.reshape(u, (*s[:a], s[a] * repeats, *s[a + 1 :])))
