@@ -294,16 +294,16 @@ class Movement(Activations):
     s = self.shape
     if not self.ndim:
       return self.reshape(1).repeat_interleave(repeats, 0, output_size=output_size)
-    places = None if isinstance(repeats, int) else self._repeated(repeats, s[a])
-    size = s[a] * repeats if places is None else places.numel()
+    places = repeats if isinstance(repeats, int) else self._repeated(repeats, s[a])
+    size = s[a] * places if isinstance(places, int) else places.numel()
     if size < 0 or output_size not in (None, size):
       message = f"repeat_interleave: {s[a]} elements {repeats} times are not {output_size}"
       fail(ArgumentError, message, x=self)
-    if places is not None:
+    if not isinstance(places, int):
       return self._new(self.uop).index_select(a, places)
     u = graph.reshape(self.uop, (*s[: a + 1], 1, *s[a + 1 :]))
-    u = graph.expand(u, (*s[: a + 1], repeats, *s[a + 1 :]))
-    return self._new(graph.reshape(u, (*s[:a], s[a] * repeats, *s[a + 1 :])))
+    u = graph.expand(u, (*s[: a + 1], places, *s[a + 1 :]))
+    return self._new(graph.reshape(u, (*s[:a], size, *s[a + 1 :])))
 
   def _repeated(self, repeats: Tensor, n: int) -> Tensor:
     """0 as often as the first number says, 1 as often as the second, and so on."""
