@@ -157,8 +157,8 @@ def _max(g: Value, out: Value, a: Value, b: Value) -> tuple[Value, Value]:
   """Equal inputs share, as in torch.maximum; but not with a constant: the slope of relu at 0 is 0."""
   if filled_with(a.u) is not None or filled_with(b.u) is not None:
     return where(b < a, g, 0), where(a < b, g, 0)
-  half = g * 0.5
-  return where(b < a, g, where(a < b, 0, half)), where(a < b, g, where(b < a, 0, half))
+  half = where(a.equals(b), g * 0.5, g)
+  return where(a < b, 0, half), where(b < a, 0, half)
 
 
 def _min(g: Value, out: Value, a: Value, b: Value) -> tuple[Value, Value]:
@@ -175,12 +175,19 @@ def _pow(g: Value, out: Value, a: Value, b: Value) -> tuple[Value, Value]:
   return by_base, g * where(a.equals(0), 0, out * fn("log", where(a.equals(0), 1, a)))
 
 
+def _mod(g: Value, out: Value, a: Value, b: Value) -> tuple[Value, Value]:
+  """By b it is -floor(a / b): exact, also where b is infinite or 0."""
+  far = where(out.equals(a), 0, Value(b.like(-1)))
+  quotient = fn("round", where(b.equals(0), a, a - out) / b)
+  return g, -g * where(fn("abs", b).equals(math.inf), far, quotient)
+
+
 # fmt: off
 CALCULUS: dict[str, Callable[..., tuple[Value | None, ...]]] = {
   "add":   lambda g, out, a, b: (g, g),
   "mul":   lambda g, out, a, b: (g * b, g * a),
   "div":   lambda g, out, a, b: (g / b, -(g / b) * out),
-  "mod":   lambda g, out, a, b: (g, -g * fn("round", (a - out) / b)),
+  "mod":   _mod,
   "max":   _max,
   "min":   _min,
   "abs":   _abs,

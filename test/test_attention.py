@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Context, Tensor, dtypes, stats
+from mini import Context, Tensor, dtypes, nn, stats
 from mini.codegen.rows import tile_rows, tile_vectors
 from mini.codegen.writer import Machine
 from mini.engine.masked import plain
@@ -353,3 +353,45 @@ def test_columns_that_are_no_whole_vectors(columns, capsys):
   text = capsys.readouterr().err
   assert text.count("\nkernel ") == 1 and f"range {columns} vec" not in text
   np.testing.assert_allclose(got, reference(*(t.numpy() for t in (q, k, v))), rtol=2e-5, atol=2e-6)
+
+
+# ---------------------------------------------------------------- rows of which nothing is seen
+
+
+@pytest.mark.parametrize("kind", ["bool", "added"])
+def test_a_row_masked_out_whole_is_zero(kind):
+  """As are its gradients, and those of its mask; the other rows are as they were."""
+  q, k, v = (Tensor(x, requires_grad=True) for x in drawn((2, 5, 8), (2, 6, 8), (2, 6, 4)))
+  seen = RNG.random((5, 6)) < 0.6
+  seen[:, 0], seen[1] = True, False
+  mask = Tensor(
+    seen if kind == "bool" else np.where(seen, np.float32(0), -np.inf), requires_grad=kind != "bool"
+  )
+  out = q.scaled_dot_product_attention(k, v, attn_mask=mask)
+  wrt = (q, k, v) if kind == "bool" else (q, k, v, mask)
+  grads = out.square().sum().gradient(*wrt)
+  assert (out.numpy()[:, 1] == 0).all() and (grads[0].numpy()[:, 1] == 0).all()
+  assert all(np.isfinite(g.numpy()).all() for g in grads)
+  want = reference(q.numpy()[:, 2:], k.numpy(), v.numpy(), mask=seen[2:])
+  np.testing.assert_allclose(out.numpy()[:, 2:], want, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_sequence_of_padding_only_teaches_nothing(need_weights):
+  net = nn.MultiheadAttention(8, 2, batch_first=True)
+  x = Tensor(drawn((2, 4, 8))[0], requires_grad=True)
+  padding = Tensor(np.array([[False, False, False, True], [True] * 4]))
+  out, weights = net(x, x, x, key_padding_mask=padding, need_weights=need_weights)
+  out.square().sum().backward()
+  assert np.allclose(out.numpy()[1], net.out_proj.bias.numpy())
+  assert (x.grad.numpy()[1] == 0).all() and np.isfinite(x.grad.numpy()).all()
+  assert all(np.isfinite(p.grad.numpy()).all() for p in net.parameters())
+  assert weights is None or (weights.numpy()[1] == 0).all()
+
+
+@pytest.mark.full
+def test_transformer_layers_take_padding_only():
+  layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+  x = Tensor(drawn((2, 4, 8))[0], requires_grad=True)
+  layer(x, src_key_padding_mask=Tensor(np.array([[False] * 4, [True] * 4]))).square().sum().backward()
+  assert all(np.isfinite(p.grad.numpy()).all() for p in (x, *layer.parameters()))

@@ -104,7 +104,11 @@ class MultiheadAttention(Module):
     weights = None
     if need_weights:
       scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.mT
-      weights = (scores if mask is None else scores + mask).softmax(-1)
+      if mask is None:
+        weights = scores.softmax(-1)
+      else:
+        seen, total = (scores + mask)._seen()
+        weights = seen / total
       weights = weights.dropout(p, training=True) if p else weights
       out = weights @ v
       weights = weights.mean(1) if average_attn_weights else weights

@@ -23,7 +23,7 @@ def method(body: Any) -> Callable[..., Any]:
 
 def _odd(name: str) -> Callable[[Tensor], Tensor]:
   """A method that is odd, with the sign of its argument: of -0.0 it is -0.0."""
-  return lambda x: getattr(x, name)().copysign(x) if x.dtype.kind == "f" else getattr(x, name)()
+  return lambda x: getattr(x, name)()._signed_as(x) if x.dtype.kind == "f" else getattr(x, name)()
 
 
 def _power(a: Any, b: Any) -> Tensor:
@@ -39,7 +39,7 @@ def _cbrt(x: Tensor) -> Tensor:
   safe = plain.where(size, 1)
   y = safe.pow(1 / 3)
   y = y - (y * y * y - safe) / (3 * y * y)  # a step of Newton's method: pow's 1/3 is not a third
-  return plain.where(y, size).copysign(x)
+  return plain.where(y, size)._signed_as(x)
 
 
 def _remainder(a: Tensor, b: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def _remainder(a: Tensor, b: Tensor) -> Tensor:
     return a % b
   r = a % b
   beyond = (b.isinf() & a.isfinite()).where(((a == 0) | ((a < 0) == (b < 0))).where(a, b), r)
-  return (beyond == 0).where(beyond.zeros_like().copysign(b), beyond)
+  return (beyond == 0).where(beyond.zeros_like()._signed_as(b), beyond)
 
 
 def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
@@ -58,14 +58,14 @@ def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
   down = (a != 0) & ((a < 0) != (b < 0))
   q = (b.isinf() & a.isfinite()).where(down.where(-1.0, a / b), a // b)
   q = (a.isinf() & (b != 0)).where(math.nan, q)
-  return (q == 0).where(q.zeros_like().copysign(a / b), q)
+  return (q == 0).where(q.zeros_like()._signed_as(a / b), q)
 
 
 def _fmod(a: Tensor, b: Tensor) -> Tensor:
   if a.dtype.kind != "f":
     return a.fmod(b)
   r = (b.isinf() & a.isfinite()).where(a, a.fmod(b))
-  return (r == 0).where(r.copysign(a), r)
+  return (r == 0).where(r._signed_as(a), r)
 
 
 def _arctan2(a: Tensor, b: Tensor) -> Tensor:
@@ -102,12 +102,12 @@ def _bit_count(x: Tensor) -> Tensor:
 
 def _spacing(x: Tensor) -> Tensor:
   size = x.abs()
-  return (size.nextafter(math.inf) - size).copysign(x)
+  return (size.nextafter(math.inf) - size)._signed_as(x)
 
 
 def _modf(x: Tensor) -> tuple[Tensor, Tensor]:
   whole = x.trunc()
-  return x.isinf().where(0, x - whole).copysign(x), whole.copysign(x)
+  return x.isinf().where(0, x - whole)._signed_as(x), whole._signed_as(x)
 
 
 def _ldexp(x: Tensor, n: Tensor) -> Tensor:

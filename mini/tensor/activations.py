@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mini.given import with_gradient
 from mini.grad import Value, fn
-from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.tensor.algebra import add, negated
 from mini.tensor.data import Number
+from mini.tensor.elementwise import sloped
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.special import Special
-from mini.types import ArgumentError, ShapeError
+from mini.types import ArgumentError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -56,14 +55,23 @@ class Activations(Special):
     >>> Tensor([0.0]).sigmoid()
     Tensor([0.5])
     """
-    x = self._float()
-    one = const(1, x.dtype)
-    return self._alu("div", one, add(one, graph.alu("exp", negated(x))))
+    x, kind = self._real()
+    return sloped(1 / (1 + (-x).exp()), lambda x, y: x._sigmoid_slope(y), x).cast(kind)
+
+  def _sigmoid_slope(self, s: Any) -> Tensor:
+    """s * (1 - s), s being the sigmoid of a: 1 - s as s * exp(-a), which has no digits to lose where s is nearly 1."""
+    e = (-self).exp().minimum(float(dtypes.finfo(self.dtype).max))  # infinite, it would make NaN of 0
+    return sloped(s * (s * e), lambda x, y: y * (x * -0.5).tanh(), self)
 
   def silu(self) -> Tensor:
     """a * sigmoid(a)."""
-    x = self._float()
-    return self._alu("div", x, add(const(1, x.dtype), graph.alu("exp", negated(x))))
+    x, kind = self._real()
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+      s = x.sigmoid()
+      return s + x * x._sigmoid_slope(s)
+
+    return sloped(x / (1 + (-x).exp()), slope, x).cast(kind)
 
   def swish(self) -> Tensor:
     """Another name of `silu`."""
@@ -91,26 +99,37 @@ class Activations(Special):
 
   def elu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a) - 1) where a is negative."""
-    return (self > 0).where(self, alpha * self.clamp(max=0).expm1())
+    return self._elu(alpha, 1)
+
+  def _elu(self, alpha: float, rate: float, scale: float = 1.0) -> Tensor:
+    """scale times a, or alpha * (exp(a * rate) - 1) where a is negative."""
+    x, kind = self._real()
+    low = x.minimum(0) * rate
+    out = (x > 0).where(x, alpha * low.expm1())
+    return (
+      scale * sloped(out, lambda x, y: (x <= 0).where(alpha * rate * (x.minimum(0) * rate).exp(), 1), x)
+    ).cast(kind)
 
   def celu(self, alpha: float = 1.0) -> Tensor:
     """a, or alpha * (exp(a / alpha) - 1) where a is negative."""
     if isinstance(alpha, Number) and alpha == 0:
       fail(ArgumentError, "celu: alpha is 0, by which it divides", x=self)
-    return (self > 0).where(self, alpha * (self.clamp(max=0) / alpha).expm1())
+    return self._elu(alpha, 1 / alpha)
 
   def selu(self) -> Tensor:
     """The self-normalizing elu. https://arxiv.org/abs/1706.02515"""
-    return 1.0507009873554805 * self.elu(1.6732632423543772)
+    return self._elu(1.6732632423543772, 1, 1.0507009873554805)
 
   def softplus(self, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * a)) / beta; a itself where beta * a > threshold."""
-    x = self * beta
-    return (x > threshold).where(self, x.clamp(max=threshold).exp().log1p() / beta)
+    x, kind = self._real()
+    out = (x * beta > threshold).where(x, (x * beta).minimum(threshold).exp().log1p() / beta)
+    return sloped(out, lambda x, y: (x * beta > threshold).where(1, (x * beta).sigmoid()), x).cast(kind)
 
   def logsigmoid(self) -> Tensor:
     """log(sigmoid(a)), without overflow."""
-    return self.minimum(0) - (self < 0).where(self, -self).exp().log1p()  # -|a| has no slope at 0
+    x, kind = self._real()
+    return sloped(x.minimum(0) - (-x.abs()).exp().log1p(), lambda x, y: (-x).sigmoid(), x).cast(kind)
 
   def mish(self) -> Tensor:
     """a * tanh(softplus(a))."""
@@ -118,7 +137,8 @@ class Activations(Special):
 
   def softsign(self) -> Tensor:
     """a / (1 + |a|)."""
-    return self / (1 + self.abs())
+    x, kind = self._real()
+    return sloped(x / (1 + x.abs()), lambda x, y: 1 / (1 + x.abs()).square(), x).cast(kind)
 
   def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """a between min_val and max_val."""

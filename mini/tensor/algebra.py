@@ -108,6 +108,8 @@ def integer_power(x: UOp, n: float) -> UOp | None:
     return graph.full(graph.shape(x), 1, x.dtype)
   if x.dtype.kind == "f" and n == 0.5:
     return graph.alu("sqrt", x)
+  if x.dtype.kind == "f" and n == -0.5:
+    return graph.alu("rsqrt", x)
   if x.dtype.kind == "f" and n == -1:
     return graph.alu("div", const(1, x.dtype), x)
   if not 0 <= n < math.inf or n != int(n) or (x.dtype.kind == "f" and n > 4):

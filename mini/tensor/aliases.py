@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor.data import Operand, Scalar, Sizes, sizes_of
+from mini.tensor.elementwise import sloped
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.statistics import Statistics
@@ -83,7 +84,9 @@ class Aliases(Statistics):
     Tensor([ 0., inf])
     """
     x = self if eps is None else self.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    y, kind = x._real()
+    inside = (y >= 0) & (y <= 1)
+    return sloped((y / (1 - y)).log(), lambda y, _: inside.where(1 / (y * (1 - y)), math.nan), y).cast(kind)
 
   def isin(self, test_elements: Tensor) -> Tensor:
     """Is each element among those of another tensor? By a search in them, sorted.
@@ -131,8 +134,13 @@ class Aliases(Statistics):
     """
     kind = self._float().dtype
     y: Any = other if isinstance(other, Handle) else Handle._final(other, dtype=kind, device=self.device)
-    nothing = (self == 0) & ((y <= 0) | (y == math.inf))
-    return nothing.where(0, self * nothing.where(1, y).log())
+    a, b, kind = self._real_pair("xlogy", y)
+    nothing = (a == 0) & ((b <= 0) | (b == math.inf))
+
+    def slopes(a: Tensor, b: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+      return nothing.where(0, nothing.where(1, b).log()), a / ((a == 0) & (b == 0)).where(1, b)
+
+    return sloped(nothing.where(0, a * nothing.where(1, b).log()), slopes, a, b).cast(kind)
 
   def new_full(
     self,

@@ -129,7 +129,7 @@ def sqrt(a: Tensor, b: Tensor) -> Pair:
   short = y.abs() / (2 * (long == 0).where(1, long))
   right = a >= 0
   re, im = right.where(long, short) * back, right.where(short, long) * back
-  return b.isinf().where(math.inf, re), b.isinf().where(b, im.copysign(b))
+  return b.isinf().where(math.inf, re), b.isinf().where(b, im._signed_as(b))
 
 
 def power(z: Pair, w: Pair) -> Pair:
@@ -166,7 +166,7 @@ def sinh_and_cosh(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
   x = a.abs()
   over = x > _of(a, 80, 700)
   e, rest = over.where(x * 0.5, 0).exp(), over.where(1, a)
-  return over.where(0.5 * e.copysign(a), rest.sinh()), over.where(0.5 * e, rest.cosh()), over.where(e, 1)
+  return over.where(0.5 * e._signed_as(a), rest.sinh()), over.where(0.5 * e, rest.cosh()), over.where(e, 1)
 
 
 def sinh(a: Tensor, b: Tensor) -> Pair:
@@ -200,7 +200,7 @@ def asin(a: Tensor, b: Tensor) -> Pair:
   re, im = a.atan2(multiply(left, right)[0]), multiply((left[0], -left[1]), right)[1].asinh()
   far = a.isinf() | b.isinf()
   re = far.where(a.atan2(b.abs()), (a == 0).where(a, re))
-  return re, far.where(math.inf, im).copysign(b)
+  return re, far.where(math.inf, im)._signed_as(b)
 
 
 def acos(a: Tensor, b: Tensor) -> Pair:
@@ -208,7 +208,7 @@ def acos(a: Tensor, b: Tensor) -> Pair:
   re, im = 2 * left[0].atan2(right[0]), multiply((right[0], -right[1]), left)[1].asinh()
   far = a.isinf() | b.isinf()
   re = far.where(b.abs().atan2(a), (a == 0).where(math.pi / 2, re))
-  return re, far.where(math.inf, im).copysign(-b)
+  return re, far.where(math.inf, im)._signed_as(-b)
 
 
 def acosh(a: Tensor, b: Tensor) -> Pair:
@@ -226,7 +226,7 @@ def atanh(a: Tensor, b: Tensor) -> Pair:
   im = 0.5 * (2 * q).atan2((1 - p) * (1 + p) - q * q)
   bound = size.isinf().where(1, size)
   tail = size.isinf().where(0, x / bound / bound)
-  re = (a == 0).where(a, far.where(tail, re).copysign(a))
+  re = (a == 0).where(a, far.where(tail, re)._signed_as(a))
   unknown = b.isnan() & ~a.isnan()  # of an infinite a
   return re, unknown.where(math.nan, far.where(sided(b, math.pi / 2), im))
 

@@ -8,8 +8,10 @@ Every comparison with NaN is false, but for `!=`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import (
@@ -42,13 +44,33 @@ from mini.tensor.algebra import (
 )
 from mini.tensor.data import Number, Operand, complex_numbers, is_complex
 from mini.tensor.errors import fail
-from mini.tensor.handle import Handle
+from mini.tensor.handle import Handle, needs
 from mini.tensor.operators import Operators
-from mini.tensor.promotion import broadcast, nodes, result_type
+from mini.tensor.promotion import broadcast, nodes, result_type, wide
 from mini.types import ArgumentError, DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
+
+
+def sloped(value: Tensor, slopes: Callable[..., Any], *inputs: Handle) -> Tensor:
+  """value, which is computed element by element, with the derivatives that `slopes(*inputs, value)` gives: one for each
+  input. For a formula whose operations, differentiated one by one, cancel or overflow where the function does not.
+
+  value, inputs: T[s]   ->   T[s]
+  """
+  if not any(needs(x.uop) for x in inputs):
+    return value
+
+  def rule(g: UOp, out: UOp, *src: UOp) -> tuple[UOp | None, ...]:
+    found = slopes(*map(Handle._new, (*src, out)))
+    found = found if isinstance(found, tuple) else (found,)
+    return tuple(
+      graph.cast((d * Handle._new(g)).uop, x.dtype) if x.dtype.kind == "f" else None
+      for d, x in zip(found, src)
+    )
+
+  return Handle._new(with_gradient(value.uop, rule, *(x.uop for x in inputs)))
 
 
 class Elementwise(Operators):
@@ -57,6 +79,11 @@ class Elementwise(Operators):
   def _float(self, what: str = "") -> UOp:
     """The node, as a float if it is none."""
     return graph.cast(self.uop, self.dtype if self.dtype.kind == "f" else dtypes.default_float)
+
+  def _real(self) -> tuple[Tensor, DType]:
+    """As float32 or float64, and the float type of the result."""
+    x = self._float()
+    return self._new(graph.cast(x, wide(x.dtype))), x.dtype
 
   def _math(self, op: str) -> Tensor:
     return self._alu(op, self._float())
@@ -119,7 +146,11 @@ class Elementwise(Operators):
 
   def fmod(self, other: Operand) -> Tensor:
     """The remainder with the sign of a, as in C."""
-    return self._named("fmod", fmod, other)
+    out = self._named("fmod", fmod, other)
+    if not needs(out.uop):
+      return out
+    a, b = (self._new(u) for u in broadcast("fmod", nodes("fmod", (self, other)), (self, other)))
+    return sloped(out, lambda a, b, y: (1, -((b == 0) | a.isinf()).where(a / b, (a - y) / b).round()), a, b)
 
   def pow(self, exponent: Operand) -> Tensor:
     """a ** b. Integers to integers stay integers (and wrap).

@@ -13,6 +13,7 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.data import Operand
+from mini.tensor.elementwise import sloped
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.normalize import Normalize
@@ -162,12 +163,9 @@ class Losses(Normalize):
 
   def smooth_l1_loss(self, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """(x - target)**2 / (2 beta) where |x - target| < beta, else |x - target| - beta / 2."""
-    d = (self - target).abs()
-    return (
-      (d < beta).where(d.square() / (2 * beta), d - beta / 2)._mean_or(reduction)
-      if beta
-      else d._mean_or(reduction)
-    )
+    if not beta:
+      return (self - target).abs()._mean_or(reduction)
+    return ((self - target)._huber(beta) / beta)._mean_or(reduction)
 
   def huber_loss(
     self, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
@@ -176,9 +174,13 @@ class Losses(Normalize):
     given: T in x's shape. The mean is over the number of elements, as PyTorch's."""
     if delta <= 0:
       fail(ArgumentError, f"huber_loss: delta is greater than 0, not {delta}", x=self)
-    d = (self - target).abs()
+    return self._weighted_mean("huber_loss", (self - target)._huber(delta), weight, reduction)
+
+  def _huber(self, delta: float) -> Tensor:
+    """a**2 / 2 where |a| <= delta, else delta * (|a| - delta / 2)."""
+    d = self.abs()
     loss = (d <= delta).where(d.square() / 2, delta * (d - delta / 2))
-    return self._weighted_mean("huber_loss", loss, weight, reduction)
+    return sloped(loss, lambda x, y: x.clamp(-delta, delta), self)
 
   def binary_cross_entropy(
     self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
@@ -189,8 +191,15 @@ class Losses(Normalize):
     Tensor(0.6931472)
     """
     self._expect_shape("binary_cross_entropy", target, self.shape)
-    loss = -(target * _bounded(self, self.log()) + (1 - target) * _bounded(1 - self, (-self).log1p()))
-    return _weighted(loss, weight)._mean_or(reduction)
+    yes, no = self.log().maximum(-100), (-self).log1p().maximum(-100)
+    loss = -(target * yes + (1 - target) * no)
+
+    def slopes(p: Tensor, t: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+      both = (p * (1 - p)).maximum(1e-12)
+      bend = lambda p, t, y: ((p * p - 2 * p * t + t) / both / both, -1 / both)
+      return sloped((p - t) / both, bend, p, t), no - yes
+
+    return _weighted(sloped(loss, slopes, self, target), weight)._mean_or(reduction)
 
   def binary_cross_entropy_with_logits(
     self,
@@ -202,11 +211,15 @@ class Losses(Normalize):
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight: what t log x is multiplied by."""
     self._expect_shape("binary_cross_entropy_with_logits", target, self.shape)
     if pos_weight is None:
-      away = (self > 0).where(-self, self)  # -|x|, which has no slope at 0
-      loss = self.relu() - self * target + away.exp().log1p()
+      loss = self._log_loss(target)
     else:
       loss = (1 - target) * self - (1 + (pos_weight - 1) * target) * self.logsigmoid()
     return _weighted(loss, weight)._mean_or(reduction)
+
+  def _log_loss(self, target: Tensor) -> Tensor:
+    """softplus(x) - x * target, where the two do not cancel."""
+    loss = self * ((self > 0).where(1, 0) - target) + (-self.abs()).exp().log1p()
+    return sloped(loss, lambda x, t, y: (x.sigmoid() - t, -x), self, target)
 
   def binary_crossentropy(self, target: Tensor, reduction: str = "mean") -> Tensor:
     """tinygrad's name of `binary_cross_entropy`."""
@@ -263,14 +276,14 @@ class Losses(Normalize):
 
   def hinge_embedding_loss(self, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1; max(0, margin - x) where it is -1."""
-    near, far = (target == -1).where(0, self), (target == 1).where(0, (margin - self).relu())
+    near, far = (target == -1).where(0, self), (target == 1).where(0, (margin - self).clamp(min=0))
     return (near + far)._mean_or(reduction)
 
   def margin_ranking_loss(
     self, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
   ) -> Tensor:
     """max(0, -target * (x - input2) + margin): with the target 1, x should be the larger one."""
-    return (-target * (self - input2) + margin).relu()._mean_or(reduction)
+    return (-target * (self - input2) + margin).clamp(min=0)._mean_or(reduction)
 
   def soft_margin_loss(self, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * x)), without overflow; targets are 1 and -1."""
@@ -363,7 +376,7 @@ class Losses(Normalize):
     near, far = between(self, positive), between(self, negative)
     if swap:
       far = far.minimum(between(positive, negative))
-    return (near - far + margin).relu()._mean_or(reduction)
+    return (near - far + margin).clamp(min=0)._mean_or(reduction)
 
   def cosine_embedding_loss(
     self, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
@@ -371,7 +384,7 @@ class Losses(Normalize):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1; cos of the angle along the last axis."""
     squares = (self.square().sum(-1) + 1e-12) * (input2.square().sum(-1) + 1e-12)
     cos = (self * input2).sum(-1) / squares.sqrt()
-    near, far = (target == 1).where(1 - cos, 0), (target == -1).where((cos - margin).relu(), 0)
+    near, far = (target == 1).where(1 - cos, 0), (target == -1).where((cos - margin).clamp(min=0), 0)
     return (near + far)._mean_or(reduction)
 
   # ---------------------------------------------------------------- of sequences
@@ -446,12 +459,6 @@ def _spelled(way: Tensor, scores: Tensor, jumps: Tensor, alive: Tensor) -> Tenso
     total = (way - top).exp() + (one - top).exp() + (two - top).exp()
     way = lasts.where(top + total.log() + score, way)
   return way
-
-
-def _bounded(p: Any, log: Tensor) -> Tensor:
-  """The logarithm of p, at least -100, and its slope at most 1e12: without a NaN among the gradients where p is 0."""
-  safe = p + (p.maximum(1e-12) - p).detach()
-  return safe.log() + (log.maximum(-100) - safe.log()).detach()
 
 
 def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from mini.ir import graph
-from mini.tensor.elementwise import Elementwise
+from mini.tensor.elementwise import Elementwise, sloped
 from mini.tensor.errors import fail
 from mini.types import DTypeError, dtypes
 
@@ -66,10 +66,10 @@ class Mathematics(Elementwise):
 
   def expm1(self) -> Tensor:
     """exp(a) - 1, accurate near 0: in float32 within 4 units in the last place."""
-    x = self._new(self._float())
+    x, kind = self._real()
     small = x.abs() < 0.35  # where a difference would lose more than tanh does
     t = small.where(x * 0.5, 0).tanh()
-    return small.where(2 * t / (1 - t), x.exp() - 1)
+    return sloped(small.where(2 * t / (1 - t), x.exp() - 1), lambda x, y: x.exp(), x).cast(kind)
 
   def log(self) -> Tensor:
     """The natural logarithm; -inf of 0, NaN of negative numbers."""
@@ -85,13 +85,11 @@ class Mathematics(Elementwise):
 
   def log1p(self) -> Tensor:
     """log(1 + a), accurate near 0: log(u) + c / u with u = 1 + a, and c what u lost of it."""
-    x = self._new(self._float())
+    x, kind = self._real()
     u = 1 + x
-    lost = ((u == x) | (u == 0)).where(0, x - (u - 1)).detach()  # none of huge and of infinite ones
-    zero = x == 0
-    small = zero.where(x, 0)  # where the sign of 0 counts
-    out = u.log() + lost / (u == 0).where(1, u)
-    return zero.where(small * (1 - small * (0.5 - small / 3)), out)
+    lost = ((u == x) | (u == 0)).where(0, x - (u - 1))  # none of huge and of infinite ones
+    out = (x == 0).where(x, u.log() + lost / (u == 0).where(1, u))
+    return sloped(out, lambda x, y: 1 / (1 + x), x).cast(kind)
 
   def sin(self) -> Tensor:
     """The sine of radians."""
@@ -107,11 +105,19 @@ class Mathematics(Elementwise):
 
   def asin(self) -> Tensor:
     """The inverse sine, in radians."""
-    return (self / ((1 - self) * (1 + self)).sqrt()).atan()
+    x, kind = self._real()
+    out = (x / ((1 - x) * (1 + x)).sqrt()).atan()
+    return sloped(out, lambda x, y: x._secant(), x).cast(kind)
 
   def acos(self) -> Tensor:
     """The inverse cosine, in radians."""
-    return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+    x, kind = self._real()
+    out = 2 * ((1 - x) / (1 + x)).sqrt().atan()
+    return sloped(out, lambda x, y: -x._secant(), x).cast(kind)
+
+  def _secant(self) -> Tensor:
+    """1 / sqrt(1 - a * a), exact near 1, with a slope that is exact near 0."""
+    return sloped(((1 - self) * (1 + self)).rsqrt(), lambda x, y: x * y * y * y, self)
 
   def atan(self) -> Tensor:
     """The inverse tangent, in radians."""
@@ -119,15 +125,24 @@ class Mathematics(Elementwise):
 
   def sinh(self) -> Tensor:
     """The hyperbolic sine, in float32 within 4 units in the last place."""
-    x = self._new(self._float())
+    x, kind = self._real()
     small = x.abs() < 0.5
-    t = small.where(x * 0.5, 0).tanh()
-    return small.where(2 * t / (1 - t * t), (x.exp() - (-x).exp()) * 0.5)
+    t, half = small.where(x * 0.5, 0).tanh(), x._half_exp()
+    out = small.where(2 * t / (1 - t * t), (half - 0.25 / half) * (x < 0).where(-1, 1))
+    return sloped(out, lambda x, y: x.cosh(), x).cast(kind)
 
   def cosh(self) -> Tensor:
     """The hyperbolic cosine."""
-    x = self._new(self._float())
-    return (x.exp() + (-x).exp()) * 0.5
+    x, kind = self._real()
+    half = x._half_exp()
+    return sloped(half + 0.25 / half, lambda x, y: x.sinh(), x).cast(kind)
+
+  def _half_exp(self) -> Tensor:
+    """exp(|a|) / 2, also where exp(|a|) overflows."""
+    x = self.abs()
+    over = x > (700 if x.dtype is dtypes.float64 else 80)
+    e = over.where(x * 0.5, x).exp()
+    return e * 0.5 * over.where(e, 1)
 
   def tanh(self) -> Tensor:
     """The hyperbolic tangent."""
@@ -135,30 +150,38 @@ class Mathematics(Elementwise):
 
   def asinh(self) -> Tensor:
     """The inverse hyperbolic sine."""
-    a = self._new(self._float())
-    x = (a < 0).where(-a, a)  # |a|, which has no slope at 0
+    a, kind = self._real()
+    x = a.abs()
     near = x < 1e6
     small = near.where(x, 1)
     out = near.where(
       (small + small.square() / (1 + (small.square() + 1).sqrt())).log1p(), x.maximum(1).log() + math.log(2)
     )
-    return (a < 0).where(-out, out)
+    return sloped((a < 0).where(-out, out), lambda x, y: (x * x + 1).rsqrt(), a).cast(kind)
 
   def acosh(self) -> Tensor:
     """The inverse hyperbolic cosine."""
-    t = self - 1
+    x, kind = self._real()
+    t = x - 1
     near = t < 1e6
     small = near.where(t, 1)
-    return near.where(
-      (small + small.sqrt() * (small + 2).sqrt()).log1p(), self.maximum(1).log() + math.log(2)
-    )
+    out = near.where((small + small.sqrt() * (small + 2).sqrt()).log1p(), x.maximum(1).log() + math.log(2))
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+      return sloped(((x - 1) * (x + 1)).rsqrt(), lambda x, y: -x * y * y * y, x)
+
+    return sloped(out, slope, x).cast(kind)
 
   def atanh(self) -> Tensor:
     """The inverse hyperbolic tangent."""
-    x = self._new(self._float())
-    sign = (x < 0).where(-1, 1)  # of a negative number, 1 + the quotient would lose what counts
-    x = x * sign
-    return (2 * x / (1 - x)).log1p() * 0.5 * sign
+    a, kind = self._real()
+    x = a.abs()  # of a negative number, 1 + the quotient would lose what counts
+    out = (2 * x / (1 - x)).log1p() * (a < 0).where(-0.5, 0.5)
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+      return sloped(1 / ((1 - x) * (1 + x)), lambda x, y: 2 * x * y * y, x)
+
+    return sloped(out, slope, a).cast(kind)
 
   def erf(self) -> Tensor:
     """The error function."""

@@ -351,13 +351,23 @@ class Multiply(Sorting):
       scores = see.where(scores, -math.inf)
     elif attn_mask is not None:
       scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype is dtypes.bool else scores + attn_mask
-    weights = (scores - scores.detach().amax(-1, True)).exp()
-    if see is not None:
-      weights = see.where(weights, 0)  # as it is: now the sums of it are seen to end there
-    total = weights.sum(-1, True)
+    if attn_mask is not None:
+      weights, total = scores._seen()
+    else:
+      weights = (scores - scores.detach().amax(-1, True)).exp()
+      if see is not None:
+        weights = see.where(weights, 0)  # as it is: now the sums of it are seen to end there
+      total = weights.sum(-1, True)
     if dropout_p:
       weights = weights.dropout(dropout_p, training=True)
     return (weights.matmul(v) / total).to(kind)
+
+  def _seen(self) -> tuple[Tensor, Tensor]:
+    """What makes weights of scores: exp(a), but for a factor, and its sum along the last axis. Of a row of which
+    nothing is seen, -inf everywhere, 0 and 1: what it attends to is 0, and so are all its gradients."""
+    weights = (self - self._peak(-1)).exp()  # type: ignore[attr-defined]  # of a later family
+    total = weights.sum(-1, True)
+    return weights, (total == 0).where(1, total)
 
 
 def _cheapest(matrices: Sequence[Tensor]) -> Tensor:

@@ -8,15 +8,16 @@ input is a harmless number, or the gradient would be NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mini.ir import graph
 from mini.ir.uop import const
 from mini.tensor.data import Operand
+from mini.tensor.elementwise import sloped
 from mini.tensor.mathematics import Mathematics
-from mini.tensor.promotion import nodes, result_type, wide
+from mini.tensor.promotion import broadcast, nodes, result_type
 from mini.types import DType, dtypes
 
 if TYPE_CHECKING:
@@ -59,13 +60,18 @@ def polynomial(x: Tensor, coefficients: Sequence[float], scale: float = 1.0) -> 
   return total
 
 
+def shares(rate: float) -> Callable[..., tuple[Tensor, Tensor]]:
+  """The slopes of log(exp(a) + exp(b)): how much of the sum each is; rate: the logarithm of another base."""
+
+  def slopes(a: Tensor, b: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    apart = ((a == b) & a.isinf()).where(0, a - b) * rate
+    return apart.sigmoid(), (-apart).sigmoid()
+
+  return slopes
+
+
 class Special(Mathematics):
   """The error function's complement and inverse, the gamma function's logarithm, and functions of two tensors."""
-
-  def _real(self) -> tuple[Tensor, DType]:
-    """As float32 or float64, and the float type of the result."""
-    x = self._float()
-    return self._new(graph.cast(x, wide(x.dtype))), x.dtype
 
   def _pair(self, what: str, other: Operand) -> tuple[Tensor, Tensor]:
     """Both of one float type, in one shape."""
@@ -73,6 +79,11 @@ class Special(Mathematics):
     kind = result_type(self, other)
     a, b = nodes(what, (self, other), kind if kind.kind == "f" else dtypes.default_float)
     return self._new(a), self._new(b)
+
+  def _real_pair(self, what: str, other: Operand) -> tuple[Tensor, Tensor, DType]:
+    """Both as float32 or float64, in one shape, and the float type of the result."""
+    a, b = self._pair(what, other)
+    return a._real()[0], b._real()[0], a.dtype
 
   def _sign_bit(self) -> Tensor:
     """Where a float is negative, or -0.0, or NaN with the sign bit."""
@@ -88,15 +99,20 @@ class Special(Mathematics):
     return self._sign_bit() if self.dtype.kind == "f" else self < 0
 
   def _unit(self) -> Tensor:
-    """1 or, where the sign bit is set, -1: a factor, through which gradients pass at 0, too."""
+    """1 or, where the sign bit is set, -1: a factor."""
     return self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype)))
 
   def copysign(self, other: Operand) -> Tensor:
-    """The magnitude of a with the sign of b; of -0.0 it is minus.
+    """The magnitude of a with the sign of b; of -0.0 it is minus. Its slope at 0 is 0, as in PyTorch.
 
     >>> Tensor([1.0, -2.0]).copysign(Tensor([-0.0, 3.0]))
     Tensor([-1.,  2.])
     """
+    a, b = self._pair("copysign", other)
+    return a.abs() * b._unit()
+
+  def _signed_as(self, other: Tensor) -> Tensor:
+    """`copysign`, through which gradients pass at 0, too."""
     a, b = self._pair("copysign", other)
     return a * a._unit() * b._unit()
 
@@ -106,13 +122,17 @@ class Special(Mathematics):
     >>> Tensor([3.0]).hypot(Tensor([4.0]))
     Tensor([5.])
     """
-    a, b = self._pair("hypot", other)
-    a, b = a.abs(), b.abs()
-    more = a < b
-    large, small = more.where(b, a), more.where(a, b)
+    a, b, kind = self._real_pair("hypot", other)
+    x, y = a.abs(), b.abs()
+    large, small = (x < y).where(y, x), (x < y).where(x, y)
     ratio = small / ((large == 0) | large.isinf()).where(1, large)
-    out = large * (1 + ratio * ratio).sqrt()
-    return (a.isinf() | b.isinf()).where(math.inf, out)
+    out = (x.isinf() | y.isinf()).where(math.inf, large * (1 + ratio * ratio).sqrt())
+
+    def slopes(a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+      length = (c == 0).where(1, c)
+      return a / length, b / length
+
+    return sloped(out, slopes, a, b).cast(kind)
 
   def atan2(self, other: Operand) -> Tensor:
     """The angle of the point (b, a), in radians, between -pi and pi: atan(a / b) in the right quadrant.
@@ -120,7 +140,7 @@ class Special(Mathematics):
     >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, -1.0]))
     Tensor([ 2.3561945, -2.3561945])
     """
-    y, x = self._pair("atan2", other)
+    y, x, kind = self._real_pair("atan2", other)
     sy, sx = y._unit(), x._unit()
     a, b = y * sy, x * sx
     steep = b < a
@@ -130,7 +150,13 @@ class Special(Mathematics):
     angle = ratio.atan()
     angle = steep.where(math.pi / 2 - angle, angle)
     angle = (sx < 0).where(math.pi - angle, angle) * sy
-    return (y.isnan() | x.isnan()).where(math.nan, angle)
+
+    def slopes(y: Tensor, x: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+      r = y.hypot(x)
+      r = (r == 0).where(1, r)
+      return x / r / r, -(y / r / r)
+
+    return sloped((y.isnan() | x.isnan()).where(math.nan, angle), slopes, y, x).cast(kind)
 
   def logaddexp(self, other: Operand) -> Tensor:
     """log(exp(a) + exp(b)), without overflow.
@@ -138,19 +164,20 @@ class Special(Mathematics):
     >>> Tensor([1000.0]).logaddexp(Tensor([1000.0]))
     Tensor([1000.6932])
     """
-    a, b = self._pair("logaddexp", other)
+    a, b, kind = self._real_pair("logaddexp", other)
     apart = (a == b).where(0, a - b).abs()
-    return a.maximum(b) + (-apart).exp().log1p()
+    return sloped(a.maximum(b) + (-apart).exp().log1p(), shares(1), a, b).cast(kind)
 
   def logaddexp2(self, other: Operand) -> Tensor:
     """log2(2**a + 2**b), without overflow."""
-    a, b = self._pair("logaddexp2", other)
+    a, b, kind = self._real_pair("logaddexp2", other)
     apart = (a == b).where(0, a - b).abs()
-    return a.maximum(b) + (-apart).exp2().log1p() * (1 / math.log(2))
+    out = a.maximum(b) + (-apart).exp2().log1p() * (1 / math.log(2))
+    return sloped(out, shares(math.log(2)), a, b).cast(kind)
 
   def fmax(self, other: Operand) -> Tensor:
     """The larger one; where one is NaN, the other."""
-    return self._without_nan("fmax", other, "maximum")
+    return self._without_nan("fmax", other, "maximum", lambda a, b: a >= b)
 
   def fmin(self, other: Operand) -> Tensor:
     """The smaller one; where one is NaN, the other.
@@ -158,11 +185,19 @@ class Special(Mathematics):
     >>> Tensor([1.0, float("nan")]).fmin(Tensor([0.5, 2.0]))
     Tensor([0.5, 2. ])
     """
-    return self._without_nan("fmin", other, "minimum")
+    return self._without_nan("fmin", other, "minimum", lambda a, b: a <= b)
 
-  def _without_nan(self, what: str, other: Operand, name: str) -> Tensor:
-    a, b = map(self._new, nodes(what, (self, self._coerced(other))))
-    return a.isnan().where(b, b.isnan().where(a, getattr(a, name)(b)))
+  def _without_nan(self, what: str, other: Operand, name: str, first: Callable[..., Tensor]) -> Tensor:
+    """Of equal ones the first has the slope, as in PyTorch."""
+    found = nodes(what, (self, self._coerced(other)))
+    a, b = map(self._new, broadcast(what, found, (self, other)))
+    out = a.isnan().where(b, b.isnan().where(a, getattr(a, name)(b)))
+
+    def slopes(a: Tensor, b: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+      share = (first(a, b) | b.isnan()).cast(a.dtype)
+      return share, 1 - share
+
+    return sloped(out, slopes, a, b)
 
   def heaviside(self, values: Operand) -> Tensor:
     """0 where it is negative or NaN, 1 where it is positive, and values where it is 0.
@@ -186,7 +221,8 @@ class Special(Mathematics):
     near_zero = b._sign_bit().where(self._new(const(-(2 ** (8 * a.dtype.itemsize - 1)), as_int)), 0) + 1
     stepped = (a == 0).where(near_zero, bits + away.where(1, -1)).cast(as_int)
     moved = self._new(graph.bitcast(stepped.uop, a.dtype))
-    return (a == b).where(b, (a.isnan() | b.isnan()).where(math.nan, moved)).detach()
+    out = (a == b).where(b, (a.isnan() | b.isnan()).where(math.nan, moved))
+    return sloped(out.detach(), lambda a, b, y: ((a != b).cast(a.dtype), 0), a, b)
 
   def sinc(self) -> Tensor:
     """sin(pi a) / (pi a), 1 at 0.
@@ -195,14 +231,23 @@ class Special(Mathematics):
     Tensor([1.    , 0.6366])
     """
     x, kind = self._real()
-    zero = x == 0
-    safe = zero.where(1, x)
-    return zero.where(1 - x * x, safe._sin_pi() / (math.pi * safe)).cast(kind)
+    safe = (x == 0).where(1, x)
+    out = (x == 0).where(1, safe._sin_pi() / (math.pi * safe))
+    return sloped(out, lambda x, y: x._sinc_slope(y), x).cast(kind)
+
+  def _sinc_slope(self, y: Tensor) -> Tensor:
+    """(cos(pi a) - sinc(a)) / a; near 0, where that cancels, its Taylor series."""
+    near = self.abs() < 0.5
+    far, z = near.where(1, self), (near.where(self, 0) * math.pi).square()
+    terms = [(-1) ** k * 2 * k * math.pi**2 / math.factorial(2 * k + 1) for k in range(1, 9)]
+    series = near.where(self, 0) * polynomial(z, terms, math.pi**2 / 4)
+    return near.where(series, ((math.pi * (far - (far * 0.5).round().detach() * 2)).cos() - y) / far)
 
   def _sin_pi(self) -> Tensor:
-    """sin(pi a), of the part of a that counts."""
-    turns = (self * 0.5).round().detach() * 2
-    return (math.pi * (self - turns)).sin()
+    """sin(pi a), of how far a is from the nearest whole number."""
+    whole = self.round().detach()
+    odd = (whole * 0.5).round() * 2 != whole
+    return (math.pi * (self - whole)).sin() * odd.where(-1, 1)
 
   # ---------------------------------------------------------------- the error function
 
@@ -219,7 +264,8 @@ class Special(Mathematics):
     whole = ((z * grain).round() / grain).detach()
     e = (-whole * whole).exp() * ((whole - z) * (whole + z)).exp()
     tail = e * polynomial((z - 2.5) / (z + 2.5), ERFC) / (1 + 2 * z)
-    return below.where(2 - tail, tail).cast(kind)
+    out = below.where(2 - tail, tail)
+    return sloped(out, lambda x, y: (-x * x).exp() * (-2 / math.sqrt(math.pi)), x).cast(kind)
 
   def erfinv(self) -> Tensor:
     """The number whose erf is a: infinite at -1 and 1, NaN beyond. S. Winitzki's approximation, and Halley's steps.
@@ -228,7 +274,7 @@ class Special(Mathematics):
     Tensor([0.4769])
     """
     y, kind = self._real()
-    a = (y < 0).where(-1, 1) * y
+    a = y.abs()
     central, outside = a < 0.5, (a < 1).logical_not()
     slope = 2 / math.sqrt(math.pi)
     small = central.where(y, 0)
@@ -244,7 +290,7 @@ class Special(Mathematics):
       far = far - off / (1 + far * off)
     edge = (a == 1).where(math.inf, math.nan)
     tail = outside.where(edge, far) * (y < 0).where(-1, 1)
-    return central.where(x, tail).cast(kind)
+    return sloped(central.where(x, tail), lambda y, x: (x * x).exp() / slope, y).cast(kind)
 
   # ---------------------------------------------------------------- the gamma function
 
@@ -277,9 +323,13 @@ class Special(Mathematics):
     )
     out = is_near.where(near, stirling)
     reflected = low & x.isfinite()
-    sine = (math.pi * (x - x.round().detach())).sin().abs()
-    mirrored = math.log(math.pi) - reflected.where(sine, 1).log() - reflected.where(out, 0)
-    return reflected.where(mirrored, x.isinf().where(math.inf, out)).cast(kind)
+    part = (x - x.round()).abs()
+    sine = (part < 1e-9).where(part, x._sin_pi().abs() / math.pi)
+    mirrored = -(reflected.where(sine, 1).log() + reflected.where(out, 0))
+    pole = x.isinf() | (reflected & (sine == 0))
+    return sloped(pole.where(math.inf, reflected.where(mirrored, out)), lambda x, y: x.digamma(), x).cast(
+      kind
+    )
 
   def polygamma(self, n: int) -> Tensor:
     """The n-th derivative of digamma: `mini.special.polygamma`."""
@@ -325,14 +375,25 @@ class Special(Mathematics):
     v = 1 / m
     terms = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]
     out = m.log() - 0.5 * v - v * v * polynomial(v * v, terms, FAR**-2) - total
-    part = x - x.round().detach()
+    part = x - x.round()
     whole = part == 0
     safe = (low & whole.logical_not() & x.isfinite()).where(part, 0.25)
     mirrored = out - math.pi / (math.pi * safe).tan()
     pole = (x == 0).where(-math.inf * x._unit(), math.nan)
-    return low.where((whole | x.isinf()).where(pole, mirrored), (x == math.inf).where(math.inf, out)).cast(
-      kind
-    )
+    out = low.where((whole | x.isinf()).where(pole, mirrored), (x == math.inf).where(math.inf, out))
+    return sloped(out, lambda x, y: x._trigamma(), x).cast(kind)
+
+  def _trigamma(self) -> Tensor:
+    """The derivative of digamma: infinite at 0, -1, ... (NIST Digital Library, 5.15.5, 5.15.6 and 5.15.8.)"""
+    low = self < 0.5
+    m = low.where(1 - self, self)
+    total: Any = 0
+    for _ in range(8):
+      less = m < FAR
+      total, m = total + less.where(1 / (m * m), 0), less.where(m + 1, m)
+    v = 1 / m
+    out = v + 0.5 * v * v + v * v * v * polynomial(v * v, BERNOULLI, FAR**-2) + total
+    return low.where((math.pi / low.where(self, 0.5)._sin_pi()).square() - out, out)
 
   # ---------------------------------------------------------------- other names
 
