@@ -13,8 +13,32 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini.tensor.autograd import Autograd
-from mini.tensor.decompose import QR, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from mini.tensor.decompose import QR, SVD, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from mini.tensor.errors import fail
+from mini.tensor.factors import (
+  LU,
+  PLU,
+  LUAndInfo,
+  Reflectors,
+  cholesky_ex,
+  cholesky_inverse,
+  cholesky_solve,
+  geqrf,
+  householder_product,
+  inv_ex,
+  lu,
+  lu_factor,
+  lu_factor_ex,
+  lu_solve,
+  lu_unpack,
+  ormqr,
+  pca_lowrank,
+  solve_ex,
+  svd_lowrank,
+  tensorinv,
+  tensorsolve,
+  vander,
+)
 from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
   LinAlgError,
@@ -363,6 +387,61 @@ class LinearAlgebra(Autograd):
     """`mini.linalg.newton_schulz`."""
     return newton_schulz(self, steps, params, eps)
 
+  def lu(self, pivot: bool = True, get_infos: bool = False) -> LU | LUAndInfo:
+    """`mini.linalg.lu_factor`, with get_infos `lu_factor_ex`."""
+    found = lu_factor_ex(self, pivot=pivot)
+    return found if get_infos else LU(*found[:2])
+
+  def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """X of A @ X = self, with A as `lu` packed it: `mini.linalg.lu_solve`.
+
+    >>> packed = Tensor([[2.0, 1.0], [1.0, 2.0]]).lu()
+    >>> Tensor([[3.0], [3.0]]).lu_solve(*packed).round(decimals=4).tolist()
+    [[1.0], [1.0]]
+    """
+    return lu_solve(LU_data, LU_pivots, self)
+
+  def lu_unpack(self, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> PLU:
+    """P, L and U of what `lu` packed."""
+    return lu_unpack(self, LU_pivots, unpack_data, unpack_pivots)
+
+  def cholesky_solve(self, input2: Tensor, upper: bool = False) -> Tensor:
+    """X of A @ X = self, with input2 the factor of A that `cholesky` gives."""
+    return cholesky_solve(self, input2, upper)
+
+  def cholesky_inverse(self, upper: bool = False) -> Tensor:
+    """The inverse of the matrix whose factor this is: of self @ self.mH."""
+    return cholesky_inverse(self, upper)
+
+  def geqrf(self) -> Reflectors:
+    """The QR decomposition as LAPACK packs it, without a gradient: R, below it reflectors, and their factors."""
+    return geqrf(self)
+
+  def orgqr(self, tau: Tensor) -> Tensor:
+    """`mini.linalg.householder_product`."""
+    return householder_product(self, tau)
+
+  def ormqr(self, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Q @ other, with Q the product of the reflectors that `geqrf` packed; see `mini.tensor.factors`."""
+    return ormqr(self, tau, other, left, transpose)
+
+  def svd_lowrank(self, q: int = 6, niter: Any = 2, M: Tensor | None = None) -> SVD:
+    """U, S and V of the q largest singular values: here exactly."""
+    return svd_lowrank(self, q, niter, M)
+
+  def pca_lowrank(self, q: int | None = None, center: bool = True, niter: Any = 2) -> SVD:
+    """U, S and V of the principal components, exactly; V has their directions."""
+    return pca_lowrank(self, q, center, niter)
+
+  def vander(self, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers N - 1, .. 1, 0 of each element of a vector, a row each; increasing: 0, 1, .. N - 1.
+
+    >>> Tensor([2, 3]).vander(3)
+    Tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    return vander(self, N) if increasing else vander(self, N).flip(-1)
+
   def trace(self) -> Tensor:
     """The sum of the diagonal of a matrix.
 
@@ -374,7 +453,9 @@ class LinearAlgebra(Autograd):
 
 
 __all__ = [
-  "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "logdet",
-  "lstsq", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz", "norm", "pinv",
-  "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
+  "LinAlgError", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "cond", "cross", "det", "diagonal",
+  "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "logdet", "lstsq", "lu", "lu_factor",
+  "lu_factor_ex", "lu_solve", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "newton_schulz",
+  "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
+  "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
