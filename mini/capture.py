@@ -5,7 +5,7 @@ What becomes of that is a routine (routine.py); tensors report here by way of mi
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, NoReturn
@@ -21,6 +21,7 @@ from mini.tensor.autograd import holds_tensor
 from mini.tensor.errors import fail
 from mini.tensor.handle import needs
 from mini.tensor.trace import local, outside
+from mini.tensor.views import owner_of
 from mini.types import DType, MiniError
 
 MARKS = ("tag", "detach")
@@ -169,10 +170,16 @@ class Trace:
     self.leaves.add(leaf_beneath(t).serial)
 
   def check_arguments(self, stand_ins: dict[Tensor, Tensor]) -> None:
-    """JitError for an argument that is also reached from outside, where it would matter that these are two tensors."""
-    for t, s in stand_ins.items():
-      acts = t.requires_grad or t in self.rebound or s in self.rebound
-      if acts and (t in self.outer or t in self.written or t in self.grads):
+    """JitError for an argument that is also reached from outside, itself or by its memory, where it would matter that
+    these are two tensors."""
+    outside = {*self.outer, *self.written, *self.grads} - {*stand_ins.values()}
+    changed = {owner_of(t) for t in self.rebound} | {
+      owner_of(t) for t, s in stand_ins.items() if s in self.rebound
+    }
+    seen = Counter([*map(owner_of, outside), *map(owner_of, stand_ins)])
+    for t in stand_ins:
+      is_shared = owner_of(t) in changed and seen[owner_of(t)] > 1
+      if is_shared or (t.requires_grad and t in outside):
         fail(
           JitError,
           "x is an argument of a jitted function that also reaches it from outside, "
@@ -194,7 +201,7 @@ class Trace:
       node = unmarked(t._uop)
       if node.op == "buffer" and any(shares(node, unmarked(u)) for u in self.outer.values()):
         own = node.arg[0].copy()  # of two zeros, which will become different
-        t.assign(Tensor(buffer(own, t.shape, t.dtype)))
+        t._set(buffer(own, t.shape, t.dtype))
     if needs(t._uop) and not t._is_own_tag():
       if local.gradients:
         fail(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mini.engine.place import held, place
 from mini.ir.graph import after, tag
-from mini.ir.uop import UOp, rebuild
+from mini.ir.uop import UOp, rebuild, unknown
 
 Gradients = tuple[UOp | None, ...]
 Rule = Callable[..., Gradients]  # (g, out, *sources) -> a gradient for each source, or None
@@ -58,6 +58,20 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
   if "given" not in u.memo:
     return rebuild(u, inputs)
   return u if inputs == all_inputs(u) else with_gradient(inputs[0], u.memo["given"].rule, *inputs[1:])
+
+
+def needs(u: UOp) -> bool:
+  """Does a gradient pass from this node to some tag?"""
+  got = u.memo.get("needs")
+  if got is None:
+    for n in unknown(u, "needs"):
+      if "given" in n.memo:
+        passes = any(map(needs, gradient_inputs(n)))
+      else:
+        passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
+      n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
+    got = u.memo["needs"]
+  return got
 
 
 # ---------------------------------------------------------------- values that are made again

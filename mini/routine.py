@@ -46,7 +46,8 @@ from mini.ir.uop import UOp, const, memory_leaf, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, user_line
-from mini.tensor.handle import tagged
+from mini.tensor.handle import tagged, untagged
+from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, views_of
 from mini.types import AxisError, DType, dtypes
 
 NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
@@ -102,6 +103,25 @@ class Addresses:
     return nodes, found[:]
 
 
+class Views:
+  """The views of tensors that get other values: they hold no memory while that is written."""
+
+  def __init__(self, bases: list[Tensor]):
+    self.bases = bases
+    found = [(v, n) for n, t in enumerate(bases) if t._views for v in views_of(t)]
+    self.tensors: list[Any] = [v for v, _ in found]
+    self.of = [n for _, n in found]
+    self.leaves = [v._is_own_tag() for v in self.tensors]
+
+  def with_bases(self, nodes: list[UOp]) -> tuple[list[Tensor], list[UOp]]:
+    """The tensors, with their views, and the nodes that these have once the tensors have `nodes`."""
+    found = [derived(nodes[n], v._how) for n, v in zip(self.of, self.tensors)]
+    own = [
+      tagged(v, detached(u)) if is_leaf else u for v, u, is_leaf in zip(self.tensors, found, self.leaves)
+    ]
+    return [*self.bases, *self.tensors], [*nodes, *own]
+
+
 class Routine:
   """A traced function, compiled.
 
@@ -124,7 +144,7 @@ class Routine:
       given = [g for g in changed.values() if g is not None]
       for t in (*returned, *given):
         trace.read(t)
-      updated = list(trace.rebound)
+      updated = [t for t in trace.rebound if root_of(t) not in trace.rebound]  # a view follows its base
       nodes = [t._uop for t in (*returned, *given, *updated)]
       self.tagged = [t._is_own_tag() for t in updated]
     trace.check_arguments(stand_ins)
@@ -137,10 +157,12 @@ class Routine:
 
     number = {s: n for n, s in enumerate(stand_ins.values())}
     owner = {g: number.get(t, t) for t, (g, _) in trace.grads.items() if g is not None}
-    tensors = [*trace.outer, *trace.written]
+    tensors = [*trace.outer, *(t for t in trace.written if root_of(t) not in trace.written)]
     at = {t: n for n, t in enumerate(tensors)}
     self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
     self.updated = [at[t] for t in updated]  # places that get new values
+    # {result: the place that it is, or is a view of, and how}
+    self.shared_results = {n: (at[b], t._how) for n, t in enumerate(returned) if (b := owner_of(t)) in at}  # type: ignore[index]
     self.graded = [
       (Place(number.get(t, t)), g is not None) for t, g in changed.items()
     ]  # whose .grad is set, or to None
@@ -311,19 +333,20 @@ class Routine:
     _held, addresses = known.now() if known else ([], None)  # held to the end
     memory = self.bind(found, self.moving if known else self.bound)
     before = [old or self.saved(i, t, memory) for old, i, t in zip(self.before, self.updated, updated)]
+    views = Views(updated)
     ran: list[int] = []
     try:
       if updated:
-        rebind(updated, [NOWHERE] * len(updated))
+        rebind([*updated, *views.tensors], [NOWHERE] * (len(updated) + len(views.tensors)))
       for place, _ in self.graded:
         place.find(args)._grad = None
       self.launch(memory, addresses, ran)
-      return self.deliver(memory, updated, args)
+      return self.deliver(memory, updated, views, args)
     except BaseException:  # Ctrl-C, no memory, an index out of bounds: all tensors have new values, or none
       if ran:
-        self.deliver(memory, updated, args)
+        self.deliver(memory, updated, views, args)
       else:
-        self.restore(memory, updated, before)
+        self.restore(memory, updated, views, before)
       raise
 
   def bind(self, found: Sequence[Tensor], bound: Sequence[tuple[int, int, bool]]) -> list[Any]:
@@ -389,7 +412,7 @@ class Routine:
     where, parts = self.layouts[n], [new[n, k] for k in range(len(self.pieces(n)))]
     return parts[0] if isinstance(where, str) else Sharded(parts, where.outer)
 
-  def deliver(self, memory: list[Any], updated: list[Tensor], args: Sequence[Tensor]) -> Any:
+  def deliver(self, memory: list[Any], updated: list[Tensor], views: Views, args: Sequence[Tensor]) -> Any:
     """Results go to the caller, gradients and new values to their tensors."""
     line = user_line()
     leaves = {n: memory_leaf(memory[n], s, dtype) for n, dtype, s in self.given}
@@ -398,22 +421,34 @@ class Routine:
       s = tuple(valued(m, args) for m in self.sized[n])  # type: ignore[union-attr]
       nodes[n] = memory_leaf(nodes[n].arg[0], s, nodes[n].dtype)
     if self.result is SLOT:
-      out: Any = Tensor._at(nodes[0], line)
+      out: Any = self.handle(0, nodes[0], line, args)
     else:
-      out = filled(self.result, (Tensor._at(u, line) for u in nodes))
+      out = filled(self.result, (self.handle(n, u, line, args) for n, u in enumerate(nodes)))
     if not (self.graded or updated):
       return out
     values = iter(nodes[len(nodes) - len(updated) - sum(has for _, has in self.graded) :])
     for place, has in self.graded:
       place.find(args)._grad = Tensor._at(next(values), line) if has else None
     nodes = [tagged(t, u) if is_leaf else u for t, u, is_leaf in zip(updated, values, self.tagged)]
-    rebind(updated, nodes)
+    rebind(*views.with_bases(nodes))
+    for t in updated:
+      if t._base is not None:
+        t._bind(untagged(t._uop))  # to what it is a view of
     if self.steady is None:
       at = {i: k for k, i in enumerate(self.outside)}
       self.steady = [(n, at[self.updated[n]]) for n in self.found_again(args) if self.updated[n] in at]
     for n, k in self.steady:
       self.last[k] = nodes[n].serial
     return out
+
+  def handle(self, n: int, node: UOp, line: tuple[str, int], args: Sequence[Tensor]) -> Tensor:
+    """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there."""
+    t = Tensor._at(node, line)
+    if n in self.shared_results:
+      i, how = self.shared_results[n]
+      share(t, self.places[i].find(args), tuple(steps_of(how)))
+      t._base = weakref.ref(t._base)  # type: ignore[arg-type]
+    return t
 
   def found_again(self, args: Sequence[Tensor]) -> list[int]:
     """Which of `updated` are what they were when the function was traced, as they will be after every call."""
@@ -451,7 +486,9 @@ class Routine:
         return Saved(n, leaf.dtype, shape(leaf), steps_from(root, t._uop), t._is_own_tag())
     return t._uop
 
-  def restore(self, memory: list[Any], updated: list[Tensor], before: list[UOp | Saved]) -> None:
+  def restore(
+    self, memory: list[Any], updated: list[Tensor], views: Views, before: list[UOp | Saved]
+  ) -> None:
     """The old values; but gradients that would have been replaced are gone, for their memory's sake."""
     nodes = []
     for t, old in zip(updated, before):
@@ -459,7 +496,7 @@ class Routine:
         node = viewed(buffer(memory[old.memory], old.shape, old.dtype), old.steps)
         old = tagged(t, node) if old.is_leaf else node
       nodes.append(old)
-    rebind(updated, nodes)
+    rebind(*views.with_bases(nodes))
 
 
 def beneath(nodes: Sequence[UOp], kept: int) -> list[UOp]:

@@ -381,7 +381,7 @@ def test_a_state_dict_loaded_between_calls():
   data = [(Tensor(x), Tensor(y)) for x, y in batches()]
   for x, y in data[:2]:
     step(x, y)
-  snapshot = {k: v.detach() for k, v in get_state_dict(model).items()}
+  snapshot = {k: v.detach().clone() for k, v in get_state_dict(model).items()}
   arrays = {k: v.numpy() for k, v in snapshot.items()}
   moments = {k: v.numpy() for k, v in get_state_dict(opt).items()}
   first = [step(x, y).item() for x, y in data[2:]]

@@ -32,8 +32,8 @@ def test_gradients_are_graphs_so_they_have_gradients():
   assert grad(grad(grad(cube)))(Tensor(2.0)).item() == 6
 
 
-def test_tensors_are_values():
+def test_views_share_what_is_written():
   a = Tensor([1, 2, 3])
-  b = a[1:]  # a view: nothing is copied
-  a[1] = 9  # a is another value now; b is what it was
-  assert a.tolist() == [1, 9, 3] and b.tolist() == [2, 3]
+  b, c = a[1:], a.clone()  # a view, and a copy
+  a[1] = 9
+  assert a.tolist() == [1, 9, 3] and b.tolist() == [9, 3] and c.tolist() == [1, 2, 3]

@@ -51,7 +51,7 @@ class Group(dict):
     return super().__getitem__("lr")
 
   def __getitem__(self, name: str) -> Any:
-    return self.rate.detach() if name == "lr" else super().__getitem__(name)
+    return self.rate.detach().clone() if name == "lr" else super().__getitem__(name)
 
   def __setitem__(self, name: str, value: Any) -> None:
     if name == "lr":

@@ -75,7 +75,7 @@ class LRScheduler:
 
   def state_dict(self) -> dict[str, Any]:
     """The number of steps and the rates at the beginning."""
-    return {"count": self.count.detach(), "bases": list(self.bases)}
+    return {"count": self.count.detach().clone(), "bases": list(self.bases)}
 
   def load_state_dict(self, state: dict[str, Any]) -> None:
     """Go on from a `state_dict`."""

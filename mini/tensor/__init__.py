@@ -1,7 +1,7 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
-each other: handle, values, operators, elementwise, mathematics, special, activations, movement, cutting, joining,
-arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image, distance,
-normalize, losses, autograd, linalg, parts, spectral, pieces, statistics, aliases, inplace.
+each other: views, handle, values, operators, elementwise, mathematics, special, activations, movement, cutting,
+joining, arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image,
+distance, normalize, losses, autograd, linalg, parts, spectral, pieces, statistics, aliases, inplace.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Tensor(InPlace):
     [1, -1]
     """
     kind = as_dtype(dtype)
-    return (
-      complex_numbers().from_real(self, kind) if kind.kind == "c" else self._new(graph.cast(self.uop, kind))
-    )
+    if kind.kind == "c":
+      return complex_numbers().from_real(self, kind)
+    return self._view(("same", None)) if kind is self.dtype else self._new(graph.cast(self.uop, kind))
 
   def type(self, dtype: Any) -> Tensor:
     """Another name of `cast`."""
@@ -89,7 +89,7 @@ class Tensor(InPlace):
     >>> Tensor([1.0]).bitcast("int32").item() == 0x3F800000
     True
     """
-    return self._new(graph.bitcast(self.uop, as_dtype(dtype)))
+    return self._view(("bits", as_dtype(dtype)))
 
   def half(self) -> Tensor:
     """In float16."""

@@ -12,7 +12,8 @@ from mini.tensor.elementwise import sloped
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.statistics import Statistics
-from mini.types import ShapeError, dtypes, prod
+from mini.tensor.views import packed, strides_of
+from mini.types import ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -23,10 +24,10 @@ ALIASES = {
   "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
   "less": "lt", "less_equal": "le", "moveaxis": "movedim", "multiply": "mul", "narrow_copy": "narrow",
   "ndimension": "dim", "negative": "neg", "nelement": "numel", "not_equal": "ne", "reshape_as": "view_as",
-  "resolve_neg": "clone", "split_with_sizes": "split", "subtract": "sub",
+  "resolve_neg": "resolve_conj", "split_with_sizes": "split", "subtract": "sub",
   "swapdims": "transpose", "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk",
   "unsafe_split": "split",
-  # PyTorch's functions whose results are no views; here none is one
+  # those whose results are no views
   **{f"{name}_copy": name for name in ("as_strided", "diagonal", "expand", "permute", "split_with_sizes", "squeeze",
                                        "t", "transpose", "unbind", "unfold", "unsqueeze", "view")},
 }  # fmt: skip
@@ -37,25 +38,26 @@ class Aliases(Statistics):
 
   def view_as(self, other: Tensor) -> Tensor:
     """In the shape of another tensor."""
-    return self.reshape(other.shape)
+    return self.view(other.shape)
 
   def ravel(self) -> Tensor:
     """As one axis."""
     return self.reshape(-1)
 
   def stride(self, dim: int | None = None) -> Any:
-    """How many elements apart the neighbours along each axis are, or along one: in the order of its axes, as a view
-    never aliases.
+    """How many elements apart the neighbours along each axis are, or along one: of a view in the tensor of which it is
+    one, and in the order of its axes otherwise.
 
-    >>> Tensor.zeros(2, 3, 4).stride()
-    (12, 4, 1)
+    >>> Tensor.zeros(2, 3, 4).stride(), Tensor.zeros(2, 3).T.stride()
+    ((12, 4, 1), (1, 3))
     """
-    found = tuple(prod(max(n, 1) for n in self.shape[a + 1 :]) for a in range(self.ndim))
+    found = strides_of(self._parts()[0]) or packed(self.shape)
     return found if dim is None else found[self._axis(dim, "stride")]
 
   def is_contiguous(self) -> bool:
-    """True: see `stride`."""
-    return True
+    """Do its elements stand in the order of its axes, one beside the other? `reshape` copies what does not."""
+    pairs = zip(self.shape, self.stride(), packed(self.shape))
+    return 0 in self.shape or all(n == 1 or own == dense for n, own, dense in pairs)
 
   def clamp_min(self, min: Operand) -> Tensor:
     """`clamp` from below."""
@@ -181,13 +183,18 @@ class Aliases(Statistics):
     return Handle._final(data, dtype or self.dtype, device or self.device, requires_grad)
 
 
-def _alias(target: str) -> Callable[..., Any]:
-  def called(self: Aliases, *args: Any, **options: Any) -> Any:
-    return getattr(self, target)(*args, **options)
+def _alias(name: str, target: str) -> Callable[..., Any]:
+  copies = name.endswith("_copy")
 
-  called.__doc__ = f"Another name of `{target}`."
+  def called(self: Aliases, *args: Any, **options: Any) -> Any:
+    found = getattr(self, target)(*args, **options)
+    return (
+      found if not copies else tuple(t.clone() for t in found) if isinstance(found, tuple) else found.clone()
+    )
+
+  called.__doc__ = f"`{target}` that is no view." if copies else f"Another name of `{target}`."
   return functools.update_wrapper(called, getattr(Aliases, target), assigned=(), updated=())
 
 
 for _name, _target in ALIASES.items():
-  setattr(Aliases, _name, _alias(_target))
+  setattr(Aliases, _name, _alias(_name, _target))

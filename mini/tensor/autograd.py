@@ -26,6 +26,7 @@ from mini.tensor.errors import checked, fail, function
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
+from mini.tensor.views import derive
 from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, promote_types
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ class Autograd(Losses):
     node = g if before is None else plus(before.uop, g)
     fresh = self._new(node) if before is None else before
     fresh.uop = node
+    derive(fresh)
     fresh._losses = (*(() if before is None else before._losses[-7:]), weakref.ref(self))
     leaf.grad = fresh
     return fresh

@@ -94,7 +94,7 @@ class ComplexTensor(Twofold):
     return zero.where(1, turns.sin() / turns)
 
   def conj(self) -> Tensor:
-    return joined(self._re.clone(), -self._im)
+    return joined(self._re._view(("same", None)), self._im._view(("negated", None)))
 
   def abs(self) -> Tensor:
     return given(self._re.hypot(self._im), lambda a, b: joined(a, b).sgn()._parts(), *self._parts())

@@ -15,7 +15,7 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.cutting import windows
-from mini.tensor.movement import around, span, spread
+from mini.tensor.views import around, span, spread
 
 Ints = tuple[int, ...]
 LONG, SHORT = 4096, 1024  # terms of a part of the sum that is a gradient of a weight

@@ -14,8 +14,9 @@ from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Spans, sizes_of
 from mini.tensor.errors import fail
-from mini.tensor.movement import Movement, around, span, spread, tiled
+from mini.tensor.movement import Movement, tiled
 from mini.tensor.promotion import constant
+from mini.tensor.views import Cut, around, span, spread, whole
 from mini.types import ArgumentError, AxisError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Cutting(Movement):
     found = tuple((0, n) if s is None else (int(s[0]), int(s[1])) for s, n in zip(spans, self.shape))
     if len(spans) != self.ndim or any(not 0 <= lo <= hi <= n for (lo, hi), n in zip(found, self.shape)):
       fail(ShapeError, f"shrink: {tuple(spans)} does not lie within x", x=self)
-    return self._new(graph.shrink(self.uop, found))
+    return self._view(("cut", tuple(Cut(n, lo, 1, hi - lo, False) for n, (lo, hi) in zip(self.shape, found))))
 
   def narrow(self, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along dim, from start on."""
@@ -118,7 +119,16 @@ class Cutting(Movement):
       fail(
         ShapeError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self
       )
-    return self._new(span(self.uop, a, start, start + length))
+    return self._part(a, start, length)
+
+  def _part(self, a: int, start: int, length: int) -> Tensor:
+    """A view of elements along an axis."""
+    return self._view(
+      (
+        "cut",
+        tuple(Cut(n, start, 1, length, False) if b == a else whole(n) for b, n in enumerate(self.shape)),
+      )
+    )
 
   def select(self, dim: int, index: int) -> Tensor:
     """The element `index` along dim, without that axis."""
@@ -148,7 +158,7 @@ class Cutting(Movement):
         x=self,
       )
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    return tuple(self._new(span(self.uop, a, end - n, end)) for n, end in zip(sizes, ends))
+    return tuple(self._part(a, end - n, n) for n, end in zip(sizes, ends))
 
   def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along dim into at most `chunks` pieces, all of one size but for the last."""
@@ -176,9 +186,21 @@ class Cutting(Movement):
       fail(ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {n}", x=self)
     if not self.ndim:
       return self.reshape(1).narrow(0, 0, size)
-    s = self.ndim
-    order = (*range(a), a + 1, *range(a + 2, s + 1), a)
-    return self._new(graph.permute(windows(self.uop, a, size, step), order))
+    m = self.ndim
+    order = (*range(a), a + 1, *range(a + 2, m + 1), a)
+    if step == size:  # windows that lie one behind another
+      s, count = self.shape, n // size
+      part = self._part(a, 0, count * size)
+      shape = *s[:a], count, size, *s[a + 1 :]
+      return part._view(("shape", shape), ("order", (*range(a + 1), *range(a + 2, m + 1), a + 1)))
+
+    def found(u: UOp) -> UOp:
+      return graph.permute(windows(u, a, size, step), order)
+
+    def strides(k: tuple[int, ...]) -> tuple[int, ...]:
+      return (*k[:a], k[a] * step, *k[a + 1 :], k[a])
+
+    return self._view(("computed", (found, strides)))
 
   # ---------------------------------------------------------------- triangles and diagonals
 
@@ -205,7 +227,7 @@ class Cutting(Movement):
     """Of a vector the matrix with it on a diagonal; of a matrix that diagonal."""
     if self.ndim not in (1, 2):
       fail(ShapeError, "diag: x is neither a vector nor a matrix", x=self)
-    return self.diagonal(diagonal) if self.ndim == 2 else self.diag_embed(diagonal)
+    return self.diagonal(diagonal).clone() if self.ndim == 2 else self.diag_embed(diagonal)
 
   def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal of two axes, as the last axis.
@@ -215,18 +237,12 @@ class Cutting(Movement):
     """
     if self.ndim < 2:
       fail(ShapeError, "diagonal: x has fewer than two axes", x=self)
-    x = self.movedim((dim1, dim2), (-2, -1)).uop
-    *_, n, m = graph.shape(x)
-    last = len(graph.shape(x)) - 1
+    x = self.movedim((dim1, dim2), (-2, -1))
+    n, m = x.shape[-2:]
     size = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
-    x = span(x, last - 1, max(-offset, 0), max(-offset, 0) + size) if size else span(x, last - 1, 0, 0)
-    x = span(x, last, max(offset, 0), max(offset, 0) + size) if size else span(x, last, 0, 0)
-    s = graph.shape(x)[:-2]
-    flat = graph.reshape(x, (*s, size * size))  # the diagonal has every size+1-th element
-    flat = graph.pad(flat, around(graph.shape(flat), len(s), 0, size))
-    return self._new(
-      graph.reshape(span(graph.reshape(flat, (*s, size, size + 1)), len(s) + 1, 0, 1), (*s, size))
-    )
+    starts = (max(-offset, 0), max(offset, 0)) if size else (0, 0)
+    square = (Cut(k, start, 1, size, False) for k, start in zip((n, m), starts))
+    return x._view(("cut", (*map(whole, x.shape[:-2]), *square)), ("diagonal", None))
 
   def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices, as the axes dim1 and dim2, with the last axis on a diagonal and zeros elsewhere."""

@@ -211,7 +211,7 @@ class Elementwise(Operators):
     return self.neg()
 
   def __pos__(self) -> Tensor:
-    return self._new(self.uop)
+    return self._view(("same", None))
 
   def __abs__(self) -> Tensor:
     return self.abs()

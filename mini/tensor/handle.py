@@ -1,7 +1,8 @@
 """The handle of a tensor: a graph node, where it was made, and whether gradients pass to it.
 
-A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Tensors are values:
-views never alias, and what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node.
+A Tensor is lazy: operations build nodes (mini/ir/graph.py), `realize` computes them (mini/engine). Nodes are values:
+what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another node, and the handles that share its
+memory theirs (views.py).
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before, in the order that __init__.py tells. What a user hands in is in data.py, what operands promote to in
 promotion.py, errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
@@ -21,11 +22,11 @@ import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.engine.masked import is_sized
 from mini.engine.place import device_of, place
 from mini.engine.shards import memory
-from mini.given import gradient_inputs
+from mini.given import needs
 from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
-from mini.ir.uop import UOp, unknown
+from mini.ir.uop import UOp
 from mini.tensor.company import company, updated
 from mini.tensor.data import (
   DeviceName,
@@ -39,24 +40,23 @@ from mini.tensor.data import (
 )
 from mini.tensor.errors import checked, described, fail, user_line
 from mini.tensor.trace import Tracer, local
+from mini.tensor.views import (
+  STEPS,
+  How,
+  Steps,
+  apart,
+  become,
+  check_writable,
+  derive,
+  let_go,
+  root_of,
+  share,
+  write,
+)
 from mini.types import CATEGORY, AxisError, DType, DTypeError, MiniError, ShapeError, Size, as_dtype
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-
-def needs(u: UOp) -> bool:
-  """Does a gradient pass from this node to some tag?"""
-  got = u.memo.get("needs")
-  if got is None:
-    for n in unknown(u, "needs"):
-      if "given" in n.memo:
-        passes = any(map(needs, gradient_inputs(n)))
-      else:
-        passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
-      n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
-    got = u.memo["needs"]
-  return got
 
 
 def tagged(handle: Handle, u: UOp) -> UOp:
@@ -91,7 +91,11 @@ class Handle:
   _losses: tuple[weakref.ref, ...] = ()  # of a gradient: the losses that it came from
   _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
   _trace: Tracer | None = None  # the trace in which it was made
-  _source: Handle | None = None  # of `x.data`: x, which changes with it
+  _base: Handle | weakref.ref[Handle] | None = (
+    None  # of a view: what it is a view of; weak where that is a mere graph
+  )
+  _how: How = None  # the steps from there
+  _views: list[weakref.ref[Handle]] | None = None  # those of this one
   _spent: bool = False  # backward() has been called: a realize may drop the graph
   _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?
 
@@ -157,6 +161,19 @@ class Handle:
     """A handle of a node, made at a line that is known."""
     t = object.__new__(Handle._final)
     t._settle(node, where)
+    return t
+
+  def _view(self, *steps: tuple[str, Any]) -> Tensor:
+    """A view of this tensor (views.py)."""
+    u = self.uop
+    for kind, arg in steps:
+      u = STEPS[kind].down(u, arg)
+    return self._shared(u, steps)
+
+  def _shared(self, u: UOp, steps: Steps) -> Tensor:
+    """A view of this tensor, whose node is known."""
+    t = self._new(u)
+    share(t, self, steps if t._uop is u else (*steps, ("detached", None)))
     return t
 
   # ---------------------------------------------------------------- the node
@@ -392,6 +409,8 @@ class Handle:
         self._tag(leaf)
     elif self._uop is not leaf and (self._spent or not needs(self._uop)):
       self._uop = leaf
+    if self._base is not None:
+      let_go(self)
 
   # ---------------------------------------------------------------- rebinding
 
@@ -410,33 +429,33 @@ class Handle:
     return self._bind(on_device(graph.cast(value.uop, self.dtype), self.device))
 
   def _bind(self, node: UOp) -> Tensor:
+    """Give this tensor a value, and what shares its memory its part of it."""
+    before, base = self._uop, root_of(self)
+    if base is None:
+      self._set(node)
+      derive(self)
+    else:
+      write(self, base, node)
+      updated(base, before)
+    updated(self, before)
+    return self  # type: ignore[return-value]
+
+  def _set(self, node: UOp) -> None:
     """Give this handle a node; a leaf that requires a gradient stays one."""
-    before = self._uop
     if self._is_own_tag():
       self._tag(graph.detach(node) if needs(node) else node)
     else:
       self.uop = node
-    updated(self, before)
-    if self._source is not None:
-      self._source._bind(self._uop)
-    return self  # type: ignore[return-value]
 
   def replace(self, x: Tensor) -> Tensor:
-    """Give this handle the value of x, whatever its shape, type and device."""
+    """Give this handle the value of x, whatever its shape, type and device. Views of it stay what they are."""
+    apart(self)
     self.uop = x.uop
     return self  # type: ignore[return-value]
 
-  def _not_a_leaf(self, what: str) -> None:
-    if self._is_own_tag() and local.gradients:
-      fail(
-        MiniError,
-        f"{what}: a is a leaf that requires a gradient; do it under no_grad(), or with a.assign(...)",
-        a=self,
-      )
-
   def _update(self, value: Handle, what: str, shaped: bool = True) -> Tensor:
     """What is done in place: the handle is bound to the new value, of the same type and, if shaped, shape."""
-    self._not_a_leaf(what)
+    check_writable(self, what)
     if shaped and value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
     if CATEGORY[value.dtype.kind] > CATEGORY[self.dtype.kind]:
@@ -445,6 +464,9 @@ class Handle:
         f"{what}: the result is {value.dtype.name} and cannot be kept in a, which is {self.dtype.name}",
         a=self,
       )
+    if not shaped:
+      become(self, value)
+      return self  # type: ignore[return-value]
     return self._bind(graph.cast(value.uop, self.dtype))
 
   # ---------------------------------------------------------------- gradients: what a handle knows of them
@@ -503,7 +525,7 @@ class Handle:
     >>> Tensor([1.0], requires_grad=True).detach().requires_grad
     False
     """
-    return self._new(graph.detach(self.uop) if needs(self._uop) else self.uop)
+    return self._view(("detached", None))
 
   # ---------------------------------------------------------------- nodes from operands
 

@@ -2,13 +2,12 @@
 
 Ints, slices with any step, None, Ellipsis, boolean masks and integer tensors, as NumPy and PyTorch have them. What is
 basic (ints, slices, None) is views. Integer tensors cost a gather or a scatter; one without axes stands for an int. A
-mask asks how many are true, so it is computed at once - but for `t[mask] = number`, which is a select. Setting rebinds
-the handle: nothing else changes.
+mask asks how many are true, so it is computed at once - but for `t[mask] = number`, which is a select. Setting gives
+another value to the tensor, and to what shares its memory (views.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,24 +19,24 @@ from mini.ir.uop import UOp, const
 from mini.tensor.data import Number, is_complex
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
-from mini.tensor.movement import around, span, spread, strided
 from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
+from mini.tensor.views import (
+  Cut,
+  Steps,
+  check_writable,
+  cut,
+  from_front,
+  owner_of,
+  root_of,
+  steps_of,
+  uncut,
+  whole,
+)
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes, prod
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-
-class Cut(NamedTuple):
-  """What a slice or an int takes of one axis: elements start, start+step, ...
-  (`taken` of them), in reverse if flipped."""
-
-  size: int
-  start: int
-  step: int
-  taken: int
-  flipped: bool
 
 
 class Plan(NamedTuple):
@@ -80,30 +79,6 @@ class Flag(NamedTuple):
   places: np.ndarray
 
 
-def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
-  """The elements that the cuts take."""
-  for a, c in enumerate(cuts):
-    if c.taken == c.size and not c.flipped:
-      continue
-    stop = c.start + (c.taken - 1) * c.step + 1 if c.taken != 0 else c.start
-    u = span(u, a, c.start, stop)
-    u = strided(u, a, c.step) if c.step > 1 and c.taken else u
-    u = graph.flip(u, (a,)) if c.flipped else u
-  return u
-
-
-def uncut(u: UOp, cuts: Sequence[Cut]) -> UOp:
-  """The inverse of `cut`: zeros where nothing was taken."""
-  for a, c in enumerate(cuts):
-    if c.taken == c.size and not c.flipped:
-      continue
-    u = graph.flip(u, (a,)) if c.flipped else u
-    length = (c.taken - 1) * c.step + 1 if c.taken != 0 else 0
-    u = spread(u, a, c.step, length) if c.step > 1 and c.taken else u
-    u = graph.pad(u, around(graph.shape(u), a, c.start, c.size - c.start - length))
-  return u
-
-
 class Indexing(Random):
   """`t[...]`, `t[...] = v`, and the named forms."""
 
@@ -112,10 +87,14 @@ class Indexing(Random):
   def __getitem__(self, index: Any) -> Tensor:
     plan = self._plan(index)
     u = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
-    return self._new(_take(u, plan, self._flat_index(plan)) if plan.axes else u)
+    if not plan.axes:
+      return self._shared(u, (("cut", plan.cuts), ("shape", plan.shape)))
+    if any(i.ndim for i in plan.indices):
+      return self._new(_take(u, plan, self._flat_index(plan)))
+    return self._view(*self._steps_to(plan))
 
   def __setitem__(self, index: Any, value: Any) -> None:
-    self._not_a_leaf("a[i] = b")
+    check_writable(self, "a[i] = b")
     if not isinstance(value, (Handle, *Number)):
       dtype = (
         self.dtype if isinstance(value, (list, tuple)) else None
@@ -124,10 +103,24 @@ class Indexing(Random):
     if is_complex(value):
       fail(DTypeError, f"a[i] = b: a complex number is no {self.dtype.name}", a=self, b=value)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
-      node = self._masked(index, value)
-    else:
-      node = self._replaced(self._plan(index), value)
-    self._bind(node)
+      self._bind(self._masked(index, value))
+      return
+    plan = self._plan(index)
+    if not (isinstance(value, Handle) and value._base is not None and self._has(plan, value)):
+      self._bind(self._replaced(plan, value))
+
+  def _steps_to(self, plan: Plan) -> Steps:
+    """An index that copies nothing: cuts, a shape, and then the elements at indices without axes."""
+    picked = (("picked", (a - n, i.uop)) for n, (a, i) in enumerate(zip(plan.axes, plan.indices)))
+    return ("cut", plan.cuts), ("shape", plan.shape), *picked
+
+  def _has(self, plan: Plan, value: Handle) -> bool:
+    """Is it the view that this index gives? `x[i] += v` has written to it when it comes to be put there."""
+    return (
+      root_of(value) is owner_of(self)
+      and all(not i.ndim for i in plan.indices)
+      and steps_of(value._how) == [*steps_of(self._how), *self._steps_to(plan)]
+    )
 
   def _masked(self, mask: Handle, value: Any) -> UOp:
     if mask.shape != self.shape[: mask.ndim]:
@@ -156,7 +149,7 @@ class Indexing(Random):
     elif kind == "add":
       new = graph.alu("add", taken, new)
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
-    if all(c.taken == c.size and not c.flipped for c in plan.cuts):
+    if all(c.is_whole for c in plan.cuts):
       return new
     here = uncut(graph.full(graph.shape(new), True, dtypes.bool), plan.cuts)
     return graph.alu("where", here, uncut(new, plan.cuts), self.uop)
@@ -201,7 +194,7 @@ class Indexing(Random):
         if isinstance(item, Flag):
           item = item.places
         else:
-          cuts.append(Cut(n, 0, 1, n, False))
+          cuts.append(whole(n))
         host.append(self._bounded(item, n, len(cuts) - 1) if isinstance(item, np.ndarray) else None)
         indices.append(item if isinstance(item, Handle) else Handle._final(host[-1], device=self.device))
     if len(indices) > 1 and broadcast_shape(*(i.shape for i in indices)) is None:
@@ -356,18 +349,6 @@ def _is_mask(x: Any) -> bool:
 
 def _single(value: Any) -> bool:
   return not isinstance(value, Handle) or value.numel() == 1
-
-
-def from_front(u: UOp, n: int) -> UOp:
-  """Indices with the negative ones counted from the end. What is too far below 0 stays as it is, for the error."""
-  if u.dtype.kind != "i":
-    return u
-  if n > np.iinfo(u.dtype.np).max:
-    u = graph.cast(u, dtypes.int64)
-  shifted = graph.alu("add", u, number([n], u.dtype))
-  zero = const(0, u.dtype)
-  from_end = graph.alu("where", graph.alu("lt", shifted, zero), u, shifted)
-  return graph.alu("where", graph.alu("lt", u, zero), from_end, u)
 
 
 def _rows(u: UOp, plan: Plan, flat: UOp) -> tuple[UOp, UOp, int]:

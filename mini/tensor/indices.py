@@ -15,7 +15,7 @@ from mini.ir.graph import shape
 from mini.ir.uop import UOp
 from mini.tensor.cutting import windows
 from mini.tensor.formula import Join, Label, Term
-from mini.tensor.movement import around, span, spread, strided
+from mini.tensor.views import around, span, spread, strided
 from mini.types import dtypes
 
 if TYPE_CHECKING:

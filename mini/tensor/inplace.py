@@ -1,7 +1,7 @@
 """In place: `a += b`, and PyTorch's methods that end in an underscore.
 
-Each is a method of the same name, or an operator, and binds the handle to its result: nothing else changes, for tensors
-never alias. Shape and type stay - the result is cast to a float type from a wider one, but no float is kept in an
+Each is a method of the same name, or an operator, and gives its result to the handle, and to what shares its memory
+(views.py). Shape and type stay - the result is cast to a float type from a wider one, but no float is kept in an
 integer tensor. Gradients pass, as through the method. A leaf that requires a gradient is changed under no_grad() alone.
 """
 
@@ -13,11 +13,10 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.ir import graph
 from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS, fail
-from mini.tensor.handle import needs
+from mini.tensor.views import set_data
 from mini.types import ArgumentError, dtypes
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ logical_xor logit lt masked_fill masked_scatter mul nan_to_num ne neg nextafter 
 remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh
 tril triu trunc xlogy
 """
-RESHAPING = "squeeze swapaxes transpose unsqueeze"  # those that give the handle another shape
+RESHAPING = "squeeze swapaxes swapdims t transpose unsqueeze"  # those that give the handle another shape
 
 
 class InPlace(Aliases):
@@ -44,7 +43,7 @@ class InPlace(Aliases):
   @property
   def data(self) -> Tensor:
     """The same values, to which no gradient is passed; what is done to it in place is done to x as well, leaf or not.
-    Setting it is `assign` to any shape. (PyTorch's; for tinygrad's memoryview, `memoryview(x.numpy())`.)
+    Set to a tensor, of any shape, x shares its memory. (PyTorch's; for tinygrad's memoryview, `memoryview(x.numpy())`.)
 
     >>> w = Tensor([1.0, -2.0], requires_grad=True)
     >>> w.data.clamp_(min=0)
@@ -52,15 +51,12 @@ class InPlace(Aliases):
     >>> w
     Tensor([1., 0.], requires_grad=True)
     """
-    values = self.detach()
-    for part, own in zip(values._parts(), self._parts()):
-      part._source = own
-    return values
+    return self.detach()
 
   @data.setter
   def data(self, value: Tensor) -> None:
     for own, new in zip(self._parts(), value.to(self.dtype)._parts()):
-      own._bind(graph.detach(new.uop) if needs(new.uop) else new.uop)
+      set_data(own, new)
 
   def copy_(self, src: Tensor) -> Tensor:
     """The elements of src, which repeat to this shape, cast to this type. A gradient passes to src.

@@ -98,11 +98,11 @@ class Joining(Cutting):
   # ---------------------------------------------------------------- memory
 
   def contiguous(self) -> Tensor:
-    """In memory of its own when it is computed: not recomputed by those who use it."""
+    """In memory of its own when it is computed: not recomputed by those who use it. Never a view."""
     return self._new(graph.stage(self.uop))
 
   def clone(self) -> Tensor:
-    """Another handle with the same values; tensors are values, so nothing is copied."""
+    """The same values, in a memory of their own. (Nothing is copied before one of the two is changed.)"""
     return self._new(self.uop)
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -117,7 +117,8 @@ class Joining(Cutting):
     if kind is not None and kind.kind == "c":
       return self.cast(kind) if device is None else self.cast(kind).to(device)  # type: ignore[attr-defined]
     u = self.uop if kind is None else graph.cast(self.uop, kind)
-    return self._new(u if device is None else on_device(u, device))
+    u = u if device is None else on_device(u, device)
+    return self._view(("same", None)) if u is self._uop else self._new(u)
 
   def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
     """On several devices: a part along axis on each, or, without axis, all of it on each.

@@ -1,5 +1,5 @@
-"""Movement: other shapes and orders of the same elements. All of it but `cat`, and
-`repeat_interleave` by a vector, is views: nothing is copied.
+"""Movement: other shapes and orders of the same elements. In the graph all of it is views but `cat`, and
+`repeat_interleave` by a vector; what is a view that shares memory is PyTorch's choice (views.py).
 
 Axes may count from the end; `dim=` may be written `axis=` by position. Sizes are given as a tuple or as several ints.
 """
@@ -19,41 +19,11 @@ from mini.tensor.activations import Activations
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
+from mini.tensor.views import fits, span
 from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
-
-
-def strided(u: UOp, axis: int, step: int) -> UOp:
-  """Every step-th element along an axis, from the first on."""
-  s = graph.shape(u)
-  count = -(-s[axis] // step)
-  u = graph.pad(u, around(s, axis, 0, count * step - s[axis]))
-  u = graph.reshape(u, (*s[:axis], count, step, *s[axis + 1 :]))
-  u = graph.shrink(u, tuple((0, 1 if a == axis + 1 else n) for a, n in enumerate(graph.shape(u))))
-  return graph.reshape(u, (*s[:axis], count, *s[axis + 1 :]))
-
-
-def spread(u: UOp, axis: int, step: int, size: int) -> UOp:
-  """The inverse of `strided`: zeros between the elements, so that the axis has `size`."""
-  s = graph.shape(u)
-  u = graph.reshape(u, (*s[: axis + 1], 1, *s[axis + 1 :]))
-  u = graph.pad(u, around(graph.shape(u), axis + 1, 0, step - 1))
-  u = graph.reshape(u, (*s[:axis], s[axis] * step, *s[axis + 1 :]))
-  if s[axis] * step < size:
-    return graph.pad(u, around(graph.shape(u), axis, 0, size - s[axis] * step))
-  return graph.shrink(u, tuple((0, size if a == axis else n) for a, n in enumerate(graph.shape(u))))
-
-
-def around(s: Sequence[int], axis: int, before: int, after: int) -> tuple[tuple[int, int], ...]:
-  """Widths that pad one axis."""
-  return tuple((before, after) if a == axis else (0, 0) for a in range(len(s)))
-
-
-def span(u: UOp, axis: int, start: int, stop: int) -> UOp:
-  """Elements start..stop-1 along an axis."""
-  return graph.shrink(u, tuple((start, stop) if a == axis else (0, n) for a, n in enumerate(graph.shape(u))))
 
 
 class Movement(Activations):
@@ -76,11 +46,15 @@ class Movement(Activations):
       why = "" if sum(n == -1 for n in sizes) < 2 else ": only one size may be -1"
       about = f"x.reshape({', '.join(map(str, sizes))}): x has {has}, which do not fill that shape{why}"
       fail(ShapeError, about, x=self)
-    return self._new(graph.reshape(self.uop, found))
+    return self._in_shape(found)
+
+  def _in_shape(self, shape: tuple[int, ...]) -> Tensor:
+    """A view where the strides allow one, else a copy."""
+    return self._view(("shape", shape)) if fits(self, shape) else self._new(graph.reshape(self.uop, shape))
 
   def view(self, *shape: Sizes) -> Tensor:
-    """`reshape`: here a view never fails, and never aliases."""
-    return self.reshape(*shape)
+    """`reshape` that never copies, so that what is written to it is written to x; here it never fails."""
+    return self._view(("shape", self.reshape(*shape).shape))
 
   def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Axes start_dim..end_dim, both included, as one.
@@ -91,9 +65,7 @@ class Movement(Activations):
     a, b = self._axis(start_dim, "flatten"), self._axis(end_dim, "flatten")
     if a > b:
       fail(ShapeError, f"flatten: start_dim {start_dim} lies behind end_dim {end_dim}", x=self)
-    return self._new(
-      graph.reshape(self.uop, (*self.shape[:a], prod(self.shape[a : b + 1]), *self.shape[b + 1 :]))
-    )
+    return self._in_shape((*self.shape[:a], prod(self.shape[a : b + 1]), *self.shape[b + 1 :]))
 
   def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
     """One axis as several; a size of -1 is what is left.
@@ -116,14 +88,12 @@ class Movement(Activations):
     (2,)
     """
     axes = self._axes(dim, "squeeze")
-    return self._new(
-      graph.reshape(self.uop, tuple(n for a, n in enumerate(self.shape) if n != 1 or a not in axes))
-    )
+    return self._view(("shape", tuple(n for a, n in enumerate(self.shape) if n != 1 or a not in axes)))
 
   def unsqueeze(self, dim: int) -> Tensor:
     """With an axis of size 1 put in at dim."""
     a = self._axis(dim, "unsqueeze", self.ndim + 1)
-    return self._new(graph.reshape(self.uop, (*self.shape[:a], 1, *self.shape[a:])))
+    return self._view(("shape", (*self.shape[:a], 1, *self.shape[a:])))
 
   def expand(self, *shape: Sizes) -> Tensor:
     """Axes of size 1 repeated, new ones put in front. -1 leaves a size as it is.
@@ -141,7 +111,7 @@ class Movement(Activations):
         f"x.expand({', '.join(map(str, sizes))}): {self.shape} does not repeat to that: only axes of size 1 do",
         x=self,
       )
-    return self._new(graph.expand_to(self.uop, sizes))
+    return self._view(("repeated", sizes) if sizes != self.shape else ("same", None))
 
   def broadcast_to(self, *shape: Sizes) -> Tensor:
     """NumPy's name of `expand`."""
@@ -168,7 +138,7 @@ class Movement(Activations):
     axes = tuple(self._axis(a, "permute") for a in self._once("permute", order, dims))
     if sorted(axes) != list(range(self.ndim)):
       fail(ShapeError, f"x.permute{axes}: that is no order of the {self.ndim} axes of x", x=self)
-    return self._new(graph.permute(self.uop, axes))
+    return self._view(("order", axes))
 
   def transpose(self, dim0: int = 1, dim1: int = 0) -> Tensor:
     """Two axes exchanged."""
@@ -176,7 +146,7 @@ class Movement(Activations):
     order = list(range(self.ndim))
     if order:
       order[a], order[b] = order[b], order[a]
-    return self._new(graph.permute(self.uop, tuple(order)))
+    return self._view(("order", tuple(order)))
 
   def swapaxes(self, axis0: int, axis1: int) -> Tensor:
     """NumPy's name of `transpose`."""
@@ -193,9 +163,7 @@ class Movement(Activations):
       fail(ShapeError, f"movedim: {source} and {destination} are not equally many axes", x=self)
     there = dict(zip(tos, froms))
     rest = iter(a for a in range(self.ndim) if a not in froms)
-    return self._new(
-      graph.permute(self.uop, tuple(there[a] if a in there else next(rest) for a in range(self.ndim)))
-    )
+    return self._view(("order", tuple(there[a] if a in there else next(rest) for a in range(self.ndim))))
 
   @property
   def T(self) -> Tensor:
@@ -205,7 +173,7 @@ class Movement(Activations):
     Tensor([[1],
             [2]])
     """
-    return self._new(graph.permute(self.uop, tuple(reversed(range(self.ndim)))))
+    return self._view(("order", tuple(reversed(range(self.ndim)))))
 
   def t(self) -> Tensor:
     """The transpose of a matrix; a vector stays as it is. ShapeError of more than two axes.

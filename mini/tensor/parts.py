@@ -61,7 +61,9 @@ class Parts(LinearAlgebra):
     """
     if not self.ndim or self.shape[-1] != 2:
       fail(ShapeError, "view_as_complex: the last axis holds pairs, and has size 2", x=self)
-    return Parts.complex(self[..., 0], self[..., 1])
+    if self.dtype not in (dtypes.float32, dtypes.float64):
+      fail(DTypeError, "view_as_complex: the parts are float32 or float64", x=self)
+    return complex_numbers().joined(self[..., 0], self[..., 1])
 
   def view_as_real(self) -> Tensor:
     """Real and imaginary parts as a new last axis of size 2. DTypeError of a real tensor.
@@ -101,15 +103,15 @@ class Parts(LinearAlgebra):
     >>> Tensor([1 + 2j]).conj()
     Tensor([1.-2.j], dtype=complex64)
     """
-    return self._new(self.uop)
+    return self._view(("same", None))
 
   def conj_physical(self) -> Tensor:
-    """`conj`: nothing is put off here."""
-    return self.conj()
+    """`conj` in a memory of its own."""
+    return self.conj().clone() if self._complex else self.conj()
 
   def resolve_conj(self) -> Tensor:
     """The tensor itself: nothing is put off here."""
-    return self.clone()
+    return self._mapped(lambda t: t._view(("same", None)))
 
   @property
   def mH(self) -> Tensor:

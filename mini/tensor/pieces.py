@@ -263,12 +263,13 @@ class Pieces(Spectral):
   # ---------------------------------------------------------------- in memory, as if it were in row-major order
 
   def as_strided(self, size: Sizes, stride: Sizes, storage_offset: int | None = None) -> Tensor:
-    """The elements, which lie in row-major order, so far apart along each axis: a value, no alias.
+    """The elements, which lie in row-major order, so far apart along each axis. It is a view that cannot be written to.
 
     >>> Tensor.arange(5).as_strided((3, 2), (1, 2)).tolist()
     [[0, 2], [1, 3], [2, 4]]
     """
-    return self.reshape(-1)[_places(size, stride, storage_offset or 0)]
+    places = _places(size, stride, storage_offset or 0)
+    return self._view(("computed", (lambda u: self._new(u).reshape(-1)[places].uop, lambda strides: None)))
 
   def as_strided_scatter(
     self, src: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None

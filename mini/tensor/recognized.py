@@ -16,7 +16,7 @@ from mini.ir.graph import shape
 from mini.ir.uop import UOp
 from mini.tensor.convolved import Form, derivative
 from mini.tensor.formula import Index, Label, Term
-from mini.tensor.movement import span
+from mini.tensor.views import span
 
 
 class Roles(NamedTuple):

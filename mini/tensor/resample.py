@@ -17,7 +17,7 @@ from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.handle import Handle
-from mini.tensor.movement import strided
+from mini.tensor.views import strided
 
 # ---------------------------------------------------------------- sparse maps of an axis
 

@@ -14,8 +14,9 @@ from mini.ir.uop import UOp
 from mini.tensor.data import Operand, Scalar
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.indexing import Cut, Indexing, cut, from_front, uncut
+from mini.tensor.indexing import Indexing
 from mini.tensor.promotion import broadcast_shape, constant, wide
+from mini.tensor.views import Cut, cut, from_front, uncut
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

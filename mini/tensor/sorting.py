@@ -21,10 +21,10 @@ from mini.tensor.algebra import negated
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
-from mini.tensor.movement import span
 from mini.tensor.promotion import result_type, wide
 from mini.tensor.returned import ValuesAndIndices
 from mini.tensor.scattering import Scattering
+from mini.tensor.views import span
 from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

@@ -225,7 +225,7 @@ class Statistics(Pieces):
     """+a. DTypeError of booleans."""
     if self.dtype is dtypes.bool:
       fail(DTypeError, "positive: not of booleans", x=self)
-    return self._mapped(lambda t: t._new(t.uop))
+    return self._mapped(lambda t: t._view(("same", None)))
 
   def rsub(self, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """other - alpha * a."""

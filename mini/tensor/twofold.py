@@ -22,6 +22,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.joining import wanted_of
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
+from mini.tensor.views import become, check_writable
 from mini.types import DType, DTypeError, MiniError, ShapeError, Size, as_dtype, complex_of, dtypes, real_of
 
 Pair = tuple[Any, Any]  # (real part, imaginary part): tensors, or numbers
@@ -96,11 +97,11 @@ class Twofold(Tensor):
 
   @property
   def real(self) -> Tensor:
-    return self._re.clone()
+    return self._re._view(("same", None))
 
   @property
   def imag(self) -> Tensor:
-    return self._im.clone()
+    return self._im._view(("same", None))
 
   def _values(self, what: str) -> np.ndarray:
     if local.current is not None:
@@ -143,15 +144,15 @@ class Twofold(Tensor):
     return self
 
   def _update(self, value: Handle, what: str, shaped: bool = True) -> Tensor:
-    self._re._not_a_leaf(what)
+    check_writable(self._re, what)
     if shaped and value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
     for own, new in zip(self._parts(), value.cast(self.dtype)._parts()):  # type: ignore[attr-defined]
-      own._bind(new.uop)
+      own._bind(new.uop) if shaped else become(own, new)
     return self
 
   def __setitem__(self, index: Any, value: Any) -> None:
-    self._re._not_a_leaf("a[i] = b")
+    check_writable(self._re, "a[i] = b")
     value = value if is_complex(value) or isinstance(value, Handle) else Tensor(value, device=self.device)
     new = [p.clone() for p in self._parts()]
     for own, v in zip(new, pair(value, self._re.dtype)):
@@ -236,14 +237,14 @@ def joined(re: Tensor, im: Tensor) -> Tensor:
     shape = broadcast_shape(re.shape, im.shape)
     if shape is None:
       fail(ShapeError, "complex: the shapes of the parts do not repeat to a common one", real=re, imag=im)
-    re, im = re.expand(shape), im.expand(shape)
+    re, im = re.expand(shape).clone(), im.expand(shape).clone()
   if re.requires_grad != im.requires_grad:
     re, im = (p if p.requires_grad else Handle._new(graph.tag(p.uop)) for p in (re, im))
   return held(re, im)
 
 
 def from_real(x: Any, kind: DType) -> Tensor:
-  part = x.cast(real_of(kind))
+  part = x.cast(real_of(kind)).clone()
   return joined(part, part.zeros_like())
 
 
