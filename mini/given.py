@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mini.engine.place import held, place
 from mini.ir.graph import after, tag
 from mini.ir.uop import UOp, rebuild, unknown
+from mini.types import MiniError
 
 Gradients = tuple[UOp | None, ...]
 Rule = Callable[..., Gradients]  # (g, out, *sources) -> a gradient for each source, or None
@@ -40,6 +41,20 @@ def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
   """
   u = tag(value)
   u.memo["given"] = Given(rule, inputs)
+  return u
+
+
+def with_lost_gradient(u: UOp) -> UOp:
+  """A tag that was read from text, whose gradient was given by a function of the process that printed it."""
+
+  def lost(g: UOp, out: UOp, *inputs: UOp) -> Gradients:
+    raise MiniError(
+      "the gradient of this value was given by a function, which its text does not have\n"
+      "  take gradients where the graph was made: text holds those as well"
+    )
+
+  if "given" not in u.memo:
+    u.memo["given"] = Given(lost, u.src)
   return u
 
 

@@ -1,6 +1,7 @@
 """Text: print and parse are inverse at every stage, what is wrong is said with its place, and the command
 line."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +12,24 @@ import numpy as np
 import pytest
 from fuzz_graph import program as random_program
 
+import mini as framework
+from mini import Tensor
 from mini import __main__ as command
 from mini.engine import launch
+from mini.engine.launch import interpret
 from mini.engine.passes import passes, run_pass
+from mini.grad import gradient
 from mini.ir import graph as G
 from mini.ir import interp
+from mini.ir.graph import full
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.ops import OPS
 from mini.ir.parse import TextError, parse, parse_file
 from mini.ir.rules import RULES
 from mini.ir.text import graph_program, number, text, uops_program
-from mini.ir.uop import const
+from mini.ir.uop import const, toposort
 from mini.ir.verify import nbytes
-from mini.types import dtypes
+from mini.types import MiniError, dtypes
 
 ROOT = Path(__file__).parent.parent
 MATMUL = """
@@ -394,3 +400,95 @@ def test_a_matrix_product_takes_no_memory_for_its_products():
   for what in ((rows, columns, "%3, %2"), (rows, rows), ([n, 1, 1], rows), (rows, [n, 1, 1])):  # here it does
     with pytest.raises(TextError, match="takes 19.* bytes"):
       product(*what)
+
+
+# ---------------------------------------------------------------- graphs of tensors
+
+
+@framework.custom_gradient(lambda g, out, x: g * 7)
+def rounded(x):
+  return x.round()
+
+
+def named(shape):
+  """A tensor of memory that has a name, as graphs from text have."""
+  return Tensor._new(G.buffer("x", shape, dtypes.float32)).requires_grad_()
+
+
+# fmt: off
+TENSORS = {
+  "contiguous":      lambda x: x.T.contiguous() * 2,
+  "sort":            lambda x: x.sort(1)[0],
+  "argsort":         lambda x: x.argsort(1),
+  "median":          lambda x: x.median(1)[0],
+  "detach":          lambda x: x.detach() * x,
+  "gelu":            lambda x: x.gelu().sum(),
+  "softmax":         lambda x: x.softmax(1),
+  "custom gradient": lambda x: rounded(x).sum(),
+  "checkpoint":      lambda x: framework.checkpoint(lambda v: (v * v).exp(), x).sum(),
+  "named":           lambda x: framework.op(lambda v: v * 2)(x) + 1,
+  "call":            lambda x: framework.wrap_as_operation(lambda v: v * 2)(x.detach()) + 1,
+  "gradient":        lambda x: framework.grad(lambda v: framework.checkpoint(rounded, v * v).gelu().sum())(x),
+  "clone":           lambda x: x.clone() + 1,
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_graphs_of_tensors_read_back(name):
+  p = graph_program("g", (TENSORS[name](named((2, 3))).uop,))
+  q = parse(text(p, comments=True))
+  assert q is p and text(q) == text(p)
+  values = np.array([[3.0, 1.0, 2.0], [5.0, 4.0, 6.0]], np.float32)
+  (got,) = interpret(q, {"x": values}).values()  # what was read runs
+  assert np.allclose(got, TENSORS[name](Tensor(values, requires_grad=True)).numpy(), rtol=1e-5)
+  assert ("in a checkpoint" in text(p, comments=True)) == (name in ("checkpoint", "gradient"))
+
+
+def test_text_says_that_a_gradient_is_not_in_it():
+  p = graph_program("g", ((rounded(named((2,))) * 3).uop,))
+  printed = text(p)
+  assert ', "given"]}' in printed
+  (tag,) = [u for u in toposort(p) if "given" in u.memo]
+  one = full((2,), 1, dtypes.float32)
+  (x,) = tag.memo["given"].inputs
+  (found,) = gradient(parse(printed).src[0], one, [x])
+  assert evaluate([found], None)[0].tolist() == [21, 21]
+  other = parse(printed.replace(f"mark=[{tag.arg},", "mark=[987654321,"))  # as in another process
+  (lost,) = [u for u in toposort(other) if "given" in u.memo]
+  assert text(parse(text(other))) == text(other) and lost is not tag
+  with pytest.raises(MiniError, match="given by a function, which its text does not have"):
+    gradient(other.src[0], one, [lost.src[0]])
+
+
+def test_a_tag_of_something_else_is_another():
+  x = named((2,))
+  printed = text(graph_program("g", ((x.detach() * x).uop,)))
+  p = parse(printed.replace("%x", "%y"))
+  assert text(p) == printed.replace("%x", "%y") and parse(text(p)) is p
+
+
+# ---------------------------------------------------------------- what is never run, never written
+
+COPY = """  kernel k0(%o: out f32[4], %a: in f32[4]) {
+    %i = range 4
+    %0 = load %a[%i] : f32
+    store %o[%i], %0
+    end over (%i)
+  }
+"""
+
+
+@pytest.mark.parametrize(("program", "says"), [
+  ("schedule s(%a: in f32[4], %o: out f32[4]) {\n" + COPY + "  copy %a -> %o\n}", "no run of kernel k0"),
+  ("schedule s(%a: in f32[4], %o: out f32[4]) {\n}", "%o is out, and never written"),
+  ("schedule s(%a: in f32[4], %o: out f32[4], %p: out f32[4]) {\n" + COPY + "  run k0(%o, %a)\n}",
+   "%p is out, and never written"),
+  (COPY.replace("(%o", "(%p: out f32[9], %o").strip(), "%p is out, and never written"),
+  (COPY.replace("(%o: out", "(%o: in").strip(), "%o is in, and written"),
+  (COPY.replace("%a: in", "%a: inout").strip(), "%a is inout, and never written"),
+])  # fmt: skip
+def test_what_is_never_run_or_written_is_said(program, says):
+  with pytest.raises(TextError, match=re.escape(says)):
+    parse(program)
+  assert parse("schedule s(%a: in f32[4], %o: out f32[0]) {\n}")  # of nothing there is nothing to write

@@ -32,6 +32,7 @@ class Operands(Tokens):
     self.sizes: dict[str, int] = {}  # the variables of the file
     self.env: dict[str, UOp] = {}  # the names of the program that is being read
     self.lines: dict[UOp, int] = {}  # the token at which a node's line begins
+    self.directions: dict[str, tuple[str, int]] = {}  # of a kernel's parameters, and where they stand
     self.steps: list[tuple[int, str]] = []  # the recipe in its head, with the token of each step
     self.depth = self.terms = self.ranges = 0
 
@@ -243,7 +244,9 @@ class Operands(Tokens):
     t, after = self.next, self.tokens[self.at + 1 : self.at + 2]
     known = self.env.get(t[1:]) if t[:1] == "%" else None
     if known is not None and known.dtype is not dtypes.index and after not in INFIX:
-      if known.op in ("param", "stage"):
+      if known.op == "param" or (
+        known.op == "stage" and known.arg is not None
+      ):  # a graph's has no memory of its own
         self.fail(f"{t} is memory: load from it")
       return self.defined()
     if t in BY_SHORT and after == ["("] and t != "idx":
@@ -284,7 +287,7 @@ class Operands(Tokens):
 
   def head(self, item: Callable[[], None]) -> str:
     """STAGE NAME(item, ...) {   and of a kernel also   STAGE NAME(item, ...) recipe("STEP", ...) {"""
-    self.env, self.lines, self.steps, self.ranges = {}, {}, [], 0
+    self.env, self.lines, self.directions, self.steps, self.ranges = {}, {}, {}, [], 0
     takes_recipe = self.take() == "kernel"
     name = self.word("a name")
     self.listed(item, "(", ")")

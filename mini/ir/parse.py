@@ -19,11 +19,12 @@ a TextError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from math import prod
 from typing import Any
 
 from mini.codegen.matrix import marked
+from mini.given import with_lost_gradient
 from mini.ir.extern import Extern, extern
 from mini.ir.graph import buffer, full, shape
 from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
@@ -32,6 +33,7 @@ from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse_uops import SPACES, UopsReader
 from mini.ir.text import (
   ATTRIBUTES,
+  GIVEN,
   IDENTIFIER,
   KINDS,
   SOURCE_END,
@@ -42,6 +44,7 @@ from mini.ir.text import (
   graph_program,
   schedule_program,
   source_program,
+  tag_of,
   type_text,
   uops_program,
 )
@@ -111,6 +114,9 @@ class Reader(Operands):
       if len(s) != 1 or got:
         self.fail("iota has one axis and no inputs", spot)
       u = uop("iota", dtype, (), s[0])
+    elif op == "tag" and arg is not None and len(got) == 1:
+      (x,) = self.resolve(op, got, dtype)
+      u = with_lost_gradient(tag_of(x, arg[0])) if arg[1:] else tag_of(x, arg[0])
     else:
       u = uop(
         op, dtype, self.resolve(op, got, dtype), (kind, arg) if kind else (arg, s) if op == "call" else arg
@@ -129,7 +135,7 @@ class Reader(Operands):
 
   def attribute(self, op: str) -> Any:
     name = ATTRIBUTES.get(op)
-    if name is None:
+    if name is None or (op == "tag" and self.next != "{"):
       return None
     self.take("{")
     self.take(name)
@@ -150,6 +156,16 @@ class Reader(Operands):
 
   def devices(self) -> str | tuple[str, ...]:
     return tuple(self.listed(self.string, "[", "]")) if self.next == "[" else self.string()
+
+  def mark(self) -> tuple[Any, ...]:
+    """7, or [7, "given"]"""
+    if not self.accept("["):
+      return (self.integer(0),)
+    number = self.integer(0)
+    self.take(",")
+    self.take(f'"{GIVEN}"')
+    self.take("]")
+    return number, GIVEN
 
   def function(self) -> Extern:
     at, name = self.at, self.string()
@@ -221,9 +237,16 @@ class Reader(Operands):
     at = self.at
     name = self.name("a parameter")
     self.take(":")
-    self.word("a direction", DIRECTIONS)
+    self.directions[name] = self.word("a direction", DIRECTIONS), at
     dtype = self.dtype()
     self.define(name, uop("param", dtype, (), (name, self.dims() if self.next == "[" else ())), at)
+
+  def directed(self, stores: Iterable[UOp]) -> None:
+    """What is said to be written is, and nothing else."""
+    written = {s.src[0].arg[0] for s in stores if s.src[0].op == "param"}
+    for name, (direction, at) in self.directions.items():
+      if (direction != "in") != (name in written):
+        self.fail(f"%{name} is {direction}, and {'' if name in written else 'never '}written", at)
 
   def memory(self) -> UOp:
     at, m = self.at, self.defined()
@@ -259,6 +282,7 @@ class Reader(Operands):
       else:
         self.kernel_line()
       self.newline()
+    self.directed(stores)
     ranges, conditions = self.over(), conjuncts(self.guard())
     self.newline()
     self.take("}")
@@ -404,6 +428,7 @@ class Reader(Operands):
         reader.line()
       self.newline()
     reader.closed()
+    self.directed(reader.stores)
     ranges, conditions = self.over(), conjuncts(self.guard())
     self.newline()
     self.take("}")
@@ -457,6 +482,7 @@ ATTRIBUTE_READERS: dict[str, Callable[[Reader], Any]] = {
   "device": Reader.devices,
   "place": Reader.place,
   "function": Reader.function,
+  "mark": Reader.mark,
 }
 STAGES: dict[str, Callable[[Reader], UOp]] = {
   "graph": Reader.graph,

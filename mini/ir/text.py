@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from mini.codegen.linearize import Line, is_loop, lanes, linearize, local_ranges
 from mini.codegen.matrix import instruction_of, tile
@@ -98,7 +99,14 @@ def noted(program: UOp, why: Notes) -> UOp:
 
 
 def noted_of(program: UOp) -> Notes:
-  return program.memo.get("why", {})
+  why = program.memo.get("why", {})
+  if program.op != "graph":
+    return why
+  again = [u for u in toposort(*program.src) if "region" in u.memo]
+  return {**why, **{u: (*why.get(u, ()), CHECKPOINT) for u in again}}
+
+
+CHECKPOINT = "in a checkpoint: a gradient makes it again, which this text does not hold"
 
 
 # ---------------------------------------------------------------- numbers, types, index expressions
@@ -239,15 +247,37 @@ def header(stage: str, name: str, inputs: list[str]) -> str:
 # fmt: off
 ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": "axes", "pad": "widths",
               "shrink": "spans", "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis",
-              "copy": "device", "shard": "place", "call": "function"}
+              "copy": "device", "shard": "place", "call": "function", "tag": "mark"}
 # fmt: on
+GIVEN = "given"  # a tag whose gradient is (mini/given.py)
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
+
+
+_marked: WeakValueDictionary[int, UOp] = WeakValueDictionary()  # tags that were printed, by their numbers
+
+
+def mark(u: UOp) -> Any:
+  """What text says of a tag: its number, by which this process finds it again, and whether its gradient is given by a
+  function, which is not in the text."""
+  if u.arg is not None:
+    _marked[u.arg] = u
+  return (u.arg, GIVEN) if GIVEN in u.memo else u.arg
+
+
+def tag_of(x: UOp, number: int) -> UOp:
+  """The tag of x that was printed with this number; a new one where there is none in this process."""
+  u = _marked.get(number)
+  return u if u is not None and u.src == (x,) else uop("tag", x.dtype, (x,), number)
 
 
 def attribute(u: UOp) -> str:
   if u.op not in ATTRIBUTES:
     return ""
-  value = u.arg[1] if u.op in KINDS else u.arg[0].name if u.op == "call" else u.arg
+  value = (
+    u.arg[1] if u.op in KINDS else u.arg[0].name if u.op == "call" else mark(u) if u.op == "tag" else u.arg
+  )
+  if value is None:
+    return ""
   return f" {{{ATTRIBUTES[u.op]}={_nested(value)}}}"
 
 

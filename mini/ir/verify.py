@@ -476,6 +476,10 @@ def verify_schedule(program: UOp) -> None:
         raise VerifyError(program, f"%{name} is an input, and written")
       if direction != "in":
         written.add(name)
+  if idle := {*range(len(program.src))} - {run.kernel for run in plan.runs}:
+    raise VerifyError(program, f"no run of kernel {program.src[min(idle)].arg.what}")
+  if empty := [m.name for m in plan.memory if m.where == "out" and m.name not in written and prod(m.shape)]:
+    raise VerifyError(program, f"%{empty[0]} is out, and never written")
   arena = [
     (m.where, m.where + prod(m.shape) * m.dtype.itemsize, m) for m in plan.memory if isinstance(m.where, int)
   ]
