@@ -28,17 +28,23 @@ def under(gate: UOp) -> Limits:
 
 
 def wraps(e: UOp, known: Limits | None = None) -> bool:
-  """Can anything on the way to an index expression, in whatever order it is added up, be more than a machine holds?"""
-  terms, least = linear(e)
-  most = least
-  alone = not least and list(terms.values()) == [1]
-  least, most = min(least, 0), max(most, 0)
+  """Can anything on the way to an index expression, in whatever order it is added up, be more than a machine holds?
+  Data alone are as they are."""
+  return e.op != "cast" and not fits(e, known or {})
+
+
+def fits(e: UOp, known: Limits, times: int = 1) -> bool:
+  """Is all of it within MOST, also so many times? (Compilers multiply both sides of a minimum, not their result.)"""
+  terms, first = linear(e)
+  least, most = min(first, 0), max(first, 0)
   for t, k in terms.items():
-    if t.op in ("div", "mod", "min") and (t.src[1].arg >= MOST or wraps(t.src[0], known)):
-      return True
-    lo, hi = sorted(x * k for x in (known or {}).get(t) or bounds(t))
+    inner = abs(k) * times if t.op == "min" else 1
+    plain = t.op not in ("div", "mod", "min") or (t.op == "min" and inner == 1 and t.src[0].op == "cast")
+    if abs(k) >= MOST or (not plain and (t.src[1].arg * inner >= MOST or not fits(t.src[0], known, inner))):
+      return False
+    lo, hi = sorted(x * k for x in known.get(t) or bounds(t))
     least, most = least + min(lo, 0), most + max(hi, 0)
-  return not alone and (least <= -MOST or most >= MOST)
+  return least * times > -MOST and most * times < MOST
 
 
 def compares(c: UOp) -> bool:

@@ -278,7 +278,9 @@ def _check_access(
     if not provable(i, n, gate):
       by = "" if gate is TRUE else f" by {expr(gate, show())}"
       raise VerifyError(u, f"{u.op}: {expr(i, show())} is not proved to be in 0..{n - 1}{by}")
-  if gate is not FALSE and wraps(flat := flatten(index, s), under(gate)):
+  flat = flatten(index, s)
+  # what is never computed is still text
+  if wraps(flat, dict.fromkeys(index_nodes(flat), (0, 0)) if gate is FALSE else under(gate)):
     raise VerifyError(u, f"{u.op}: {expr(flat, show())} {TOO_WIDE}")
 
 
