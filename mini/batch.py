@@ -8,13 +8,13 @@ ones bring their inputs to one shape; of `gather` and `scatter` every sample has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from mini.changes import During
 from mini.engine.place import place
 from mini.given import all_inputs, with_gradient
 from mini.grad import total
@@ -187,14 +187,9 @@ class Samples:
   def __exit__(self, *exception: object) -> None:
     local.samples = self.outer
 
-  @contextmanager
-  def left(self) -> Iterator[None]:
+  def left(self) -> During:
     """What is done for all of the samples at once."""
-    local.samples = self.outer
-    try:
-      yield
-    finally:
-      local.samples = self
+    return During(local, "samples", self.outer)
 
   def one(self, many: UOp) -> UOp:
     """many: T[n, *s]   ->   T[s], which stands for one of them. A gradient passes to it."""

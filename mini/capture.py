@@ -5,11 +5,11 @@ What becomes of that is a routine (routine.py); tensors report here by way of mi
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple, NoReturn
 
+from mini.changes import Change, setting
 from mini.engine.buffer import Buffer
 from mini.engine.realize import leaf_of, realize
 from mini.engine.shards import Sharded, buffers, layout
@@ -97,11 +97,6 @@ def view_of(t: Tensor) -> tuple:
   return *kind(t), steps_from(root, t._uop), where
 
 
-def rebind(tensors: Sequence[Tensor], nodes: Sequence[UOp]) -> None:
-  """Give tensors other nodes, all at once: Ctrl-C does not arrive within a call into C."""
-  deque(map(setattr, tensors, repeat("_uop"), nodes), maxlen=0)
-
-
 def shares(a: UOp, b: UOp) -> bool:
   """Does a leaf have memory in common with b?"""
   return a is b or (b.op == "buffer" and not {*buffers(a.arg[0])}.isdisjoint(buffers(b.arg[0])))
@@ -134,7 +129,7 @@ class StandIn(Buffer):
 class Trace:
   """One run of a function in which nothing is computed; tensors report here (mini/tensor/trace.py).
 
-  `with trace:` is the run. Afterwards all tensors from outside are as they were.
+  It begins with `begin`, and ends with `end`: then all tensors from outside are as they were.
   """
 
   def __init__(self) -> None:
@@ -144,16 +139,11 @@ class Trace:
     self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
     self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
     self.leaves: set[int] = set()  # serials of the memory of `outer`
+    self.changed: list[Change] = [(local, "current", None)]  # what is to be set back
+    self.end = setting(self.changed)
 
-  def __enter__(self) -> None:
+  def begin(self) -> None:
     local.current = self  # type: ignore[assignment]
-
-  def __exit__(self, *exception: object) -> None:
-    local.current = None
-    for t, node in (*self.outer.items(), *self.written.items()):
-      t._uop = node
-    for t, (grad, _) in self.grads.items():
-      t._grad = grad
 
   def stand_in(self, t: Tensor, is_number: bool) -> Tensor:
     """What the function gets in the place of an argument."""
@@ -166,6 +156,7 @@ class Trace:
     return s
 
   def enter(self, t: Tensor) -> None:
+    self.changed.append((t, "_uop", t._uop))
     self.outer[t] = t._uop
     self.leaves.add(leaf_beneath(t).serial)
 
@@ -217,13 +208,15 @@ class Trace:
 
   def rebind(self, t: Tensor) -> None:
     if t._trace is not self:
-      if t not in self.outer:
-        self.written.setdefault(t, t._uop)
+      if t not in self.outer and t not in self.written:
+        self.changed.append((t, "_uop", t._uop))
+        self.written[t] = t._uop
       self.rebound[t] = None
 
   def gradient(self, t: Tensor, looks: bool) -> None:
-    if t._trace is not self:
-      self.grads.setdefault(t, (t._grad, looks))
+    if t._trace is not self and t not in self.grads:
+      self.changed.append((t, "_grad", t._grad))
+      self.grads[t] = t._grad, looks
 
   def relies(self, on: Callable[[], Hashable]) -> None:
     self.settings.append((on, on()))

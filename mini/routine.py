@@ -11,10 +11,11 @@ from __future__ import annotations
 import weakref
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import cycle, repeat
 from math import prod
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from mini.capture import (
@@ -28,31 +29,29 @@ from mini.capture import (
   kind,
   leaf_beneath,
   memory_of,
-  rebind,
   steps_from,
   unmarked,
   view_of,
   viewed,
 )
+from mini.changes import Change, setting
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.masked import plain as physical
 from mini.engine.realize import Numbered, leaf_of
 from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
-from mini.ir.graph import buffer, numel, shape, stage
+from mini.ir.graph import numel, shape, stage
 from mini.ir.sizes import Variable, varies
-from mini.ir.uop import UOp, const, memory_leaf, without_collector
+from mini.ir.uop import UOp, memory_leaf, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, user_line
 from mini.tensor.handle import tagged, untagged
 from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, views_of
-from mini.types import AxisError, DType, dtypes
+from mini.types import AxisError, DType
 
-NOWHERE = const(0, dtypes.bool)  # what a tensor is bound to while its memory is written
-
-
+second = itemgetter(1)
 node_of = attrgetter("_uop")  # for maps: a function may read hundreds of tensors
 serial_of = attrgetter("serial")
 
@@ -67,13 +66,15 @@ class Result(NamedTuple):
 
 
 class Saved(NamedTuple):
-  """What a tensor was before a call: a view of the n-th memory, which is written in place."""
+  """What a tensor is before a call: a view of memory that is written in place."""
 
-  memory: int
-  dtype: DType
-  shape: tuple[int, ...]
+  leaf: int  # which of `old_leaves`
   steps: Steps
-  is_leaf: bool
+  is_leaf: bool  # that gradients are taken of
+
+  def node(self, t: Tensor, leaf: UOp) -> UOp:
+    u = viewed(leaf, self.steps) if self.steps else leaf
+    return tagged(t, u) if self.is_leaf else u
 
 
 class Addresses:
@@ -104,22 +105,21 @@ class Addresses:
 
 
 class Views:
-  """The views of tensors that get other values: they hold no memory while that is written."""
+  """The views of tensors that get other values, which follow them."""
 
-  def __init__(self, bases: list[Tensor]):
-    self.bases = bases
+  def __init__(self, bases: Sequence[Tensor]):
     found = [(v, n) for n, t in enumerate(bases) if t._views for v in views_of(t)]
     self.tensors: list[Any] = [v for v, _ in found]
     self.of = [n for _, n in found]
-    self.leaves = [v._is_own_tag() for v in self.tensors]
 
-  def with_bases(self, nodes: list[UOp]) -> tuple[list[Tensor], list[UOp]]:
-    """The tensors, with their views, and the nodes that these have once the tensors have `nodes`."""
-    found = [derived(nodes[n], v._how) for n, v in zip(self.of, self.tensors)]
-    own = [
-      tagged(v, detached(u)) if is_leaf else u for v, u, is_leaf in zip(self.tensors, found, self.leaves)
-    ]
-    return [*self.bases, *self.tensors], [*nodes, *own]
+  def following(self, nodes: Sequence[UOp | None]) -> list[Change]:
+    """What becomes of them where their bases get these nodes."""
+    changes: list[Change] = []
+    for v, node in zip(self.tensors, (nodes[n] for n in self.of)):
+      if node is not None:
+        u = derived(node, v._how)
+        changes.append((v, "_uop", tagged(v, detached(u)) if v._is_own_tag() else u))
+    return changes
 
 
 class Routine:
@@ -129,16 +129,17 @@ class Routine:
   data (`fixed`), then what is computed.
   """
 
-  @without_collector()
+  @without_collector
   def __init__(self, fn: Callable, tree: Any, args: Sequence[Tensor], numbers: set[Tensor], device: str):
     """numbers: the arguments that were Python numbers. device: theirs."""
     self.device = device
     trace = Trace()
     stand_ins = {t: trace.stand_in(t, t in numbers) for t in args}
-    with trace:
+    returned: list[Tensor] = []
+    try:
+      trace.begin()
       inside, named = mapped(stand_ins.__getitem__, tree)  # a Variable's value becomes that of a stand-in
       result = fn(*inside, **named)
-      returned: list[Tensor] = []
       mapped(returned.append, result)
       changed = {t: t._grad for t, (before, _) in trace.grads.items() if t._grad is not before}
       given = [g for g in changed.values() if g is not None]
@@ -147,10 +148,11 @@ class Routine:
       updated = [t for t in trace.rebound if root_of(t) not in trace.rebound]  # a view follows its base
       nodes = [t._uop for t in (*returned, *given, *updated)]
       self.tagged = [t._is_own_tag() for t in updated]
+    finally:
+      trace.end()
     trace.check_arguments(stand_ins)
     sizes = {s._uop: n for n, s in enumerate(stand_ins.values())}
     self.sized = [tuple(sized(n, sizes) for n in shape(u)) if varies(shape(u)) else None for u in nodes]
-    self.varying = [n for n, s in enumerate(self.sized) if s is not None]
     nodes = [u if s is None else stage(u) for u, s in zip(map(physical, nodes), self.sized)]
     self.result = mapped(lambda _: SLOT, result)
     self.about = [described("in", t) for t in (*returned, *given, *updated)[:3]]  # for errors
@@ -248,13 +250,24 @@ class Routine:
     inplace, same = (self.program.inplace, self.program.same) if self.program else ({}, [])
     self.taken = {self.outputs[k]: self.inputs[i] for k, i in inplace.items()}  # {what is computed: where}
     self.overwritten = {n for n, _ in self.taken.values()}
-    self.before = [self.overwritten_view(i) for i in self.updated]
     self.same = {self.outputs[k]: self.outputs[m] for k, m in enumerate(same) if m != k}
     cut = [
       *(b for u in leaves if isinstance(b := u.arg[0], Sharded)),
       *(b for b in self.fixed if isinstance(b, Sharded)),
     ]
     self.is_cut = bool(cut) or not all(isinstance(where, str) for where in self.layouts.values())
+    self.old_leaves: list[tuple[int, tuple[int, ...], DType]] = []  # of memory that is overwritten
+    self.before = [self.overwritten_view(i) for i in self.updated]
+    self.unread = [k for k, i in enumerate(self.updated) if self.home[i] is None]
+    self.moved = [k for k in range(len(self.updated)) if not self.stays_bound(k)]  # to new nodes, in the end
+    first = len(self.results) - len(self.updated)
+    delivered = [n for n in range(len(self.results)) if n < first or n - first in self.moved]
+    self.later = [self.results[n] for n in delivered]  # results that get nodes when they are there
+    self.varying = [(k, n) for k, n in enumerate(delivered) if self.sized[n] is not None]
+    self.returned = first - sum(has for _, has in self.graded)
+    # Gradients of which the old one is not read: it goes at once, for its memory's sake.
+    read = {place.of for place in self.places if place.grad}
+    self.dropped = [place for place, _ in self.graded if place.of not in read]
     # What has memory of its own, and what has another's.
     self.fresh = [
       ((n, k), device, self.kinds[n][0], size)
@@ -263,7 +276,7 @@ class Routine:
       if (n, k) not in self.taken and (n, k) not in self.same
     ]
     self.shared = [*self.taken.items(), *self.same.items()]
-    self.given = [(n, *self.kinds[n]) for n in dict.fromkeys(r.memory for r in self.results)]
+    self.given = [(n, *self.kinds[n]) for n in dict.fromkeys(r.memory for r in self.later)]
 
   def locate_directly(self) -> None:
     """Where a run is one call into C, its memory is given by addresses."""
@@ -328,26 +341,37 @@ class Routine:
     return True
 
   def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
+    """All tensors have new values, or none, whatever goes wrong (Ctrl-C, no memory, an index out of bounds): what is
+    overwritten changes in the call into C that runs all, and what else changes is set in the next one."""
     updated = [found[i] for i in self.updated]
     known = None if config.watched else self.addresses
     _held, addresses = known.now() if known else ([], None)  # held to the end
     memory = self.bind(found, self.moving if known else self.bound)
-    before = [old or self.saved(i, t, memory) for old, i, t in zip(self.before, self.updated, updated)]
     views = Views(updated)
+    nodes: list[UOp | None] = [None] * len(updated)
+    if self.overwritten:
+      nodes = self.claim(memory, updated, views)
+    for place in self.dropped:
+      place.find(args)._grad = None
+    run, bound = self.allocate(memory, addresses)
+    out, changes = self.results_of(memory, updated, views, nodes, args)
     ran: list[int] = []
+    deliver = setting(map(second, zip(cycle(ran), changes))) if changes else list  # nothing, if nothing ran
     try:
-      if updated:
-        rebind([*updated, *views.tensors], [NOWHERE] * (len(updated) + len(views.tensors)))
-      for place, _ in self.graded:
-        place.find(args)._grad = None
-      self.launch(memory, addresses, ran)
-      return self.deliver(memory, updated, views, args)
-    except BaseException:  # Ctrl-C, no memory, an index out of bounds: all tensors have new values, or none
-      if ran:
-        self.deliver(memory, updated, views, args)
-      else:
-        self.restore(memory, updated, views, before)
-      raise
+      run(*bound, ran)
+    except IndexError as e:
+      raise AxisError("\n".join([str(e), *self.about])) from None
+    finally:
+      deliver()
+    for t in updated:
+      if t._base is not None:
+        t._bind(untagged(t._uop))  # to what it is a view of
+    if self.steady is None:
+      at = {i: k for k, i in enumerate(self.outside)}
+      self.steady = [(n, at[self.updated[n]]) for n in self.found_again(args) if self.updated[n] in at]
+    for n, k in self.steady:
+      self.last[k] = nodes[n].serial  # type: ignore[union-attr]
+    return out
 
   def bind(self, found: Sequence[Tensor], bound: Sequence[tuple[int, int, bool]]) -> list[Any]:
     """The memory by its number; what is computed has none yet. (Nothing else may hold what will be overwritten: these
@@ -360,37 +384,51 @@ class Routine:
       memory[n] = u.arg[0] if u.op == "buffer" else memory_of(found[i], is_argument)
     return memory
 
-  def launch(self, memory: list[Any], addresses: array[int] | None, ran: list[int]) -> None:
-    """Compute what is computed. addresses: where they are known of what is only read. ran: gets an entry when all of it
-    has run."""
+  def claim(self, memory: list[Any], updated: Sequence[Tensor], views: Views) -> list[UOp | None]:
+    """Have nobody else see what is overwritten: its tensors, which keep their values, are bound to other buffers of
+    that memory, or, where somebody else holds it, to copies. Their nodes, where these are those of the new values."""
+    unread = [(k, self.seen(updated[k], memory)) for k in self.unread]
+    held: list[Any] = []
     for n in self.overwritten:
-      own(memory, n)
-    if self.program is None:  # what is computed, if anything, has no elements
+      memory[n] = claimed(memory[n], held)
+    leaves = [memory_leaf(memory[n], s, dtype) for n, s, dtype in self.old_leaves]
+    nodes = [view and view.node(t, leaves[view.leaf]) for t, view in zip(updated, self.before)]
+    for k, found in unread:
+      nodes[k] = found and found[1].node(updated[k], memory_leaf(memory[found[0]], *found[2:]))
+    changed: Iterable[Change] = zip(updated, repeat("_uop"), nodes)
+    if views.tensors or None in nodes:
+      changed = [*(c for c in changed if c[2] is not None), *views.following(nodes)]
+    setting(changed)()
+    del changed
+    for b, other in held:
+      if other() is not None:
+        copy_for(b, other)
+      b.lent = False
+    for k in self.moved:
+      nodes[k] = None
+    return nodes
+
+  def allocate(self, memory: list[Any], addresses: array[int] | None) -> tuple[Callable, tuple]:
+    """Memory for what is computed; (what then computes it, what it is given before `ran`, which gets an entry when all
+    of it has run). addresses: where they are known of what is only read."""
+    program: Any = self.program
+    try:
+      if self.is_cut and program is not None:
+        return program.run, (*self.parts(memory), b"")
       for (n, _), device, dtype, size in self.fresh:
         memory[n] = Buffer(device, dtype, size)
-      ran.append(0)
-      return
-    try:
-      if self.is_cut:
-        inputs, outputs = self.parts(memory)
-      else:
-        for (n, _), device, dtype, size in self.fresh:
-          memory[n] = Buffer(device, dtype, size)
-        for (n, _), (other, _) in self.shared:
-          memory[n] = memory[other]
-        if not addresses:
-          inputs, outputs = [memory[n] for n, _ in self.inputs], [memory[n] for n, _ in self.outputs]
     except MemoryError as e:
-      raise self.program.lacking(e) from None
-    try:
-      if addresses:
-        for slot, n in self.placed:
-          addresses[slot] = memory[n].memory.address
-        self.program.run_at(addresses, ran)
-      else:
-        self.program.run(inputs, outputs, ran=ran)
-    except IndexError as e:
-      raise AxisError("\n".join([str(e), *self.about])) from None
+      raise program.lacking(e) from None if program is not None else e
+    if program is None:  # what is computed, if anything, has no elements
+      return run_nothing, ()
+    for (n, _), (other, _) in self.shared:
+      memory[n] = memory[other]
+    if not addresses:
+      inputs, outputs = [memory[n] for n, _ in self.inputs], [memory[n] for n, _ in self.outputs]
+      return program.run, (inputs, outputs, b"")
+    for slot, n in self.placed:
+      addresses[slot] = memory[n].memory.address
+    return program.run_at, (addresses,)
 
   def parts(self, memory: list[Any]) -> tuple[list[Buffer], list[Buffer]]:
     """The inputs and outputs of the program, where some memory is in parts on several devices."""
@@ -412,34 +450,38 @@ class Routine:
     where, parts = self.layouts[n], [new[n, k] for k in range(len(self.pieces(n)))]
     return parts[0] if isinstance(where, str) else Sharded(parts, where.outer)
 
-  def deliver(self, memory: list[Any], updated: list[Tensor], views: Views, args: Sequence[Tensor]) -> Any:
-    """Results go to the caller, gradients and new values to their tensors."""
+  def results_of(
+    self,
+    memory: list[Any],
+    updated: list[Tensor],
+    views: Views,
+    known: list[UOp | None],
+    args: Sequence[Tensor],
+  ) -> tuple[Any, list[Change]]:
+    """(what the caller gets, what becomes of tensors and gradients when all has run). known: nodes of `updated` that
+    are bound already; gets the others."""
     line = user_line()
     leaves = {n: memory_leaf(memory[n], s, dtype) for n, dtype, s in self.given}
-    nodes = [viewed(leaves[n], steps) if steps else leaves[n] for n, steps in self.results]
-    for n in self.varying:
+    nodes = [viewed(leaves[n], steps) if steps else leaves[n] for n, steps in self.later]
+    for k, n in self.varying:
       s = tuple(valued(m, args) for m in self.sized[n])  # type: ignore[union-attr]
-      nodes[n] = memory_leaf(nodes[n].arg[0], s, nodes[n].dtype)
+      nodes[k] = memory_leaf(nodes[k].arg[0], s, nodes[k].dtype)
     if self.result is SLOT:
       out: Any = self.handle(0, nodes[0], line, args)
     else:
       out = filled(self.result, (self.handle(n, u, line, args) for n, u in enumerate(nodes)))
-    if not (self.graded or updated):
-      return out
-    values = iter(nodes[len(nodes) - len(updated) - sum(has for _, has in self.graded) :])
+    values = iter(nodes[self.returned :])
+    changes: list[Change] = []
     for place, has in self.graded:
-      place.find(args)._grad = Tensor._at(next(values), line) if has else None
-    nodes = [tagged(t, u) if is_leaf else u for t, u, is_leaf in zip(updated, values, self.tagged)]
-    rebind(*views.with_bases(nodes))
-    for t in updated:
-      if t._base is not None:
-        t._bind(untagged(t._uop))  # to what it is a view of
-    if self.steady is None:
-      at = {i: k for k, i in enumerate(self.outside)}
-      self.steady = [(n, at[self.updated[n]]) for n in self.found_again(args) if self.updated[n] in at]
-    for n, k in self.steady:
-      self.last[k] = nodes[n].serial
-    return out
+      changes.append((place.find(args), "_grad", Tensor._at(next(values), line) if has else None))
+    for k in self.moved:
+      u, t = next(values), updated[k]
+      known[k] = u = tagged(t, u) if self.tagged[k] else u
+      changes.append((t, "_uop", u))
+    if views.tensors:
+      moved = {*self.moved}
+      changes += views.following([u if k in moved else None for k, u in enumerate(known)])
+    return out, changes
 
   def handle(self, n: int, node: UOp, line: tuple[str, int], args: Sequence[Tensor]) -> Tensor:
     """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there."""
@@ -472,31 +514,29 @@ class Routine:
     if home is None or home not in self.overwritten:
       return None
     _, _, passes, _, steps, _ = self.known[i]
-    return Saved(home, *self.kinds[home], steps, passes == "leaf")
+    dtype, s = self.kinds[home]
+    if (home, s, dtype) not in self.old_leaves:
+      self.old_leaves.append((home, s, dtype))
+    return Saved(self.old_leaves.index((home, s, dtype)), steps, passes == "leaf")
 
-  def saved(self, i: int, t: Tensor, memory: list[Any]) -> UOp | Saved:
-    """How the i-th place, a tensor that gets a new value, can be had back:
-    not by holding memory that is to be written."""
-    if self.home[i] is not None:
-      return t._uop
+  def seen(self, t: Tensor, memory: list[Any]) -> tuple[int, Saved, tuple[int, ...], DType] | None:
+    """The same of one that is not read, so may be anything: the memory that it is a view of, how, and as what."""
     root = base(t._uop)
     leaf = leaf_of(root)
     for n in self.overwritten:
       if leaf is not None and memory[n] is leaf.arg[0]:
-        return Saved(n, leaf.dtype, shape(leaf), steps_from(root, t._uop), t._is_own_tag())
-    return t._uop
+        return n, Saved(0, steps_from(root, t._uop), t._is_own_tag()), shape(leaf), leaf.dtype
+    return None
 
-  def restore(
-    self, memory: list[Any], updated: list[Tensor], views: Views, before: list[UOp | Saved]
-  ) -> None:
-    """The old values; but gradients that would have been replaced are gone, for their memory's sake."""
-    nodes = []
-    for t, old in zip(updated, before):
-      if isinstance(old, Saved):
-        node = viewed(buffer(memory[old.memory], old.shape, old.dtype), old.steps)
-        old = tagged(t, node) if old.is_leaf else node
-      nodes.append(old)
-    rebind(*views.with_bases(nodes))
+  def stays_bound(self, k: int) -> bool:
+    """Is the k-th of `updated`, once it was claimed, bound to what is a view of its new value, too?"""
+    n = len(self.results) - len(self.updated) + k
+    old, (memory, steps) = self.before[k], self.results[n]
+    if old is None or self.is_cut or self.sized[n] is not None:
+      return False
+    home, s, dtype = self.old_leaves[old.leaf]
+    same = self.taken.get((memory, 0)) == (home, 0) and self.kinds[memory] == (dtype, s)
+    return same and old.steps == steps and self.tagged[k] == old.is_leaf
 
 
 def beneath(nodes: Sequence[UOp], kept: int) -> list[UOp]:
@@ -530,25 +570,30 @@ def part(memory: list[Any], slot: Slot) -> Buffer:
   return buffers(memory[n])[k]
 
 
-def own(memory: list[Any], n: int) -> None:
-  """Make the n-th memory one that nobody else sees: itself, or a copy."""
-  b = memory[n]
+def claimed(b: Any, held: list[tuple[Buffer, Callable[[], Buffer | None]]]) -> Any:
+  """Another buffer of this memory, or a copy. held: gets it, and whether the old one lives.
+
+  Until then nobody may overwrite the memory: both buffers are as if it were lent. So an interrupt in between leaves two
+  that are right, of which the next to be overwritten is copied."""
   if isinstance(b, Sharded):
-    parts, outer = list(b.parts), b.outer
-    memory[n] = b = None
-    try:
-      for k in range(len(parts)):
-        own(parts, k)
-    finally:
-      memory[n] = Sharded(parts, outer)
-    return
+    return Sharded([claimed(p, held) for p in b.parts], b.outer)
   if b.lent:
-    memory[n] = b.copy()
-    return
-  alive = weakref.ref(b)
-  memory[n] = Buffer.over(b.memory, b.device, b.dtype, b.size)
-  del b
-  other = alive()
+    return b.copy()
+  b.lent = True
+  new = Buffer.over(b.memory, b.device, b.dtype, b.size)
+  new.lent = True
+  held.append((new, weakref.ref(b)))
+  return new
+
+
+def copy_for(b: Buffer, old: Callable[[], Buffer | None]) -> None:
+  """Somebody else still holds the memory of b, which gets a copy of it."""
+  other = old()
   if other is not None:
-    memory[n] = other
-    memory[n] = other.copy()
+    b.memory = other.copy().memory
+    other.lent = False
+
+
+def run_nothing(ran: list[int]) -> None:
+  """The run of what computes nothing."""
+  ran.append(0)

@@ -10,6 +10,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from weakref import ref
+
 # fmt: off
 COUNTERS = {
   "kernels":          "kernels launched",
@@ -36,6 +39,13 @@ class Stats(dict[str, int]):
 
   def __init__(self) -> None:
     super().__init__(dict.fromkeys(COUNTERS, 0))
+    self.heaps: list[ref[Any]] = []  # which count what has died when they are asked to
+
+  def __getitem__(self, name: str) -> int:
+    if name == "bytes_live":
+      for heap in [h for known in self.heaps if (h := known()) is not None]:
+        heap.settle()
+    return super().__getitem__(name)
 
   def __getattr__(self, name: str) -> int:
     try:

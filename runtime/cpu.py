@@ -15,8 +15,10 @@ import os
 import struct
 import threading
 from array import array
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from ctypes import c_char_p, c_long, c_longlong, c_void_p
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -202,6 +204,9 @@ class Native:
 class Sequence:
   """Calls in order, in one native structure. Two threads may run one; the second waits."""
 
+  __slots__ = ("__del__", "__dict__", "__weakref__")
+  __del__: Callable[[], object]  # as that of heap.Memory
+
   def __init__(self, device: CPU, calls: Many[Call]):
     self.native, self.ncalls = Native.of(device), len(calls)
     self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
@@ -223,6 +228,7 @@ class Sequence:
                                       array("q", first).tobytes(), flat.tobytes())  # fmt: skip
     if not self.address:
       raise MemoryError(f"the CPU cannot allocate a sequence of {self.ncalls:,} calls")
+    self.__del__ = partial(self.native.destroy, self.address)
 
   def run(self, handles: Many[Memory], done: list[int] | None = None) -> int:
     """Runs everything with `handles[i]` in slot i; returns the error word, 0 when all went well.
@@ -254,10 +260,6 @@ class Sequence:
     slots = self.pack(*[h.address for h in handles[: self.nslots]])
     error = self.native.run(self.address, slots, seconds.buffer_info()[0])
     return error, seconds.tolist()
-
-  def __del__(self) -> None:
-    if getattr(self, "address", None):
-      self.native.destroy(self.address)
 
 
 POOL = host.read(os.path.join(os.path.dirname(__file__), "pool.c"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 # What the free list may hold beyond the peak of what was in use, or a 32nd of the peak.
@@ -16,25 +17,25 @@ Counters = dict[str, int]
 
 
 class Memory:
-  """A block of a device's memory, which gives itself back when it dies."""
+  """A block of a device's memory, which gives itself back when it dies.
 
-  __slots__ = ("__weakref__", "address", "heap", "nbytes")
+  Its finalizer is a call into C: a Ctrl-C that came within one of Python's would be lost.
+  """
+
+  __slots__ = ("__del__", "__weakref__", "address", "heap", "nbytes")
+  __del__: Callable[[], object]
 
   def __init__(self, heap: Heap, address: Any, nbytes: int):
     self.heap, self.address, self.nbytes = heap, address, nbytes
+    self.__del__ = partial(heap.given.append, (address, nbytes))
 
   def close(self) -> None:
     """Gives the block back; to use it afterwards is an AttributeError."""
     address = self.address
-    del self.address  # first: a Ctrl-C may lose the block, and never give it twice
+    self.__del__ = bool  # first: a Ctrl-C may lose the block, and never give it twice
+    del self.address
     self.heap.given.append((address, self.nbytes))
-    self.heap.counters["bytes_live"] -= self.nbytes
-
-  def __del__(self) -> None:
-    try:
-      self.close()
-    except AttributeError:
-      pass  # it was closed
+    self.heap.settle()
 
 
 class Heap:
@@ -88,10 +89,10 @@ class Heap:
         address = blocks.pop() if blocks else self.fresh(nbytes, capacity)
         self.live += capacity
         self.peak = max(self.peak, self.live)
-    counters = self.counters
-    counters["bytes_live"] += nbytes
-    live, peak = counters["bytes_live"], counters["bytes_peak"]
-    counters["bytes_peak"] = max(peak, live)
+        counters = self.counters  # whose `get` is quick, and settles nothing
+        counters["bytes_live"] = live = counters.get("bytes_live", 0) + nbytes
+        if live > counters.get("bytes_peak", 0):
+          counters["bytes_peak"] = live
     return self.memory(self, address, nbytes)
 
   def given_last(self, nbytes: int) -> Any:
@@ -105,18 +106,26 @@ class Heap:
     self.given.append(block)
     return None
 
+  def settle(self) -> None:
+    """Count what was given as free: `bytes_live` is exact then."""
+    with self.lock:
+      self.sort()
+
   def sort(self) -> None:
     """Moves what was given into `idle`."""
-    while True:
+    given, freed = self.given, 0
+    while given:
       try:
-        address, nbytes = self.given.popleft()
-      except IndexError:  # none is left, or another thread was quicker
-        return
+        address, nbytes = given.popleft()
+      except IndexError:  # another thread was quicker
+        break
       capacity = self.capacity(nbytes)
       blocks = self.idle.pop(capacity, [])
       blocks.append(address)
       self.idle[capacity] = blocks
       self.live -= capacity
+      freed += nbytes
+    self.counters["bytes_live"] = self.counters.get("bytes_live", 0) - freed
 
   def fresh(self, nbytes: int, capacity: int) -> Any:
     """A block from the system, if need be after it got all idle ones back."""

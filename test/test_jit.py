@@ -652,9 +652,6 @@ def test_an_index_out_of_bounds_leaves_a_valid_state():
   assert np.allclose(f(Tensor([0, 1])).numpy(), table.numpy()[:2])
 
 
-@pytest.mark.filterwarnings(
-  "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # Python drops what comes in a callback
 def test_ctrl_c_leaves_a_valid_state():
   """Whenever it comes: all tensors have new values, or none has."""
   a, b = Tensor(np.zeros(1000, np.float32)), Tensor(np.zeros(1000, np.float32), requires_grad=True)

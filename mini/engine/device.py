@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -109,6 +109,8 @@ class Opened:
     self.unchecked: dict[Any, WeakSet[Any]] = {}
     self.shim = self.kind.open(int(index or 0))
     self.interprets = self.shim is None
+    if (heap := getattr(self.shim, "heap", None)) is not None:
+      stats.heaps.append(ref(heap))
     self.take: Callable[[int], Any] = bytes_of_numpy if self.interprets else self.shim.alloc
     # Recipes and sources by the settings that they depend on: those of all devices that are like this one.
     self.compiled = COMPILED.setdefault((self.kind, None if self.interprets else self.shim.info), {})

@@ -285,7 +285,7 @@ class Program:
 
   is_part = False  # of a program over several devices, which shows itself
 
-  @without_collector()
+  @without_collector
   def __init__(
     self,
     outputs: Sequence[UOp],

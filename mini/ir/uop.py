@@ -12,17 +12,19 @@ import gc
 import os
 import reprlib
 import threading
-from collections.abc import Iterable
-from contextlib import ContextDecorator
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial, wraps
 from itertools import count
 from math import gcd
-from typing import Any, NamedTuple
-from weakref import WeakValueDictionary, ref
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+from weakref import ref
 
 import numpy as np
 
 from mini.types import DType, dtypes, to_bfloat16
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Over(NamedTuple):
@@ -51,7 +53,8 @@ class UOp:
 
 
 NOTHING: frozenset[UOp] = frozenset()
-_interned: WeakValueDictionary[tuple, UOp] = WeakValueDictionary()
+# As WeakValueDictionary, but that an entry goes in one call into C: there a Ctrl-C would be lost.
+_interned: dict[tuple, ref[UOp]] = {}
 _serial = count()
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -62,9 +65,11 @@ def uop(op: str, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UO
   # repr tells 0.0 from -0.0, 1 from True, and nan from itself
   key = (op, dtype, src, repr(arg) if op == "const" else arg)
   with _lock:
-    u = _interned.get(key)
+    known = _interned.get(key)
+    u = None if known is None else known()
     if u is None:
-      u = _interned[key] = alone(op, dtype, src, arg)
+      u = alone(op, dtype, src, arg)
+      _interned[key] = ref(u, partial(_interned.pop, key))  # called with the reference: the default
       u.free = _free(src, arg) | {u} if op == "range" else _free(src, arg)
     return u
 
@@ -165,20 +170,20 @@ def loop_limits(r: UOp) -> tuple[UOp, UOp]:
   return mul(least(mul(first, -1), 0), -1), least(end, rsize(r))
 
 
-class without_collector(ContextDecorator):
-  """A block, or a decorated function, that makes very many nodes, of which none is in a cycle: Python's collector of
-  cycles would look through them again and again, for a sixth of the time."""
+def without_collector(f: Callable[P, T]) -> Callable[P, T]:
+  """A function that makes very many nodes, of which none is in a cycle: Python's collector of cycles would look through
+  them again and again, for a sixth of the time."""
 
-  def __init__(self) -> None:
-    self.before: list[bool] = []
+  @wraps(f)
+  def inner(*args: P.args, **kwargs: P.kwargs) -> T:
+    restore = gc.enable if gc.isenabled() else gc.disable
+    try:
+      gc.disable()
+      return f(*args, **kwargs)
+    finally:
+      restore()
 
-  def __enter__(self) -> None:
-    self.before.append(gc.isenabled())
-    gc.disable()
-
-  def __exit__(self, *exception: object) -> None:
-    if self.before.pop():
-      gc.enable()
+  return inner
 
 
 def toposort(*roots: UOp) -> list[UOp]:

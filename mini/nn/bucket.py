@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from mini.changes import Change
 from mini.engine.place import place, shown
 from mini.engine.shards import zeros
 from mini.ir import graph
@@ -19,6 +20,7 @@ from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
+from mini.tensor.views import nodes_of
 from mini.types import DType, ShapeError, dtypes
 from runtime.base import DeviceError
 
@@ -105,6 +107,11 @@ class Bucket:
     self.flat.assign(flat)
     for p, u in zip(self.params, views(flat.uop, self.shapes)):
       p.assign(Tensor(u))
+
+  def before(self) -> list[Change]:
+    """What a step gives other values, as it is."""
+    tensors = [*self.params, self.flat, self.t, *self.slots.values()]
+    return [*nodes_of(tensors), *((p, "_grad", p._grad) for p in self.params)]
 
   def choose(self, value: Callable[[Group], Any]) -> Any:
     """A group's number or 0-d tensor at each element: selected by position, unless all are the same."""

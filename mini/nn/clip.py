@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mini.changes import all_or_nothing
 from mini.ir import graph
 from mini.nn.bucket import gradients_of, near
 from mini.nn.state import part_of, views
@@ -32,6 +33,7 @@ def _rows(params: Sequence[Tensor]) -> list[list[Tensor]]:
   return [[p for _, p in sorted(row, key=lambda item: item[0])] for row in found.values()]
 
 
+@no_grad()
 def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
   """Scale all gradients together so that their norm, as of one vector, is at most max_norm.
 
@@ -47,20 +49,18 @@ def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0) -> 
   params = _with_gradients(parameters)
   if not params:
     return Tensor(0.0)
-  with no_grad():
-    rows = _rows(params)
-    flats = [gradients_of(row) for row in rows]
-    norms = [near(_powers(g.cast(wide(g.dtype)), norm_type), flats[0]) for g in flats]
-    if math.isinf(norm_type):
-      total = norms[0]
-      for n in norms[1:]:
-        total = total.maximum(n)
-    else:
-      total = sum(norms[1:], norms[0])
-      total = total.sqrt() if norm_type == 2 else total ** (1 / norm_type)
-    scale = (max_norm / (total + 1e-6)).minimum(1.0)
-    for row, g in zip(rows, flats):
-      _give(row, (g * near(scale, g)).cast(g.dtype), total)
+  rows = _rows(params)
+  flats = [gradients_of(row) for row in rows]
+  norms = [near(_powers(g.cast(wide(g.dtype)), norm_type), flats[0]) for g in flats]
+  if math.isinf(norm_type):
+    total = norms[0]
+    for n in norms[1:]:
+      total = total.maximum(n)
+  else:
+    total = sum(norms[1:], norms[0])
+    total = total.sqrt() if norm_type == 2 else total ** (1 / norm_type)
+  scale = (max_norm / (total + 1e-6)).minimum(1.0)
+  _give(rows, [(g * near(scale, g)).cast(g.dtype) for g in flats], total)
   return total
 
 
@@ -70,20 +70,25 @@ def _powers(g: Tensor, norm_type: float) -> Tensor:
   return (g * g).sum() if norm_type == 2 else (g.abs() ** norm_type).sum()
 
 
-def _give(row: Sequence[Tensor], flat: Tensor, total: Tensor | None = None) -> None:
-  """The parts of flat as gradients; `total` is computed where these are used."""
-  for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
-    new, old = Tensor(u), p.grad
-    assert old is not None
-    new._losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
-    p.grad = new
+def _give(rows: Sequence[Sequence[Tensor]], flats: Sequence[Tensor], total: Tensor | None = None) -> None:
+  """The parts of each flat as the gradients of a row, all at once; `total` is computed where these are used."""
+
+  def give() -> None:
+    for row, flat in zip(rows, flats):
+      for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
+        new, old = Tensor(u), p.grad
+        assert old is not None
+        new._losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
+        p.grad = new
+
+  all_or_nothing([(p, "_grad", p._grad) for row in rows for p in row], give)
 
 
+@no_grad()
 def clip_grad_value(parameters: Any, clip_value: float) -> None:
   """Limit every element of the gradients to [-clip_value, clip_value]."""
-  with no_grad():
-    for row in _rows(_with_gradients(parameters)):
-      _give(row, gradients_of(row).clamp(-clip_value, clip_value))
+  rows = _rows(_with_gradients(parameters))
+  _give(rows, [gradients_of(row).clamp(-clip_value, clip_value) for row in rows])
 
 
 clip_grad_norm_, clip_grad_value_ = clip_grad_norm, clip_grad_value  # PyTorch's names

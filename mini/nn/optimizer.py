@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mini.changes import all_or_nothing
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn.bucket import MASTER, Bucket, Choose, Group, gradients_of, slot_type
@@ -24,6 +25,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import on_device
 from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
+from mini.tensor.views import nodes_of
 from mini.types import ArgumentError, MiniError, dtypes
 
 
@@ -217,36 +219,43 @@ class Optimizer:
     """
     loss = None
     if closure is not None:
-      with enable_grad():
-        loss = closure()
-    with no_grad():
-      made: list[tuple[Bucket, Tensor, Tensor, list[Tensor]]] = []
-      pending: dict[Tensor, None] = {}
-      active = self._active()
-      if not active and not self._has_stepped:
-        about = f"{type(self).__name__}.step(): no parameter has a gradient yet, so none is updated"
-        warnings.warn(f"{about}; loss.backward() gives them one", stacklevel=2)
-      if local.current is not None:
-        local.current.relies(self._settings)
-      for b in active:
-        refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
-        new, g, state = self._step(b)
-        made.append((b, new, g, state))
-        pending.update(dict.fromkeys((new, *state)))
-        pending.update({x: None for ref in refs if (x := ref()) is not None})
-        if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
-          pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
-      if made:
-        self._has_stepped = True
-        Tensor._compute([*pending], gradients=False)
-      for b, new, g, state in made:  # only now: where something goes wrong before, no step was made
+      loss = enable_grad()(closure)()
+    self._advance()
+    return loss
+
+  @no_grad()
+  def _advance(self) -> None:
+    made: list[tuple[Bucket, Tensor, Tensor, list[Tensor]]] = []
+    pending: dict[Tensor, None] = {}
+    active = self._active()
+    if not active and not self._has_stepped:
+      about = f"{type(self).__name__}.step(): no parameter has a gradient yet, so none is updated"
+      warnings.warn(f"{about}; loss.backward() gives them one", stacklevel=4)
+    if local.current is not None:
+      local.current.relies(self._settings)
+    for b in active:
+      refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
+      new, g, state = self._step(b)
+      made.append((b, new, g, state))
+      pending.update(dict.fromkeys((new, *state)))
+      pending.update({x: None for ref in refs if (x := ref()) is not None})
+      if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
+        pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
+    if made:
+      self._has_stepped = True
+      Tensor._compute([*pending], gradients=False)
+
+    def give() -> None:
+      for b, new, g, state in made:
         b.give(new)
         for old, x in zip((b.t, *b.slots.values()), state):
           old.assign(x)
         if g in pending:
           for p, u in zip(b.params, views(g.uop, b.shapes)):
             p.grad = Tensor(u)
-    return loss
+
+    # only now: where something goes wrong before, no step was made
+    all_or_nothing([c for b in active for c in b.before()], give)
 
   def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
     """(the new parameters, their gradients, the number of steps and the new state), flat."""
@@ -381,6 +390,13 @@ class Optimizer:
         values[p, name] = self._slot(p, name, said[p])
       kinds.setdefault((p.dtype, p.device, int(said[p].get("step", 0))), []).append(p)
     buckets = self._buckets
+    before = [c for b in buckets for c in b.before()]
+    before += nodes_of(self.rates())
+    all_or_nothing([(self, "_buckets", buckets), *before], lambda: self._load(state, kinds, values))
+
+  def _load(self, state: Mapping[str, Any], kinds: dict[Any, list[Tensor]], values: dict[Any, UOp]) -> None:
+    """kinds: parameters by type, device and number of steps. values: of their slots."""
+    group_of, buckets = self._group_of(), self._buckets
     same = [set(b.params) for b in buckets] == [set(found) for found in kinds.values()]
     if not same or any(tuple(b.slots) != self._slots_of(b.params[0]) for b in buckets):
       buckets = [self._fresh(found, group_of) for found in kinds.values()]

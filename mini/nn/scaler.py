@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mini.changes import Change, all_or_nothing
 from mini.ir import graph
 from mini.nn.optimizer import Optimizer
 from mini.nn.state import lay, views
@@ -87,25 +88,31 @@ class GradScaler:
       if p.grad.dtype is dtypes.float16:
         about = "unscale_: a gradient is float16, whose range the scale was to widen"
         fail(MiniError, about, "keep parameters in float32, and let autocast round them", parameter=p)
-    self._found[optimizer] = bool(params) and self._divide(params)
-    self._stages[optimizer] = UNSCALED
+    before: list[Change] = [(p, "_grad", p._grad) for p in params]
+    before += [(self, "_found", {**self._found}), (self, "_stages", {**self._stages})]
 
+    def unscale() -> None:
+      self._found[optimizer] = bool(params) and self._divide(params)
+      self._stages[optimizer] = UNSCALED
+
+    all_or_nothing(before, unscale)
+
+  @no_grad()
   def _divide(self, params: list[Tensor]) -> bool:
     """Divide gradients by the scale; is any of them not finite?"""
     kinds: dict[Any, list[Tensor]] = {}
     for p in params:
       kinds.setdefault((p.grad.dtype, p.grad.device), []).append(p)  # type: ignore[union-attr]
     finite = []
-    with no_grad():
-      for row in kinds.values():
-        grads = [p.grad for p in row if p.grad is not None]
-        flat = Tensor(graph.detach(lay([g.uop for g in grads]))) * float(single(1 / self._scale))
-        finite.append(flat.isfinite().all())
-        for p, g, u in zip(row, grads, views(flat.uop, [g.shape for g in grads])):
-          new = Tensor(u)
-          new._losses = g._losses
-          p.grad = new
-      Tensor.realize(*finite, *(p.grad for p in params if p.grad is not None))
+    for row in kinds.values():
+      grads = [p.grad for p in row if p.grad is not None]
+      flat = Tensor(graph.detach(lay([g.uop for g in grads]))) * float(single(1 / self._scale))
+      finite.append(flat.isfinite().all())
+      for p, g, u in zip(row, grads, views(flat.uop, [g.shape for g in grads])):
+        new = Tensor(u)
+        new._losses = g._losses
+        p.grad = new
+    Tensor.realize(*finite, *(p.grad for p in params if p.grad is not None))
     return not all(x.item() for x in finite)
 
   def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:

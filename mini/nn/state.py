@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mini.changes import all_or_nothing
 from mini.engine.buffer import Buffer
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
 from mini.tensor.handle import on_device, untagged
+from mini.tensor.views import nodes_of
 from mini.types import ArgumentError, DType, ShapeError, dtypes, to_storage
 from runtime.files import written
 
@@ -190,24 +192,27 @@ def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> Tensor:
 
 
 def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-  """Assign values to params. Those that are together all of a flat buffer stay together in one."""
+  """Assign values to params, to all or none. Those that are together all of a flat buffer stay together in one."""
   both = [(p, v.to(p.dtype) if p.is_complex() else v) for p, v in zip(params, values)]
   pairs = [pair for p, v in both for pair in zip(p._parts(), v._parts(), strict=True)]
   fresh = {p: graph.detach(on_device(graph.cast(untagged(v.uop), p.dtype), p.device)) for p, v in pairs}
-  params = [p for p, _ in pairs]
   groups: dict[UOp, list[tuple[int, Tensor]]] = {}
-  for p in params:
+  for p, _ in pairs:
     flat, start, _ = part_of(p.uop)
     groups.setdefault(flat, []).append((start, p))
-  rest: list[Tensor] = []
-  for flat, found in groups.items():
-    together = [p for _, p in sorted(found, key=lambda item: item[0])]
-    if len(together) > 1 and lay([p.uop for p in together]) is flat:
-      pack(together, [fresh[p] for p in together])
-    else:
-      rest += [p.assign(Tensor(fresh[p])) for p in together]
-  if rest:
-    rest[0].realize(*rest[1:])
+
+  def assign() -> None:
+    rest: list[Tensor] = []
+    for flat, found in groups.items():
+      together = [p for _, p in sorted(found, key=lambda item: item[0])]
+      if len(together) > 1 and lay([p.uop for p in together]) is flat:
+        pack(together, [fresh[p] for p in together])
+      else:
+        rest += [p.assign(Tensor(fresh[p])) for p in together]
+    if rest:
+      rest[0].realize(*rest[1:])
+
+  all_or_nothing(nodes_of(p for p, _ in pairs), assign)
 
 
 # ---------------------------------------------------------------- safetensors

@@ -11,10 +11,10 @@ import functools
 import reprlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ContextDecorator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mini.changes import Change, all_or_nothing
 from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
@@ -26,19 +26,34 @@ from mini.tensor.errors import checked, fail, function
 from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
-from mini.tensor.views import derive
+from mini.tensor.views import derive, nodes_of
 from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, promote_types
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
-class _Recording(ContextDecorator):
-  """Sets whether gradients are recorded, in this thread, for a block or a decorated function."""
+class _Recording:
+  """Sets whether gradients are recorded, in this thread, for a block or a decorated function.
+
+  A Ctrl-C that comes where a block ends may keep `__exit__` from beginning, as that of any class in Python: what must
+  not be left so is decorated.
+  """
 
   def __init__(self, on: bool):
     self.on = on
     self.before: list[bool] = []
+
+  def __call__(self, f: Callable) -> Callable:
+    @functools.wraps(f)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+      before, local.gradients = local.gradients, self.on
+      try:
+        return f(*args, **kwargs)
+      finally:
+        local.gradients = before
+
+    return inner
 
   def __enter__(self) -> None:
     self.before.append(local.gradients)
@@ -150,13 +165,25 @@ class Autograd(Losses):
       several = [inputs] if isinstance(inputs, Handle) else inputs
       wanted = {part for t in several for part in t._parts()}
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
-    reached = []
-    for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found])):
-      if g is not None:
-        g = unrounded(g, leaf.grad_dtype)
-        reached.append(self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g)))
-    know([*reached, self])
-    self._spent = not (retain_graph or create_graph)
+    given = [
+      (leaf, unrounded(g, leaf.grad_dtype))
+      for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found]))
+      if g is not None
+    ]
+    before: list[Change] = [(self, "_spent", self._spent)]
+    for leaf, _ in given:
+      old = leaf._grad
+      before.append((leaf, "_grad", old))
+      before += [] if old is None else [*nodes_of([old]), (old, "_losses", old._losses)]
+
+    def accumulate() -> None:
+      reached = [
+        self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g)) for leaf, g in given
+      ]
+      know([*reached, self])
+      self._spent = not (retain_graph or create_graph)
+
+    all_or_nothing(before, accumulate)
 
   def _seed(self, gradient: Tensor | None) -> UOp:
     """What is passed back: 1 where nothing else is given."""

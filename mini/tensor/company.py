@@ -13,7 +13,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from mini.ir.uop import UOp
 from mini.tensor.trace import local
@@ -36,8 +35,8 @@ def know(gradients: Iterable[Handle]) -> None:
 def updated(handle: Handle, before: UOp) -> None:
   """The handle was bound to another node in place, having had the node `before`."""
   if local.current is None and local.samples is None and _is_near(handle._uop, before):
-    local.states = WeakValueDictionary() if local.states is None else local.states
-    local.states[id(handle)] = handle
+    local.states = {} if local.states is None else local.states
+    local.states[id(handle)] = weakref.ref(handle)
 
 
 def _is_near(u: UOp, before: UOp) -> bool:
@@ -58,7 +57,7 @@ def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
     if t._grad is not None:
       found += (h for ref in t._grad._losses if (h := ref()) is not None)
   if local.states is not None:
-    found += (h for h in local.states.values() if h._is_state())
+    found += (h for ref in local.states.values() if (h := ref()) is not None and h._is_state())
     local.states = None
   asked = [h._uop for h in handles]
   nodes = _nodes([*asked, *[h._uop for h in found]] if found else asked)

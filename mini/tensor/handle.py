@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
+from mini.changes import all_or_nothing
 from mini.engine.masked import is_sized
 from mini.engine.place import device_of, place
 from mini.engine.shards import memory
@@ -49,6 +50,7 @@ from mini.tensor.views import (
   check_writable,
   derive,
   let_go,
+  nodes_of,
   root_of,
   share,
   write,
@@ -430,6 +432,11 @@ class Handle:
 
   def _bind(self, node: UOp) -> Tensor:
     """Give this tensor a value, and what shares its memory its part of it."""
+    if self._base is not None or self._views:
+      return all_or_nothing(nodes_of([self]), lambda: self._bind_all(node))
+    return self._bind_all(node)
+
+  def _bind_all(self, node: UOp) -> Tensor:
     before, base = self._uop, root_of(self)
     if base is None:
       self._set(node)

@@ -7,10 +7,11 @@ While `jit` traces a function it sets `local.current`; every handle then reports
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, NoReturn, Protocol
-from weakref import WeakValueDictionary
+from weakref import ref
+
+from mini.changes import During
 
 if TYPE_CHECKING:
   from mini.batch import Samples
@@ -54,17 +55,12 @@ class _Local(threading.local):
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
   # what was updated in place and is not computed yet, by id (company.py)
-  states: WeakValueDictionary[int, Handle] | None = None
+  states: dict[int, ref[Handle]] | None = None
 
 
 local = _Local()
 
 
-@contextmanager
-def outside() -> Iterator[None]:
+def outside() -> During:
   """What is done at once, even while a function is traced."""
-  tracer, local.current = local.current, None
-  try:
-    yield
-  finally:
-    local.current = tracer
+  return During(local, "current", None)

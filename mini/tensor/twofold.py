@@ -8,11 +8,12 @@ given a complex one, gets a DTypeError that says what was called.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from mini.changes import all_or_nothing
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
@@ -22,7 +23,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.joining import wanted_of
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
-from mini.tensor.views import become, check_writable
+from mini.tensor.views import become, check_writable, nodes_of
 from mini.types import DType, DTypeError, MiniError, ShapeError, Size, as_dtype, complex_of, dtypes, real_of
 
 Pair = tuple[Any, Any]  # (real part, imaginary part): tensors, or numbers
@@ -134,22 +135,25 @@ class Twofold(Tensor):
     value = x if isinstance(x, Handle) else Tensor(x, device=self.device)
     if value.shape != self.shape:
       fail(ShapeError, f"a.assign(b): a has shape {self.shape}, b has {value.shape}", a=self, b=value)
-    for own, new in zip(self._parts(), value.cast(self.dtype)._parts()):  # type: ignore[attr-defined]
-      own.assign(new)
+    return self._rebound(Handle.assign, value.cast(self.dtype)._parts())  # type: ignore[attr-defined]
+
+  def _rebound(self, f: Callable[[Any, Any], object], values: Iterable[Any]) -> Tensor:
+    """f of each part and its new value: both change, or none."""
+    parts = self._parts()
+    all_or_nothing(nodes_of(parts), lambda: list(map(f, parts, values)))
     return self
 
   def replace(self, x: Tensor) -> Tensor:
-    for own, new in zip(self._parts(), x.to(complex_of(x.dtype))._parts()):
-      own.replace(new)
-    return self
+    return self._rebound(Handle.replace, x.to(complex_of(x.dtype))._parts())
 
   def _update(self, value: Handle, what: str, shaped: bool = True) -> Tensor:
     check_writable(self._re, what)
     if shaped and value.shape != self.shape:
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
-    for own, new in zip(self._parts(), value.cast(self.dtype)._parts()):  # type: ignore[attr-defined]
-      own._bind(new.uop) if shaped else become(own, new)
-    return self
+    values = value.cast(self.dtype)._parts()  # type: ignore[attr-defined]
+    if shaped:
+      return self._rebound(Handle._bind, [v.uop for v in values])
+    return self._rebound(become, values)
 
   def __setitem__(self, index: Any, value: Any) -> None:
     check_writable(self._re, "a[i] = b")
@@ -157,8 +161,7 @@ class Twofold(Tensor):
     new = [p.clone() for p in self._parts()]
     for own, v in zip(new, pair(value, self._re.dtype)):
       own[index] = v
-    for own, v in zip(self._parts(), new):
-      own._bind(v.uop)
+    self._rebound(Handle._bind, [v.uop for v in new])
 
   # ---------------------------------------------------------------- gradients
 

@@ -12,10 +12,11 @@ is a copy. So is `reshape` where PyTorch has to copy: strides tell it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mini.changes import Change
 from mini.given import needs, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number, varies
@@ -369,6 +370,12 @@ def views_of(base: Handle) -> Iterator[Handle]:
         yield t
 
 
+def nodes_of(tensors: Iterable[Handle]) -> list[Change]:
+  """Their nodes, and those of all that shares their memory: what a write to them changes."""
+  owners = dict.fromkeys(map(owner_of, tensors))
+  return [(t, "_uop", t._uop) for base in owners for t in (base, *views_of(base))]
+
+
 def derive(base: Handle, writer: Handle | None = None) -> None:
   """Give the views of a base that has got another value theirs. writer: the one that has it already."""
   for t in [*views_of(base)] if base._views else ():
@@ -401,11 +408,13 @@ def let_go(view: Handle) -> None:
   if base is None:
     return
   computed = base.is_realized
-  ref = weakref.ref(base)
-  view._base = None
+  view._base = ref = weakref.ref(base)
   del base
   base = ref()
-  view._base, view._how = (None, None) if base is None else (base if computed else ref, view._how)
+  if base is None:
+    view._base = view._how = None
+  elif computed:
+    view._base = base
 
 
 # ---------------------------------------------------------------- other memory
