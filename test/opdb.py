@@ -36,6 +36,7 @@ try:
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.common_modules import module_db
+    from torch.testing._internal.opinfo.core import SampleInput
   WHY_NOT = ""
 except ImportError as e:
   torch, op_db, module_db, WHY_NOT = None, [], [], f"PyTorch's database of operators: {e}"
@@ -75,6 +76,11 @@ DIFFERENT = {  # on purpose: in which way, and why
   **dict.fromkeys(("nn.functional.max_pool1d", "nn.functional.max_pool3d"), ("accepted", "of no channels the result is empty")),
   **dict.fromkeys(("nn.functional.max_unpool1d", "nn.functional.max_unpool2d", "nn.functional.max_unpool3d"),
                   ("gradient", "of values at one place only the one that stays gets a gradient")),
+  "nn.HuberLoss": ("accepted", "a delta that is no number is refused when the loss is called"),
+  **dict.fromkeys(("nn.NLLLoss", "nn.RNN", "nn.GRU", "nn.LSTM"), ("accepted", "types of floats promote")),
+  "nn.CTCLoss": ("gradient", "PyTorch's holds behind log_softmax alone"),
+  "nn.MaxPool2d": ("accepted", "of no channels the result is empty"),
+  "nn.CircularPad1d": ("accepted", "axes before the last are as many as there are"),
   "nn.functional.ctc_loss": ("gradient", "PyTorch's holds behind log_softmax alone"),
   "einsum": ("dtype", "the type of the operands, also where nothing is multiplied"),
   "masked_fill": ("accepted", "a value of several elements repeats to x's shape"),
@@ -158,10 +164,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {  # what is an operator, or not foun
 def translated(x: Any, leaves: list[tuple[Any, Tensor]] | None = None) -> Any:
   """Tensors, types and devices in any structure; the tensors that ask for gradients are noted in `leaves`."""
   if isinstance(x, torch.Tensor):
-    mine = tensor(x)
+    mine = next((m for known, m in leaves or () if known is x), None)
+    mine = tensor(x) if mine is None else mine
     if leaves is None or not x.requires_grad:
       return mine
-    leaves.append((x, mine.requires_grad_()))
+    if not mine.requires_grad:
+      leaves.append((x, mine.requires_grad_()))
     return mine.clone()  # which may be written on
   if isinstance(x, torch.dtype):
     return getattr(dtypes, str(x).removeprefix("torch."))
@@ -407,6 +415,95 @@ def line(error: Exception) -> str:
   return f"{type(error).__name__}: {error}".split("\n")[0]
 
 
+# ---------------------------------------------------------------- one module
+
+
+MODULES_EXCLUDED = {
+  **dict.fromkeys(
+    (
+      "nn.LazyConv1d",
+      "nn.LazyConv2d",
+      "nn.LazyConv3d",
+      "nn.LazyConvTranspose1d",
+      "nn.LazyConvTranspose2d",
+      "nn.LazyConvTranspose3d",
+    ),
+    "a size that is not known yet is mini.Unknown, of any module",
+  ),
+  "nn.LinearCrossEntropyLoss": "new in PyTorch, a prototype",
+}
+
+
+def modules() -> dict[str, Any]:
+  return {info.name: info for info in module_db if info.name not in MODULES_EXCLUDED}
+
+
+def judged_module(info: Any) -> list[Failure]:
+  """What is wrong with a module, in training and not: nothing, that it is missing, or how it differs."""
+  cls = getattr(mini.nn, info.name.removeprefix("nn."), None)
+  if cls is None:
+    return [Failure("missing", "")]
+  found: dict[str, Failure] = {}
+  with Context(DEV="INTERP"), np.errstate(all="ignore"):
+    for training in (True, False):
+      torch.manual_seed(0)
+      given = {"device": "cpu", "dtype": torch.float64, "requires_grad": True, "training": training}
+      for sample in chosen(info.module_inputs_func(info, **given), MOST_SAMPLES):
+        if f := tried_module(info, cls, sample, training):
+          found.setdefault(f.kind, Failure(f.kind, f"{f.what}\n      {sample.desc} training={training}"))
+    for e in info.module_error_inputs_func(info, **given) if info.module_error_inputs_func else ():
+      if f := tried_module_error(info, cls, e):
+        found.setdefault(f.kind, f)
+  found.pop(DIFFERENT.get(info.name, ("", ""))[0], None)
+  return list(found.values())
+
+
+def tried_module(info: Any, cls: Any, sample: Any, training: bool) -> Failure | None:
+  made = sample.constructor_input
+  theirs = info.module_cls(*made.args, **made.kwargs).double().train(training)
+  if training and any(getattr(m, "dropout", 0) not in (0, None) for m in theirs.modules()):
+    theirs.eval()  # what is drawn at random is not compared
+  given = sample.forward_input
+  mine, error = attempt(lambda: cls(*translated(made.args), **translated(made.kwargs)).double())
+  if error:
+    return Failure("made", line(error))
+  mine.train(theirs.training)
+  leaves: list[tuple[Any, Tensor]] = []
+  args, options = translated((given.args, given.kwargs), leaves)
+  if info.is_lazy:
+    theirs(*given.args, **given.kwargs)
+    if error := attempt(mine, *args, **options)[1]:
+      return Failure("refused", line(error))
+  state = {name: tensor(x) for name, x in theirs.state_dict().items()}
+  if error := attempt(mine.load_state_dict, state)[1]:
+    return Failure("state", line(error))
+  want, beyond = attempt(theirs, *given.args, **given.kwargs)
+  if beyond:
+    return None
+  got, error = attempt(mine, *args, **options)
+  if error:
+    return Failure("refused", line(error))
+  parameters = dict(mine.named_parameters())
+  leaves += [(p, parameters[name]) for name, p in theirs.named_parameters()]
+  return differs(got, want) or tried_gradient(SampleInput(None), got, want, leaves)
+
+
+def tried_module_error(info: Any, cls: Any, e: Any) -> Failure | None:
+  """What PyTorch refuses, when the module is made or when it is called."""
+  made, given = e.module_error_input.constructor_input, e.module_error_input.forward_input
+
+  def run(kind: Any, change: Callable[[Any], Any]) -> Any:
+    module = kind(*change(made.args), **change(made.kwargs))
+    return module(*change(given.args), **change(given.kwargs)) if given is not None else module
+
+  if attempt(run, info.module_cls, lambda x: x)[1] is None:
+    return None
+  error = attempt(run, cls, translated)[1]
+  if error is None:
+    return Failure("accepted", f"not refused: {e.error_regex}")
+  return None if isinstance(error, e.error_type) else Failure("error", line(error))
+
+
 # ---------------------------------------------------------------- all of them
 
 
@@ -417,7 +514,9 @@ def operators() -> dict[str, Any]:
 
 
 def judged(name: str) -> list[Failure]:
-  """What is wrong with an operator: nothing, that it is missing, or how it differs."""
+  """What is wrong with an operator, or a module: nothing, that it is missing, or how it differs."""
+  if name in modules():
+    return judged_module(modules()[name])
   op = operators()[name]
   if ours(op) is None:
     return [Failure("missing", "")]
@@ -442,7 +541,8 @@ def main() -> None:
   parser.add_argument("names", nargs="*", help="of operators, all unless given")
   options = parser.parse_args()
   failed, seconds, before = {}, {}, known()
-  names = [n for n, op in operators().items() if not options.names or {n, op.name} & {*options.names}]
+  every = [(n, op.name) for n, op in operators().items()] + [(n, n) for n in modules()]
+  names = [n for n, short in every if not options.names or {n, short} & {*options.names}]
   for name in names:
     start = time.perf_counter()
     failed[name] = judged(name)

@@ -74,13 +74,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """The most probable class of each row.   T[n, k] -> int64[n]"""
     return self.log_prob(x).argmax(1)
 
-  def forward(self, x: Tensor, target: Tensor) -> AdaptiveOutput:
-    if x.ndim == 1 and target.ndim == 0:
-      out = self.log_prob(x.unsqueeze(0))[0].gather(0, target.unsqueeze(0)).squeeze(0)
-    elif x.ndim == 2 and target.shape == x.shape[:1]:
-      out = self.log_prob(x).gather(1, target.unsqueeze(1)).squeeze(1)
+  def forward(self, input: Tensor, target: Tensor) -> AdaptiveOutput:
+    if input.ndim == 1 and target.ndim == 0:
+      out = self.log_prob(input.unsqueeze(0))[0].gather(0, target.unsqueeze(0)).squeeze(0)
+    elif input.ndim == 2 and target.shape == input.shape[:1]:
+      out = self.log_prob(input).gather(1, target.unsqueeze(1)).squeeze(1)
     else:
-      fail(ShapeError, "AdaptiveLogSoftmaxWithLoss: x and target are T[n, k] and int[n]", x=x, target=target)
+      fail(
+        ShapeError, "AdaptiveLogSoftmaxWithLoss: x and target are T[n, k] and int[n]", x=input, target=target
+      )
     return AdaptiveOutput(out, -out.mean())
 
 

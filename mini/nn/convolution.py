@@ -67,6 +67,11 @@ class _Conv(_Windows):
         ArgumentError,
         f"{type(self).__name__}: padding_mode is one of {', '.join(PADDING)}, not {padding_mode!r}",
       )
+    if isinstance(padding, str) and (
+      padding not in ("same", "valid") or padding == "same" and max(self.stride) > 1
+    ):
+      message = f'padding is widths, "valid" or, where the stride is 1, "same", not {padding!r}'
+      fail(ArgumentError, f"{type(self).__name__}: {message}")
     self.padding, self.padding_mode = (
       padding if isinstance(padding, str) else numbers(padding, self.axes),
       padding_mode,
@@ -75,15 +80,17 @@ class _Conv(_Windows):
     self.bias = weight(out_channels, dtype=dtype, device=device) if bias else None
     self.reset_parameters()
 
-  def forward(self, x: Tensor) -> Tensor:
+  def forward(self, input: Tensor) -> Tensor:
     padding: Any = self.padding
     if self.padding_mode != "zeros":
-      sides = x._sides(type(self).__name__, self.axes, padding, self.kernel_size, self.stride, self.dilation)
-      rest = [(0, 0)] * (x.ndim - self.axes)
+      sides = input._sides(
+        type(self).__name__, self.axes, padding, self.kernel_size, self.stride, self.dilation
+      )
+      rest = [(0, 0)] * (input.ndim - self.axes)
       around = [*rest[1:], *sides, *rest[:1]] if self.channels_last else [*rest, *sides]
-      x, padding = x.pad(around, mode=PADDING[self.padding_mode]), 0
+      input, padding = input.pad(around, mode=PADDING[self.padding_mode]), 0
     options = self.stride, padding, self.dilation, self.groups
-    function = getattr(x, f"conv{self.axes}d")
+    function = getattr(input, f"conv{self.axes}d")
     return function(self.weight, self.bias, *options, channels_last=self.channels_last)
 
 
@@ -139,10 +146,10 @@ class _ConvTranspose(_Windows):
     self.bias = weight(out_channels, dtype=dtype, device=device) if bias else None
     self.reset_parameters()
 
-  def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+  def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
     """output_size: of the windows' axes of the result, in place of what output_padding makes of them."""
-    function = getattr(x, f"conv_transpose{self.axes}d")
-    more = self.output_padding if output_size is None else self._more(x, output_size)
+    function = getattr(input, f"conv_transpose{self.axes}d")
+    more = self.output_padding if output_size is None else self._more(input, output_size)
     options = self.stride, self.padding, more, self.groups, self.dilation
     return function(self.weight, self.bias, *options, channels_last=self.channels_last)
 

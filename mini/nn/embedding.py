@@ -53,9 +53,9 @@ class Embedding(Module):
         (Tensor.arange(self.num_embeddings) != self.padding_idx).unsqueeze(1).where(self.weight.detach(), 0)
       )
 
-  def forward(self, index: Tensor) -> Tensor:
+  def forward(self, input: Tensor) -> Tensor:
     rule = self.max_norm, self.norm_type, self.scale_grad_by_freq
-    return embedding(index, self.weight, self.padding_idx, *rule)
+    return embedding(input, self.weight, self.padding_idx, *rule)
 
   @classmethod
   def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Embedding:

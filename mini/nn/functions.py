@@ -86,8 +86,8 @@ class PReLU(Module):
     """All weights `init`."""
     init.constant_(self.weight, self.init)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.prelu(self.weight)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.prelu(self.weight)
 
   def extra_repr(self) -> str:
     return f"num_parameters={self.num_parameters}"

@@ -45,8 +45,8 @@ class Linear(Module):
     """Uniform within 1 / sqrt(in_features) of 0, weight and bias."""
     uniform_within(1 / math.sqrt(self.in_features) if self.in_features else 0.0, self.weight, self.bias)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.linear(self.weight, self.bias)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.linear(self.weight, self.bias)
 
   def extra_repr(self) -> str:
     return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
@@ -77,9 +77,9 @@ class Bilinear(Module):
     """Uniform within 1 / sqrt(in1_features) of 0, weight and bias."""
     uniform_within(self.in1_features**-0.5, self.weight, self.bias)
 
-  def forward(self, a: Tensor, b: Tensor) -> Tensor:
-    rows = b.linear(self.weight.reshape(-1, self.in2_features)).unflatten(-1, self.weight.shape[:2])
-    out = (rows * a.unsqueeze(-2)).sum(-1)  # [.., m, n] over n
+  def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+    rows = input2.linear(self.weight.reshape(-1, self.in2_features)).unflatten(-1, self.weight.shape[:2])
+    out = (rows * input1.unsqueeze(-2)).sum(-1)  # [.., m, n] over n
     return out if self.bias is None else out + self.bias
 
   def extra_repr(self) -> str:
@@ -100,8 +100,8 @@ class Dropout(Module):
       fail(ArgumentError, f"Dropout: {p} is no probability")
     self.p = p
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.dropout(self.p, training=self.training)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.dropout(self.p, training=self.training)
 
   def extra_repr(self) -> str:
     return f"p={self.p}"
@@ -110,8 +110,8 @@ class Dropout(Module):
 class _DropoutNd(Dropout):
   """While training: whole channels, axis 1, are zeros with probability p, all else is over 1 - p.   T[N, C, ..]"""
 
-  def forward(self, x: Tensor) -> Tensor:
-    return channel_dropout(x, self.p, self.training)
+  def forward(self, input: Tensor) -> Tensor:
+    return channel_dropout(input, self.p, self.training)
 
 
 class Dropout1d(_DropoutNd):
@@ -129,8 +129,8 @@ class Dropout3d(_DropoutNd):
 class AlphaDropout(Dropout):
   """Dropout that keeps mean 0 and variance 1 after `SELU`. https://arxiv.org/abs/1706.02515"""
 
-  def forward(self, x: Tensor) -> Tensor:
-    return alpha_dropout(x, self.p, self.training)
+  def forward(self, input: Tensor) -> Tensor:
+    return alpha_dropout(input, self.p, self.training)
 
 
 # ---------------------------------------------------------------- containers
@@ -308,10 +308,10 @@ class Sequential(ModuleList):
   def __init__(self, *modules: Any):
     super().__init__(modules)
 
-  def forward(self, x: Any) -> Any:
+  def forward(self, input: Any) -> Any:
     for m in self:
-      x = m(x)
-    return x
+      input = m(input)
+    return input
 
 
 # ---------------------------------------------------------------- shapes
@@ -323,8 +323,8 @@ class Identity(Module):
   def __init__(self, *args: Any, **kwargs: Any):
     pass
 
-  def forward(self, x: Any) -> Any:
-    return x
+  def forward(self, input: Any) -> Any:
+    return input
 
 
 class Flatten(Module):
@@ -333,8 +333,8 @@ class Flatten(Module):
   def __init__(self, start_dim: int = 1, end_dim: int = -1):
     self.start_dim, self.end_dim = start_dim, end_dim
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.flatten(self.start_dim, self.end_dim)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.flatten(self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
@@ -347,8 +347,8 @@ class Unflatten(Module):
   def __init__(self, dim: int, unflattened_size: Iterable[int]):
     self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.unflatten(self.dim, self.unflattened_size)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.unflatten(self.dim, self.unflattened_size)
 
   def extra_repr(self) -> str:
     return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -55,8 +55,8 @@ class LayerNorm(_Affine):
     self.normalized_shape, self.eps = _sizes(normalized_shape), eps
     self._affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
 
   def extra_repr(self) -> str:
     return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
@@ -65,8 +65,8 @@ class LayerNorm(_Affine):
 class LayerNorm2d(LayerNorm):
   """tinygrad's: `LayerNorm` over the channels, axis 1, of T[N, C, H, W]."""
 
-  def forward(self, x: Tensor) -> Tensor:
-    return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+  def forward(self, input: Tensor) -> Tensor:
+    return super().forward(input.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class RMSNorm(_Affine):
@@ -83,8 +83,8 @@ class RMSNorm(_Affine):
     self.normalized_shape, self.eps = _sizes(normalized_shape), eps
     self._affine(self.normalized_shape, elementwise_affine, False, device, dtype)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.rms_norm(self.normalized_shape, self.weight, self.eps)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.rms_norm(self.normalized_shape, self.weight, self.eps)
 
   def extra_repr(self) -> str:
     return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
@@ -113,8 +113,8 @@ class GroupNorm(_Affine):
     self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
     self._affine((num_channels,), affine, affine and bias, device, dtype)
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 
   def extra_repr(self) -> str:
     return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
@@ -151,18 +151,20 @@ class BatchNorm(_Affine):
     self.running_var = Tensor.ones(num_features, dtype=dtype, device=device) if tracked else None
     self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, device=device) if tracked else None
 
-  def forward(self, x: Tensor) -> Tensor:
-    if x.ndim not in (self.ndims or range(2, x.ndim + 1)):
+  def forward(self, input: Tensor) -> Tensor:
+    if input.ndim not in (self.ndims or range(2, input.ndim + 1)):
       wanted = " or ".join(map(str, self.ndims)) or "2 or more"
-      fail(ShapeError, f"{type(self).__name__}: x must have {wanted} axes", x=x)
+      fail(ShapeError, f"{type(self).__name__}: x must have {wanted} axes", x=input)
     count, momentum = self.num_batches_tracked, self.momentum
     if count is None or not self.training:
-      return x.batch_norm(
+      return input.batch_norm(
         self.running_mean, self.running_var, self.weight, self.bias, count is None, 0.0, self.eps
       )
     count.assign(count + 1)
     share = 1.0 / count.float() if momentum is None else momentum
-    return x.batch_norm(self.running_mean, self.running_var, self.weight, self.bias, True, share, self.eps)
+    return input.batch_norm(
+      self.running_mean, self.running_var, self.weight, self.bias, True, share, self.eps
+    )
 
   def extra_repr(self) -> str:
     return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
@@ -209,17 +211,19 @@ class InstanceNorm(BatchNorm):
   ):
     super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-  def forward(self, x: Tensor) -> Tensor:
-    if self.ndim is not None and x.ndim not in (self.ndim - 1, self.ndim):
+  def forward(self, input: Tensor) -> Tensor:
+    if self.ndim is not None and input.ndim not in (self.ndim - 1, self.ndim):
       fail(
-        ShapeError, f"{type(self).__name__}: x must have {self.ndim} axes, or without a batch one less", x=x
+        ShapeError,
+        f"{type(self).__name__}: x must have {self.ndim} axes, or without a batch one less",
+        x=input,
       )
-    if x.ndim == (self.ndim or 0) - 1:
-      return self.forward(x.unsqueeze(0)).squeeze(0)
+    if input.ndim == (self.ndim or 0) - 1:
+      return self.forward(input.unsqueeze(0)).squeeze(0)
     own = self.training or self.running_mean is None
     running = (self.running_mean, self.running_var)
     momentum = 0.0 if self.momentum is None else self.momentum
-    return x.instance_norm(*running, self.weight, self.bias, own, momentum, self.eps)
+    return input.instance_norm(*running, self.weight, self.bias, own, momentum, self.eps)
 
 
 class InstanceNorm1d(InstanceNorm):

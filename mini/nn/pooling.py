@@ -19,8 +19,8 @@ class _MaxUnpool(Module):
   def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
     self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
-  def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-    return getattr(x, self.method)(indices, self.kernel_size, self.stride, self.padding, output_size)
+  def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    return getattr(input, self.method)(indices, self.kernel_size, self.stride, self.padding, output_size)
 
   def extra_repr(self) -> str:
     return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -40,8 +40,8 @@ class _Pad(Module):
         ArgumentError, f"{type(self).__name__}: padding is a width or {2 * self.axes} of them, not {padding}"
       )
 
-  def forward(self, x: Tensor) -> Tensor:
-    return x.pad(self.padding, self.mode, self.value)
+  def forward(self, input: Tensor) -> Tensor:
+    return input.pad(self.padding, self.mode, self.value)
 
   def extra_repr(self) -> str:
     return str(self.padding)

@@ -104,6 +104,9 @@ class _Layers(_Recurrent):
     device: str | None = None,
     dtype: Any = None,
   ):
+    if min(num_layers, hidden_size) < 1:
+      message = f"{type(self).__name__}: hidden_size {hidden_size} and num_layers {num_layers} are at least 1"
+      fail(ArgumentError, message)
     if proj_size and (self.states < 2 or proj_size >= hidden_size):
       fail(ArgumentError, f"{type(self).__name__}: proj_size is for LSTM, and less than {hidden_size}")
     self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
@@ -124,7 +127,7 @@ class _Layers(_Recurrent):
   def _ends(self, layer: int) -> list[str]:
     return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
 
-  def forward(self, x: Any, hx: Any = None, lengths: Any = None) -> tuple[Any, Any]:
+  def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> tuple[Any, Any]:
     """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
     T[layers * directions, N, H], of an LSTM a pair (h, c) of them. `hx` is such a one to begin with, zeros if None.
 
@@ -133,10 +136,10 @@ class _Layers(_Recurrent):
     L may be a Variable: then as many steps are made as it may have, which is one program for all of its values.
     Of a PackedSequence (nn.utils.rnn) its lengths, and such a one is given; batch_first means nothing then.
     """
-    if isinstance(x, PackedSequence):
-      out, last = self._all(x.data, hx, x.lengths, batch_first=False)
-      return PackedSequence(out, x.lengths), last
-    return self._all(x, hx, lengths, self.batch_first)
+    if isinstance(input, PackedSequence):
+      out, last = self._all(input.data, hx, input.lengths, batch_first=False)
+      return PackedSequence(out, input.lengths), last
+    return self._all(input, hx, lengths, self.batch_first)
 
   def _all(self, x: Tensor, hx: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Any]:
     """All layers, in their directions."""
@@ -272,14 +275,18 @@ class _Cell(_Recurrent):
     }
     self._parameters(shapes | ({"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}), device, dtype)
 
-  def forward(self, x: Tensor, hx: Any = None) -> Any:
+  def forward(self, input: Tensor, hx: Any = None) -> Any:
     """The state after a step, from the state `hx`, zeros if None."""
-    s = (*x.shape[:-1], self.hidden_size)
+    s = (*input.shape[:-1], self.hidden_size)
+    if input.ndim not in (1, 2):
+      fail(ShapeError, f"{type(self).__name__}: input is T[N, I], or T[I]", input=input)
     given: Sequence[Tensor] = hx if self.states > 1 else (hx,)
     if hx is None:
-      given = [Tensor.zeros(*s, dtype=x.dtype, device=x.device) for _ in range(self.states)]
+      given = [Tensor.zeros(*s, dtype=input.dtype, device=input.device) for _ in range(self.states)]
+    if any(h.shape != s for h in given):
+      fail(ShapeError, f"{type(self).__name__}: the state is T[N, H], or T[H]", input=input, hx=given[0])
     w: dict[str, Any] = {name: getattr(self, name) for name in self._held}
-    a, b = x.linear(w["weight_ih"], w.get("bias_ih")), given[0].linear(w["weight_hh"], w.get("bias_hh"))
+    a, b = input.linear(w["weight_ih"], w.get("bias_ih")), given[0].linear(w["weight_hh"], w.get("bias_hh"))
     new = self.kind.step(a, b, tuple(given))
     return new if self.states > 1 else new[0]
 

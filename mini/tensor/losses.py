@@ -54,10 +54,14 @@ class Losses(Normalize):
         "cross_entropy: x holds logits, floats with an axis of classes",
         x=self,
       )
+    if not 0 <= label_smoothing <= 1:
+      fail(ArgumentError, f"cross_entropy: label_smoothing is between 0 and 1, not {label_smoothing}", x=self)
     x = self._wide()
     lse = x.logsumexp(axis, True)
     if target.dtype.kind == "f":
       self._expect_shape("cross_entropy", target, self.shape)
+      if ignore_index >= 0:
+        fail(ArgumentError, "cross_entropy: probabilities have no ignore_index", x=self, target=target)
       wanted = (
         target * (1 - label_smoothing) + label_smoothing / self.shape[axis] if label_smoothing else target
       )
@@ -127,6 +131,7 @@ class Losses(Normalize):
     Tensor(1.3862944)
     """
     axis = 1 if self.ndim > 1 else 0
+    self._expect_classes("nll_loss", target)
     self._expect_shape("nll_loss", target, (*self.shape[:axis], *self.shape[axis + 1 :]))
     loss, scale = -self._picked(target, axis, ignore_index), None
     if weight is not None:
@@ -172,8 +177,8 @@ class Losses(Normalize):
   ) -> Tensor:
     """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2); times weight, if it is
     given: T in x's shape. The mean is over the number of elements, as PyTorch's."""
-    if delta <= 0:
-      fail(ArgumentError, f"huber_loss: delta is greater than 0, not {delta}", x=self)
+    if isinstance(delta, complex) or delta <= 0:
+      fail(ArgumentError, f"huber_loss: delta is a number greater than 0, not {delta}", x=self)
     return self._weighted_mean("huber_loss", (self - target)._huber(delta), weight, reduction)
 
   def _huber(self, delta: float) -> Tensor:
@@ -238,7 +243,9 @@ class Losses(Normalize):
     else:
       none = target == 0
       loss = none.where(0, target * (none.where(1, target).log() - self))
-    return loss.sum() / self.shape[0] if reduction == "batchmean" else loss._mean_or(reduction)
+    if reduction == "batchmean":
+      return loss.sum() / self.shape[0] if self.ndim else loss.sum()
+    return loss._mean_or(reduction)
 
   # ---------------------------------------------------------------- of distributions
 
@@ -311,6 +318,9 @@ class Losses(Normalize):
     if not self.ndim:
       return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
     self._some_classes("multi_margin_loss")
+    self._expect_classes("multi_margin_loss", target)
+    if self.ndim == 1 and target.shape == (1,):
+      target = target.reshape(())
     self._expect_shape("multi_margin_loss", target, self.shape[:-1])
     hit = self._is_class(target, self.ndim - 1)
     gap = (margin - hit.where(self, 0).sum(-1, True) + self).relu()
@@ -327,6 +337,7 @@ class Losses(Normalize):
     if not self.ndim:
       return self.reshape(1).multilabel_margin_loss(target.reshape(1), reduction)
     self._some_classes("multilabel_margin_loss")
+    self._expect_classes("multilabel_margin_loss", target)
     self._expect_shape("multilabel_margin_loss", target, self.shape)
     held = (target < 0).cumsum(-1) == 0
     classes = Handle._new(graph.iota(self.shape[-1], target.dtype))
@@ -335,6 +346,15 @@ class Losses(Normalize):
     gap = (1 - wanted + self.unsqueeze(-2)).relu()
     counts = held.unsqueeze(-1) & hit.any(-2, True).logical_not()
     return (counts.where(gap, 0).sum((-2, -1)) / self.shape[-1])._mean_or(reduction)
+
+  def _expect_classes(self, what: str, target: Tensor) -> None:
+    if target.dtype.kind not in "iu":
+      fail(
+        DTypeError,
+        f"{what}: the target has classes, integers, and not {target.dtype.name}",
+        x=self,
+        target=target,
+      )
 
   def _some_classes(self, what: str) -> None:
     if self.ndim > 2 or not self.shape[-1]:

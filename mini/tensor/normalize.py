@@ -67,10 +67,12 @@ class Normalize(Distance):
     training: mean and variance are those of the batch, and running_mean and running_var, where given, are moved towards
     them by a share `momentum`; otherwise the running ones are used. The running variance is without bias (over n - 1).
 
-    >>> Tensor([[1.0], [3.0]]).batch_norm(None, None, training=True, eps=0.0)
+    >>> Tensor([[1.0], [3.0]]).batch_norm(None, None, training=True, eps=1e-9)
     Tensor([[-1.],
             [ 1.]])
     """
+    if training and eps <= 0:
+      fail(ArgumentError, f"batch_norm: eps is greater than 0, not {eps}", x=self)
     self._expect_channels(
       "batch_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
@@ -82,11 +84,11 @@ class Normalize(Distance):
       return ((x - mean) * (var + eps).rsqrt()).to(self.dtype)._affine(weight, bias)
     n = prod(self.shape[a] for a in axes)
     varied = type(n) is Variable  # known only when it runs
-    if not varied and n < 2:
+    if not varied and n == 1:
       fail(ArgumentError, "batch_norm: a batch of one value for each channel has no variance", x=self)
     mean = x.mean(axes, True)
     var = (x - mean).square().mean(axes, True)
-    share = Handle._final(n) / (n - 1) if varied else n / (n - 1)
+    share = Handle._final(n) / (n - 1) if varied else n / max(n - 1, 1)
     for running, now in ((running_mean, mean), (running_var, var * share)):
       if running is not None:
         running.assign(running + (now.detach().reshape(-1).to(running.dtype) - running) * momentum)
