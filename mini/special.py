@@ -23,7 +23,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
 from mini.tensor.special import BERNOULLI, ERFC, EULER, polynomial
-from mini.types import DTypeError, dtypes
+from mini.types import ArgumentError, DTypeError, dtypes
 
 T = Any  # a tensor of float32 or float64
 
@@ -272,7 +272,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
   Tensor([1.6449])
   """
   if n < 0:
-    fail(ValueError, f"polygamma: there is no derivative {n}", x=input)
+    fail(ArgumentError, f"polygamma: there is no derivative {n}", x=input)
   return _polygamma(input, n=n) if n else input.digamma()
 
 

@@ -352,14 +352,16 @@ def tried_sample(op: Any, fn: Callable[..., Any], sample: Any, graded: bool) -> 
 
 
 def near_in_float64(op: Any, sample: Any, got: Any, found: Failure) -> Failure | None:
-  """Of halves, which PyTorch rounds in between: is what is here near to what PyTorch has in float64?"""
-  if not any(isinstance(x, Tensor) and x.dtype is dtypes.bfloat16 for x in flat(got)):
+  """Of what PyTorch rounds in between, in halves or float32: is what is here near to what PyTorch has in float64?"""
+  kind = next((x.dtype for x in flat(got) if isinstance(x, Tensor)), None)
+  if kind not in (dtypes.bfloat16, dtypes.float32):
     return found
-  wide = sample.transform(lambda x: x.double() if getattr(x, "dtype", None) is torch.bfloat16 else x)
+  narrow = getattr(torch, kind.name)
+  wide = sample.transform(lambda x: x.double() if getattr(x, "dtype", None) is narrow else x)
   want, error = attempt(op, wide.input, *wide.args, **wide.kwargs)
   if error:
     return found
-  return differs(flat(got), [x.bfloat16() if x.dtype is torch.float64 else x for x in flat(want)])
+  return differs(flat(got), [x.to(narrow) if x.dtype is torch.float64 else x for x in flat(want)])
 
 
 def tried_gradient(sample: Any, got: Any, want: Any, leaves: list[tuple[Any, Tensor]]) -> Failure | None:
