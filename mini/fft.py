@@ -153,6 +153,30 @@ def irfft2(input: Tensor, s: Ints = None, dim: Ints = (-2, -1), norm: str | None
   return irfftn(input, s, dim, norm)
 
 
+def hfftn(input: Tensor, s: Ints = None, dim: Ints = None, norm: str | None = None) -> Tensor:
+  """The transform, which is real, of what is given by its first half along the last of several axes."""
+  return irfftn(input.conj(), s, dim, _opposite("hfftn", norm))
+
+
+def ihfftn(input: Tensor, s: Ints = None, dim: Ints = None, norm: str | None = None) -> Tensor:
+  """The inverse of `hfftn`, of a real tensor.
+
+  >>> ihfftn(hfftn(Tensor([[1.0, 2.0], [3.0, 4.0]]))).real.tolist()
+  [[1.0, 2.0], [3.0, 4.0]]
+  """
+  return rfftn(input, s, dim, _opposite("ihfftn", norm)).conj()
+
+
+def hfft2(input: Tensor, s: Ints = None, dim: Ints = (-2, -1), norm: str | None = None) -> Tensor:
+  """`hfftn` along the last two axes."""
+  return hfftn(input, s, dim, norm)
+
+
+def ihfft2(input: Tensor, s: Ints = None, dim: Ints = (-2, -1), norm: str | None = None) -> Tensor:
+  """`ihfftn` along the last two axes."""
+  return ihfftn(input, s, dim, norm)
+
+
 # ---------------------------------------------------------------- frequencies
 
 
@@ -307,11 +331,15 @@ __all__ = [
   "fftn",
   "fftshift",
   "hfft",
+  "hfft2",
+  "hfftn",
   "ifft",
   "ifft2",
   "ifftn",
   "ifftshift",
   "ihfft",
+  "ihfft2",
+  "ihfftn",
   "irfft",
   "irfft2",
   "irfftn",

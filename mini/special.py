@@ -33,6 +33,8 @@ def elementwise(f: Callable[..., T]) -> Callable[..., Tensor]:
 
   @functools.wraps(f)
   def function(*operands: Any, **options: Any) -> Tensor:
+    if not any(isinstance(x, Handle) for x in operands):
+      fail(DTypeError, f"{f.__name__}: there is no tensor among {operands}; Tensor(x) would fit")
     kind = result_type(*operands)
     if kind.kind == "c":
       fail(DTypeError, f"{f.__name__}: not of complex numbers", x=operands[0])

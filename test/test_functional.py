@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+import mini
 import mini.nn.functional as F
 from mini import Tensor, nn
 
@@ -15,21 +16,16 @@ TF = torch.nn.functional
 HELPERS = "it helps to make the module, and is no function of tensors"
 PRIVATE_USE = "it scales numbers of 8 and 4 bits for one vendor's products; mini.quantize has them"
 WITH_INDICES = "return_indices=True is the same"
-OLD = "PyTorch has replaced it by interpolate"
 ABSENT = {
   **dict.fromkeys(("Callable", "DType", "Optional", "Tensor", "assert_int_or_pair", "boolean_dispatch"), HELPERS),
   **dict.fromkeys(("handle_torch_function", "has_torch_function", "has_torch_function_unary"), HELPERS),
   **dict.fromkeys(("has_torch_function_variadic", "native_channel_shuffle"), HELPERS),
   **dict.fromkeys(("ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"), PRIVATE_USE),
   **dict.fromkeys((f"{kind}max_pool{n}d_with_indices" for kind in ("", "adaptive_") for n in (1, 2, 3)), WITH_INDICES),
-  **dict.fromkeys(("upsample", "upsample_bilinear", "upsample_nearest"), OLD),
-  **dict.fromkeys((f"fractional_max_pool{n}d{s}" for n in (2, 3) for s in ("", "_with_indices")), "no method is it"),
+  **dict.fromkeys((f"fractional_max_pool{n}d_with_indices" for n in (2, 3)), WITH_INDICES),
   "conv_tbc": "conv1d of transposed axes is the same",
-  "embedding_bag": "nn.EmbeddingBag is the same",
-  "feature_alpha_dropout": "no method is it",
   "linear_cross_entropy": "cross_entropy of linear is the same",
   "multi_head_attention_forward": "nn.MultiheadAttention is the same",
-  "pdist": "cdist(x, x), above the diagonal",
 }  # fmt: skip
 
 
@@ -37,8 +33,8 @@ def test_every_name_is_here_or_is_said_not_to_be():
   theirs = {name for name in dir(TF) if not name.startswith("_") and callable(getattr(TF, name))}
   assert theirs - set(F.__all__) <= set(ABSENT) and not set(ABSENT) & set(F.__all__)
   assert all(callable(getattr(F, name)) for name in F.__all__) and set(dir(F)) == set(F.__all__)
-  with pytest.raises(AttributeError, match="mini.nn.functional has no 'pdist'"):
-    F.pdist  # noqa: B018
+  with pytest.raises(AttributeError, match="mini.nn.functional has no 'conv_tbc'"):
+    F.conv_tbc  # noqa: B018
 
 
 def told(name):
@@ -134,3 +130,67 @@ def test_losses_by_name():
   assert [t.shape for t in x.split(split_size=2)] == [(2, 4), (1, 4)]
   with pytest.raises(TypeError, match="missing a required argument: 'target'"):
     nn.MSELoss()(input=x)
+
+
+BAGS = {
+  "two axes": {"input": [[0, 2], [1, 1]]}, "offsets": {"input": [0, 2, 1, 1, 3], "offsets": [0, 2, 2, 4]},
+  "sum": {"input": [0, 2, 1], "offsets": [0, 1], "mode": "sum", "per_sample_weights": [1.0, 2.0, -1.0]},
+  "max": {"input": [0, 2, 1], "offsets": [0, 1, 1], "mode": "max", "padding_idx": 1},
+  "last": {"input": [0, 2, 1], "offsets": [0, 1, 3], "include_last_offset": True, "mode": "sum", "padding_idx": -1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAGS)
+def test_embedding_bag(name):
+  options = BAGS[name]
+  table = np.random.default_rng(3).standard_normal((4, 3)).astype(np.float32)
+  found = []
+  for make, library in ((torch.tensor, TF), (Tensor, F)):
+    w = make(table, requires_grad=True)
+    given = {k: make(v) if isinstance(v, list) else v for k, v in options.items()}
+    out = library.embedding_bag(given.pop("input"), w, **given)
+    (out * out).sum().backward()
+    found.append((out.detach().numpy(), w.grad.numpy()))
+  for want, got in zip(*found):
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("how", [{"output_size": 3}, {"output_ratio": (0.5, 0.6, 0.4)}, {"output_size": 1}])
+def test_fractional_max_pool(n, how):
+  """With the same samples, values and places are PyTorch's."""
+  r, how = np.random.default_rng(2), {k: v[:n] if isinstance(v, tuple) else v for k, v in how.items()}
+  x, u = r.standard_normal((2, 2) + (7, 8, 6)[:n]).astype(np.float32), r.random((2, 2, n)).astype(np.float32)
+  name = f"fractional_max_pool{n}d"
+  want = getattr(TF, name)(torch.tensor(x), 2, **how, return_indices=True, _random_samples=torch.tensor(u))
+  got = getattr(F, name)(Tensor(x), 2, **how, return_indices=True, _random_samples=Tensor(u))
+  for a, b in zip(got, want):
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+  assert getattr(F, name)(Tensor(x[0]), 2, **how).shape == want[0].shape[1:]
+  with pytest.raises(ValueError, match="give output_size or output_ratio"):
+    getattr(F, name)(Tensor(x), 2)
+
+
+def test_older_names_and_channels():
+  x = np.random.default_rng(2).standard_normal((2, 3, 4, 5)).astype(np.float32)
+  for name, options in (
+    ("upsample", {"size": 7}),
+    ("upsample_nearest", {"scale_factor": 2}),
+    ("upsample_bilinear", {"size": (6, 9)}),
+  ):
+    want = getattr(TF, name)(torch.tensor(x), **options)
+    np.testing.assert_allclose(
+      getattr(F, name)(Tensor(x), **options).numpy(), want.numpy(), rtol=1e-5, atol=1e-6
+    )
+  assert F.feature_alpha_dropout(Tensor(x), 0.5).tolist() == Tensor(x).tolist()
+  out = F.feature_alpha_dropout(Tensor.ones(50, 20, 3), 0.4, training=True).numpy().round(5)
+  assert (out == out[:, :, :1]).all() and len(np.unique(out)) == 2
+
+
+@pytest.mark.parametrize("name", ["hfft2", "hfftn", "ihfft2", "ihfftn"])
+def test_hermitian_transforms_of_several_axes(name):
+  x = np.random.default_rng(2).standard_normal((2, 3, 4)).astype(np.float32)
+  for options in ({}, {"s": (4, 5), "dim": (0, 2), "norm": "ortho"}, {"norm": "forward"}):
+    want = getattr(torch.fft, name)(torch.tensor(x), **options).numpy()
+    got = getattr(mini.fft, name)(Tensor(x), **options)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)

@@ -1,6 +1,7 @@
 """What a PyTorch user takes for granted beside operations: sizes, devices and types that know what they are, generators,
 gradients by function, buffers that no checkpoint has."""
 
+import numpy as np
 import pytest
 
 import mini
@@ -153,3 +154,142 @@ def test_a_buffer_that_is_not_persistent():
   model.load_state_dict(model.state_dict())
   model[0].register_buffer("mask", Tensor.ones(2))
   assert "0.mask" in model.state_dict()
+
+
+# ---------------------------------------------------------------- weights that are computed, and L-BFGS
+
+
+def both_linear(torch):
+  """A layer of ours and one of PyTorch's with the same values."""
+  theirs = torch.nn.Linear(4, 3)
+  ours = nn.Linear(4, 3)
+  ours.load_state_dict({n: t.detach().numpy() for n, t in theirs.state_dict().items()})
+  return ours, theirs
+
+
+def test_weight_norm_is_pytorchs():
+  torch = pytest.importorskip("torch")
+  x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+  for wrap in (lambda u: u.weight_norm, lambda u: u.parametrizations.weight_norm):
+    ours, theirs = both_linear(torch)
+    wrap(nn.utils)(ours), wrap(torch.nn.utils)(theirs)
+    assert sorted(ours.state_dict()) == sorted(theirs.state_dict())
+    (ours(Tensor(x)) ** 2).sum().backward()
+    (theirs(torch.from_numpy(x)) ** 2).sum().backward()
+    grads = {n: p.grad.numpy() for n, p in theirs.named_parameters()}
+    for n, p in ours.named_parameters():
+      np.testing.assert_allclose(p.grad.numpy(), grads[n], rtol=1e-4, atol=1e-5)
+  weight = ours.weight.tolist()
+  nn.utils.parametrize.remove_parametrizations(ours, "weight")
+  assert (
+    ours.weight.tolist() == weight
+    and sorted(ours.state_dict()) == ["bias", "weight"]
+    and type(ours) is nn.Linear
+  )
+  nn.utils.remove_weight_norm(nn.utils.weight_norm(ours))
+  np.testing.assert_allclose(ours.weight.numpy(), weight, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm])
+def test_spectral_norm(wrap):
+  """In training the largest singular value comes to 1; in eval() the vectors stay. Trained under jit."""
+  Tensor.manual_seed(0)
+  layer = wrap(nn.Conv2d(2, 3, 2))
+  optimizer = nn.optim.SGD(layer.parameters(), lr=0.01)
+
+  @jit
+  def step(x):
+    optimizer.zero_grad()
+    loss = layer(x).square().sum()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+  losses = [step(Tensor.ones(1, 2, 3, 3)).item() for _ in range(30)]
+  assert losses[-1] < losses[0]
+  largest = mini.linalg.svdvals(layer.weight.detach().flatten(1))[0].item()
+  assert largest == pytest.approx(1, rel=1e-3)
+  state = [t.tolist() for t in layer.eval().state_dict().values()]
+  layer(Tensor.ones(1, 2, 3, 3)).realize()
+  assert [t.tolist() for t in layer.state_dict().values()] == state
+
+
+def test_parametrizations_one_after_another():
+  class Symmetric(nn.Module):
+    def forward(self, x):
+      return x.triu() + x.triu(1).mT
+
+    def right_inverse(self, x):
+      return x.triu()
+
+  class Doubled(nn.Module):
+    def forward(self, x):
+      return x * 2
+
+  p = nn.utils.parametrize
+  layer = nn.Linear(2, 2, bias=False)
+  p.register_parametrization(layer, "weight", Symmetric())
+  layer.weight = Tensor([[1.0, 2.0], [2.0, 3.0]])
+  assert layer.parametrizations.weight.original.tolist() == [[1.0, 2.0], [0.0, 3.0]]
+  p.register_parametrization(layer, "weight", Doubled())
+  assert layer.weight.tolist() == [[2.0, 4.0], [4.0, 6.0]] and p.is_parametrized(layer, "weight")
+  with pytest.raises(MiniError, match="Doubled has no right_inverse"):
+    layer.weight = Tensor.ones(2, 2)
+  assert [n for n, _ in layer.named_parameters()] == ["parametrizations.weight.original"]
+  p.remove_parametrizations(layer, "weight", leave_parametrized=False)
+  assert layer.weight.tolist() == [[1.0, 2.0], [0.0, 3.0]] and not p.is_parametrized(layer)
+  with pytest.raises(MiniError, match="has no tensor 'nothing'"):
+    p.register_parametrization(layer, "nothing", Doubled())
+
+
+@pytest.mark.parametrize(
+  "options", [{}, {"line_search_fn": "strong_wolfe"}, {"lr": 0.25, "history_size": 2, "max_iter": 7}]
+)
+def test_lbfgs_goes_as_pytorchs(options):
+  """On Rosenbrock's function, in float64: the same values at the same number of evaluations."""
+  torch = pytest.importorskip("torch")
+  start = np.array([[-1.2, 1.0], [0.5, 2.0]])
+  w, v = Tensor(start, requires_grad=True), torch.tensor(start, requires_grad=True)
+  pairs = (w, nn.optim.LBFGS([w], **options)), (v, torch.optim.LBFGS([v], **options))
+  traces = []
+  for x, optimizer in pairs:
+    seen = []
+
+    def closure(x=x, optimizer=optimizer, seen=seen):
+      optimizer.zero_grad()
+      loss = ((1 - x[:, 0]) ** 2 + 5 * (x[:, 1] - x[:, 0] ** 2) ** 2).sum()
+      loss.backward()
+      seen.append(loss.item())
+      return loss
+
+    for _ in range(3):
+      optimizer.step(closure)
+    traces.append(seen)
+  np.testing.assert_allclose(traces[0], traces[1], rtol=1e-6, atol=1e-12)
+  np.testing.assert_allclose(w.detach().numpy(), v.detach().numpy(), rtol=1e-6)
+
+
+def test_lbfgs_state():
+  def problem():
+    w = Tensor([4.0, -3.0], requires_grad=True)
+    optimizer = nn.optim.LBFGS([w], max_iter=2)
+
+    def closure():
+      optimizer.zero_grad()
+      loss = (w**4).sum()
+      loss.backward()
+      return loss
+
+    return w, optimizer, closure
+
+  w, optimizer, closure = problem()
+  optimizer.step(closure)
+  v, other, again = problem()
+  v.data = w
+  other.load_state_dict(optimizer.state_dict())
+  optimizer.step(closure), other.step(again)
+  assert w.tolist() == v.tolist()
+  with pytest.raises(MiniError, match="give a closure"):
+    optimizer.step()
+  with pytest.raises(MiniError, match="strong_wolfe"):
+    nn.optim.LBFGS([w], line_search_fn="exact")

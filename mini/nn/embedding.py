@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from mini.nn import init
-from mini.nn.functional import embedding
+from mini.nn.functional import embedding, embedding_bag
 from mini.nn.layers import weight
 from mini.nn.module import Module, Parameter, layers_of
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import ArgumentError, DTypeError, ShapeError
+from mini.types import ArgumentError, ShapeError
 
 
 class Embedding(Module):
@@ -108,50 +107,10 @@ class EmbeddingBag(Embedding):
   def forward(  # type: ignore[override]
     self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
   ) -> Tensor:
-    self._expect(index, offsets, per_sample_weights)
-    rows, there = super().forward(index), self._there(index)
-    if per_sample_weights is not None:
-      rows = rows * per_sample_weights.unsqueeze(-1)
-    if self.mode == "max":
-      rows = there.where(rows, -math.inf)
-    else:
-      rows = there.where(rows, 0)
-    if offsets is None:
-      found = rows.amax(1) if self.mode == "max" else rows.sum(1)
-      count = there.sum(1)
-    else:
-      found, count = self._bags(rows, there, offsets)
-    if self.mode == "max":
-      return (count > 0).where(found, 0)
-    return found / count.maximum(1).to(found.dtype) if self.mode == "mean" else found
-
-  def _there(self, index: Tensor) -> Tensor:
-    """Which indices count.   -> bool[.., 1]"""
-    if self.padding_idx is None:
-      return index.full_like(True, dtype="bool").unsqueeze(-1)
-    return (index != self.padding_idx).unsqueeze(-1)
-
-  def _bags(self, rows: Tensor, there: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """(the sum or maximum of the rows, the number of those that count) of each bag."""
-    starts = offsets[:-1] if self.include_last_offset else offsets
-    n, (bags,) = rows.shape[0], starts.shape
-    at = starts.searchsorted(Tensor.arange(n, dtype=starts.dtype, device=rows.device), right=True) - 1
-    to = at.unsqueeze(-1).expand(rows.shape)
-    begin = rows.full_like(-math.inf if self.mode == "max" else 0)[:1].expand(bags, rows.shape[1])
-    found = begin.scatter_reduce(0, to, rows, "amax" if self.mode == "max" else "sum")
-    count = Tensor.zeros(bags, 1, dtype="int64", device=rows.device).scatter_add(0, to[:, :1], there.long())
-    return found, count
-
-  def _expect(self, index: Tensor, offsets: Tensor | None, weights: Tensor | None) -> None:
-    """ShapeError, DTypeError or ValueError for what does not go together."""
-    if index.ndim != (2 if offsets is None else 1):
-      fail(ShapeError, "EmbeddingBag: index has two axes, or one and offsets", index=index, offsets=offsets)
-    if offsets is not None and (offsets.ndim != 1 or offsets.dtype.kind not in "iu"):
-      fail(DTypeError, "EmbeddingBag: offsets are a vector of integers", offsets=offsets)
-    if weights is not None and self.mode != "sum":
-      fail(ArgumentError, f"EmbeddingBag: per_sample_weights are for sums, and mode is {self.mode!r}")
-    if weights is not None and weights.shape != index.shape:
-      fail(ShapeError, "EmbeddingBag: there is one weight for each index", index=index, weights=weights)
+    rule = self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, False
+    return embedding_bag(
+      index, self.weight, offsets, *rule, per_sample_weights, self.include_last_offset, self.padding_idx
+    )
 
 
 __all__ = layers_of(globals())

@@ -12,7 +12,7 @@ import numpy as np
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.types import DTypeError, as_dtype, dtypes
+from mini.types import ArgumentError, DTypeError, as_dtype, dtypes
 
 
 def _cosines(j: np.ndarray, n: float, a: Iterable[float]) -> np.ndarray:
@@ -60,7 +60,7 @@ def _window(name: str) -> Callable[..., Tensor]:
       or options.get("tau", 1) <= 0
       or (sym and options.get("center") is not None)
     ):
-      fail(ValueError, f"{name}: no window of M={M} with {given or 'these'}, sym={sym}")
+      fail(ArgumentError, f"{name}: no window of M={M} with {given or 'these'}, sym={sym}")
     n = float(M - 1 if sym else M)
     weights = np.ones(M) if M < 2 else formula(np.arange(M), n, **options)
     return Tensor(weights, kind, device, requires_grad)

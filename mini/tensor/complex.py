@@ -51,8 +51,8 @@ cholesky_inverse cholesky_solve combinations concat cond conj_physical copy_ cor
 cumulative_trapezoid data det detach_ diagflat diagonal_scatter dim dist div dot double dsplit dtype eigh eigvalsh
 element_size embedding empty_like eq equal fill fill_ fliplr flipud float float_power full_like geqrf gradient H half
 hsplit inner int inv inverse is_complex is_contiguous is_floating_point is_realized isclose isreal istft item kron
-l1_loss lerp linear logdet logical_and logical_or logical_xor long lstsq lu lu_solve lu_unpack made matmul matrix_exp
-matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty new_full new_ones new_tensor new_zeros
+l1_loss ldexp lerp linear logdet logical_and logical_or logical_xor long lstsq lu lu_solve lu_unpack made matmul
+matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty new_full new_ones new_tensor new_zeros
 newton_schulz nonzero_static numel numpy ones_like orgqr ormqr outer pca_lowrank pdist pinv pinverse positive put qr
 rand_like randn_like ravel real realize rearrange renorm resolve_conj rsub select_scatter short size slice_scatter
 slogdet solve stack std_mean stft stride sub sum_to_size svd svd_lowrank swish t tensor_split tensordot tolist

@@ -93,7 +93,7 @@ def _back(x: Tensor, order: Tensor) -> Tensor:
   return _rows(x, order.argsort(-1))
 
 
-def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tuple[Tensor, None, None]:
+def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tuple[Tensor, Tensor, None]:
   """Of the first k rows and columns, and of what more rows or columns there are. (As PyTorch's `plu_backward`.)"""
   k = min(a.shape[-2:])
   l, u, gl, gu = lu[..., :k, :k], lu[..., :k, :k], g[..., :k, :k].tril(-1), g[..., :k, :k].triu()
@@ -110,7 +110,7 @@ def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tupl
     found = found.cat(solve_triangular(l.mH, gright, upper=True, unitriangular=True), dim=-1)
   if below.shape[-2]:
     found = found.cat(solve_triangular(u.mH, gbelow, upper=False, left=False), dim=-2)
-  return _back(found, order), None, None
+  return _back(found, order), lu.zeros_like(), None
 
 
 _with_gradient = custom_gradient(_of_lu)(lambda a, lu, order: lu)
@@ -239,7 +239,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 def _host_definite(a: np.ndarray) -> np.ndarray:
   """The size of the first leading minor that is not positive, or 0, of each matrix."""
   n, out = a.shape[-1], np.zeros(prod(a.shape[:-2]), np.int32)
-  for i, matrix in enumerate(a.reshape(-1, n, n)):
+  for i, matrix in enumerate(a.reshape(len(out), n, n)):
     for size in (n, *range(1, n)):
       try:
         np.linalg.cholesky(matrix[:size, :size])
@@ -349,6 +349,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
   >>> mini.linalg.vander(Tensor([2, 3]), 3).tolist()
   [[1, 2, 4], [1, 3, 9]]
   """
+  x = x.atleast_1d() if x.dtype.kind in "fc" else x.atleast_1d().long()
   powers = [x.ones_like()]
   for _ in range((x.shape[-1] if N is None else N) - 1):
     powers.append(powers[-1] * x)

@@ -114,11 +114,15 @@ class InPlace(Aliases):
 
   def cauchy_(self, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     """Numbers from Cauchy's distribution."""
+    if not sigma > 0:
+      fail(ArgumentError, f"cauchy_: sigma is positive, not {sigma}", x=self)
     turns = math.pi * (self.rand(*self.shape, **self._like()) - 0.5)
     return self._update(turns.tan() * sigma + median, "a.cauchy_(...)")
 
   def log_normal_(self, mean: float = 1.0, std: float = 2.0) -> Tensor:
     """Numbers whose logarithm is from the normal distribution."""
+    if not std > 0:
+      fail(ArgumentError, f"log_normal_: std is positive, not {std}", x=self)
     drawn = self.normal(*self.shape, mean=mean, std=std, **self._like())
     return self._update(drawn.exp(), "a.log_normal_(...)")
 

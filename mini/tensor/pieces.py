@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.tensor.data import Operand, Sizes, sizes_of
+from mini.tensor.data import Operand, Scalar, Sizes, sizes_of
 from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape
@@ -49,7 +49,7 @@ class Pieces(Spectral):
 
   def flipud(self) -> Tensor:
     """Backwards along axis 0."""
-    return self.flip(0)
+    return self.flip(0) if self.ndim else fail(ShapeError, "flipud: x has no axis", x=self)
 
   @staticmethod
   def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
@@ -170,6 +170,8 @@ class Pieces(Spectral):
     """
     a, cuts = self._axis(dim, "tensor_split"), indices_or_sections
     cuts = cuts.numpy().tolist() if isinstance(cuts, Handle) else cuts  # type: ignore[attr-defined]
+    if not isinstance(cuts, int) and not all(hasattr(i, "__index__") for i in cuts):
+      fail(DTypeError, f"tensor_split: places are integers, not {cuts!r}", x=self)
     n = self.shape[a] if self.shape else fail(ShapeError, "tensor_split: x has no axis", x=self)
     if isinstance(cuts, int):
       if cuts < 1:
@@ -321,7 +323,7 @@ class Pieces(Spectral):
 
   @staticmethod
   def logspace(
-    start: float, end: float, steps: int, base: float = 10.0, dtype: Any = None, device: str | None = None
+    start: Scalar, end: Scalar, steps: int, base: float = 10.0, dtype: Any = None, device: str | None = None
   ) -> Tensor:
     """base to the powers `linspace(start, end, steps)`.
 
@@ -329,6 +331,9 @@ class Pieces(Spectral):
     Tensor([  1.,  10., 100.])
     """
     kind = as_dtype(dtype or dtypes.default_float)
+    start, end = (x.item() if isinstance(x, Handle) else x for x in (start, end))  # type: ignore[attr-defined]
+    if kind.kind in "iu":
+      start, end = int(start), int(end)
     powers = Pieces.linspace(start, end, steps, kind if kind.kind in "fc" else dtypes.float64, device)
     return (base**powers).cast(kind)
 

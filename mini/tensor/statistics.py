@@ -54,6 +54,8 @@ class Statistics(Pieces):
     """
     if self.ndim > 2:
       fail(ShapeError, "cov: x is no matrix of observations", x=self)
+    if fweights is not None and fweights.dtype.kind not in "iu":
+      fail(DTypeError, f"cov: fweights count, and are integers, not {fweights.dtype.name}", x=self)
     x: Any = self.atleast_2d()
     x = x if x.dtype.kind in "fc" else x.float()
     w: Any = fweights if aweights is None else aweights if fweights is None else aweights * fweights
@@ -66,8 +68,7 @@ class Statistics(Pieces):
       weighted = apart * w
       norm = total - correction * (1 if aweights is None else (w * aweights).sum() / total)
       norm = norm.clamp(min=0)
-    out = weighted @ apart.mH / (max(norm, 0) if w is None else norm)
-    return out.reshape(()) if self.ndim < 2 else out
+    return (weighted @ apart.mH / (max(norm, 0) if w is None else norm)).squeeze()
 
   def corrcoef(self) -> Tensor:
     """The coefficients of correlation of variables, a row each, within -1 and 1.   T[n, m] -> T[n, n]"""
@@ -305,7 +306,7 @@ def _edges(x: Any, bins: int, between: Sequence[float] | None) -> Tensor:
   """The ends of intervals of one size: of the values themselves where there is nothing between the ends told."""
   if bins < 1:
     fail(ArgumentError, f"histogram: {bins} bins", x=x)
-  low, high = between if between else (float(t.item()) for t in x.aminmax()) if x.numel() else (0.0, 0.0)
+  low, high = between if between else (float(t.item()) for t in x.aminmax()) if x.numel() else (0.0, 1.0)
   if low == high:
     low, high = low - 0.5, high + 0.5
   if not low < high < math.inf:

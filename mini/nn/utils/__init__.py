@@ -1,11 +1,19 @@
-"""torch.nn.utils' names: gradients made smaller, parameters as one vector; sequences of several lengths in rnn.py."""
+"""torch.nn.utils' names: gradients made smaller, parameters as one vector; sequences of several lengths in rnn.py,
+weights that are computed in parametrize.py, of these norms.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from mini.nn.clip import clip_grad_norm_, clip_grad_value_
-from mini.nn.utils import rnn
+from mini.nn.utils import parametrize, rnn
+from mini.nn.utils.norms import (
+  parametrizations,
+  remove_spectral_norm,
+  remove_weight_norm,
+  spectral_norm,
+  weight_norm,
+)
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
 from mini.tensor.errors import fail
@@ -39,4 +47,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
       start += p.numel()
 
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "parametrizations", "parametrize",
+           "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm", "vector_to_parameters",
+           "weight_norm"]  # fmt: skip
