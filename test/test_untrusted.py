@@ -14,11 +14,14 @@ from mini.engine import program
 from mini.engine.device import Code, in_units
 from mini.engine.launch import Launchable
 from mini.engine.passes import kernels_of
+from mini.ir import kernel as K
 from mini.ir.parse import TextError, parse, parse_file
 from mini.ir.text import text
+from mini.ir.uop import add, const, less, mul, range_, uop
 from mini.ir.verify import nbytes
 from mini.render.cstyle import link
 from mini.render.spelling import RenderError
+from mini.types import dtypes
 
 # ---------------------------------------------------------------- which code runs
 
@@ -151,6 +154,33 @@ def test_what_is_allowed_at_the_bounds_stays_within_them():
   assert found_wrong(kernels) == {}
 
 
+def planted():
+  """Kernels that no verifier has seen, each with a hole."""
+  o, u = K.param("o", (8,), dtypes.float32), K.param("u", (8,), dtypes.uint32)
+  i, s, one = range_("i", 8), range_("s", 1), const(1.0, dtypes.float32)
+  far = mul(uop("cast", dtypes.index, (K.load(u, (i,)),)), 1 << 40)
+  stage = K.stage_at(one, (s,), (s,), "stack", (8,))
+  stored = {
+    "beyond": K.store(o, (add(i, 1),), one),
+    "before": K.store(o, (add(i, -1),), one),
+    "wraps": K.store(o, (i,), one, less(add(far, i), 8)),
+    "unwritten": K.store(o, (i,), K.load(stage, (i,))),
+    "beyond_stage": K.store(o, (i,), K.load(stage, (add(i, 1),))),
+  }
+  return [K.kernel(name, (store,), (i,)) for name, store in stored.items()]
+
+
+@needs_gcc
+def test_sanitizers_find_what_they_are_for():
+  assert len(found_wrong(planted(), widths=(1,))) == len(planted())
+
+
+@pytest.mark.full
+def test_emulated_devices_find_what_they_are_for():
+  found = [text(k) for k in planted() if k.arg.what != "unwritten"]
+  assert len(hostile.wrong_emulated(planted(), "CUDA")) == len(found)
+
+
 @needs_gcc
 def test_hostile_kernels(request, seed):
   """Those that are accepted do nothing wrong in C."""
@@ -164,7 +194,8 @@ def test_hostile_kernels(request, seed):
 @pytest.mark.parametrize("dev", ["CL", "CUDA", "METAL"])
 def test_hostile_kernels_on_emulated_devices(dev, seed):
   first = seed % 10**9
-  kernels = hostile.accepted(range(first, first + 150)).values()
+  seeds = range(first, first + 100)
+  kernels = [k for groups in (False, True) for k in hostile.accepted(seeds, groups).values()]
   assert not (found := hostile.wrong_emulated(kernels, dev)), "\n".join(found)
 
 

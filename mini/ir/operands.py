@@ -106,7 +106,7 @@ class Operands(Tokens):
   def number(self) -> Literal:
     at = self.at
     sign = "-" if self.accept("-") else ""
-    if not (self.next[:1].isdigit() or self.next in ("inf", "nan", "true", "false")):
+    if not (self.next[:1].isdigit() or self.next in ("inf", "nan") + ("true", "false") * (not sign)):
       self.fail(f"expected a number, found {self.shown()}")
     return Literal(sign + self.take(), at)
 

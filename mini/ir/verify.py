@@ -163,7 +163,7 @@ def check_graph_node(u: UOp) -> None:
   if u.op in CONSTRUCTORS:
     try:
       made = CONSTRUCTORS[u.op](u)
-    except MiniError as e:
+    except (MiniError, IndexError) as e:
       raise VerifyError(u, str(e)) from None
     if shape(made) != shape(u) or made.dtype is not u.dtype:
       raise VerifyError(u, f"{u.op} of this is {made.dtype.short}{list(shape(made))}")
