@@ -276,6 +276,15 @@ a = f.copy(); s = a[0, 0]; a[0, 0] = 99; s
 a = f.copy(); d = a; d *= 2; a
 a = f.copy(); d = a.diagonal().copy(); d[0] = 1; a
 a = np.zeros((2, 3)); a.flat[4] = 1; a
+a = np.zeros((2, 3)); a.T.flat[1] = 100; a
+a = np.zeros(4); a[::-1].flat[1] = 100; a
+a = np.zeros((2, 3)); a.T.flat[[0, 4]] = [1, 2]; a.T.flat[-1] = 9; a[:, ::2].flat[1:3] = 7; a
+a = np.zeros((2, 3)); a.flat = [1, 2]; a.T.flat[1:6] = [3, 4]; a
+a = np.zeros((2, 3)); a[0].flat[...] = 5; a[1].flat[:] = [1, 2, 3, 4, 5]; a
+a = np.zeros((2, 3)); b = a.flat[1:3]; b[0] = 5; a.T.flat.copy()[0] = 3; a
+a = np.zeros((2, 3)); np.put(a.T, [1, 2], [5, 6]); np.putmask(a[::-1], a[::-1] == 0, 2); np.place(a.T, a.T > 5, [8]); a
+[int(x) for x in np.arange(6).reshape(2, 3).T.flat] + [len(f.flat), next(np.arange(3).flat)]
+x = np.zeros(3); [x[1:].base is x, x[1:][1:].base is x, x.base is None, x.reshape(3, 1).T.base is x]
 a = c.copy(); d = np.transpose(a, (1, 2, 0)); d[0] = 1; a
 a = f.copy(); d = np.swapaxes(a, 0, 1)[1:]; d[...] = 0; a
 a = f.copy(); d = np.moveaxis(a, 0, 1); d[1] = -1; a

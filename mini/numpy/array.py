@@ -8,15 +8,17 @@ in ufunc.py and in the files of functions, whose tables also give the methods.
 
 from __future__ import annotations
 
+import math
 import operator
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute, has_values
-from mini.numpy.types import asked_again, common_type, mini_type, numpy_type, stand_in, type_of
+from mini.numpy.types import NoDType, asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
 from mini.tensor.dlpack import host_view
 from mini.tensor.handle import Handle
@@ -99,7 +101,7 @@ class Lazy:
 
   # ---------------------------------------------------------------- what it is
 
-  shape = property(lambda self: self._tensor.shape)
+  shape = property(lambda self: tuple(self._tensor.shape))
   dtype = property(lambda self: type_of(self._tensor.dtype))
   ndim = property(lambda self: len(self._tensor.shape))
   size = property(lambda self: self._tensor.numel())
@@ -108,7 +110,6 @@ class Lazy:
   strides = property(lambda self: self._strided().strides)
   flags = property(lambda self: self._strided().flags)
   device = property(lambda self: str(self._tensor.device).lower())
-  flat = property(lambda self: self.reshape(-1))
 
   def __len__(self) -> int:
     return len(stand_in(self))
@@ -120,7 +121,21 @@ class Lazy:
     return self._tensor
 
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    return np.array(self._host(), dtype, copy=copy)
+    """A copy, which may be written as NumPy's arrays may; with copy=False the values themselves, which may not."""
+    return np.array(self._host(), dtype, copy=copy is not False or None)
+
+  @property
+  def data(self) -> memoryview:
+    """The values, read only, for what takes bytes."""
+    return self._host().data
+
+  @property
+  def __array_interface__(self) -> dict[str, Any]:
+    a = np.array(self._host(), order="C")
+    return {"version": 3, "shape": a.shape, "typestr": a.dtype.str, "strides": a.strides, "data": a}
+
+  def __buffer__(self, flags: int) -> memoryview:  # Python 3.12 asks for it
+    return np.array(self._host(), order="C").data
 
   def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
@@ -130,16 +145,15 @@ class Lazy:
     return mini.numpy
 
   def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's ufuncs of these arrays are ours."""
-    ours = getattr(self.__array_namespace__(), ufunc.__name__, None)
-    return NotImplemented if ours is None else getattr(ours, method)(*args, **kwargs)
+    """NumPy's ufuncs of these arrays are ours; another's (SciPy's), and those of objects, are computed at once."""
+    return found_or_at_once(
+      self.__array_namespace__(), [ufunc.__name__], getattr(ufunc, method), method, args, kwargs
+    )
 
   def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's functions of these arrays are ours."""
-    found = self.__array_namespace__()
-    for name in [*function.__module__.split(".")[1:], function.__name__]:
-      found = getattr(found, name)
-    return found(*args, **kwargs)
+    """NumPy's functions of these arrays are ours, as its ufuncs are."""
+    names = [*function.__module__.split(".")[1:], function.__name__]
+    return found_or_at_once(self.__array_namespace__(), names, function, "__call__", args, kwargs)
 
   def __dlpack__(
     self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -154,6 +168,9 @@ class Lazy:
 
   def tolist(self) -> Any:
     return self._host().tolist()
+
+  def __bytes__(self) -> bytes:
+    return self.tobytes()
 
   def tobytes(self, order: Any = "C") -> bytes:
     return self._host().tobytes(order)
@@ -176,6 +193,7 @@ class Lazy:
   __int__ = lambda self: int(self._number())
   __float__ = lambda self: float(self._number())
   __complex__ = lambda self: complex(self._number())
+  __trunc__ = lambda self: math.trunc(self._number())
   __index__ = lambda self: operator.index(np.asarray(self._number()))
   __contains__ = lambda self, x: bool((self == x).any())
 
@@ -223,7 +241,19 @@ class ndarray(Lazy):
   @property
   def base(self) -> Any:
     """The array that owns the memory, of a view."""
-    return (self._memory.owner() or array_of(self._memory.tensor)) if self._steps else None
+    if not self._steps:
+      return None
+    owner = self._memory.owner()
+    return ndarray._of(self._memory) if owner is None else owner
+
+  @property
+  def flat(self) -> flatiter:
+    """All elements in row-major order, one after another."""
+    return flatiter._of(self._memory, (*self._steps, ("shape", (self.size,))))
+
+  @flat.setter
+  def flat(self, values: Any) -> None:
+    self.flat[...] = values
 
   @property
   def T(self) -> ndarray:
@@ -237,7 +267,7 @@ class ndarray(Lazy):
 
   @property
   def shape(self) -> tuple[int, ...]:
-    return self._tensor.shape
+    return tuple(self._tensor.shape)
 
   @shape.setter
   def shape(self, shape: Any) -> None:
@@ -294,6 +324,32 @@ class ndarray(Lazy):
 
   def __deepcopy__(self, memo: Any) -> ndarray:
     return self.copy()
+
+
+class flatiter(ndarray):
+  """`x.flat`: what is written there is written to x, repeated where it is too short; what is taken is a copy."""
+
+  __slots__ = ("_next",)
+
+  def __getitem__(self, index: Any) -> Any:
+    found = super().__getitem__(index)
+    return found.copy() if isinstance(found, ndarray) else found
+
+  def __setitem__(self, index: Any, value: Any) -> None:
+    count = np.size(np.zeros(self.size, bool)[theirs_of(index)])
+    value = value if isinstance(value, Lazy) else asarray(value)
+    if value.size not in (1, count) and count:
+      many = value.reshape(-1)[np.arange(count) % max(value.size, 1)]  # type: ignore[attr-defined]
+      value = many if value.size < count else many[:count]
+    super().__setitem__(index, value.reshape(-1)[0] if value.size == 1 else value.reshape(-1))  # type: ignore[attr-defined]
+
+  def __next__(self) -> Any:
+    """The next element; from the beginning, after the last."""
+    self._next: int = getattr(self, "_next", -1) + 1
+    if self._next < self.size:
+      return self[self._next]
+    self._next = -1
+    raise StopIteration
 
 
 class generic(Lazy):
@@ -374,6 +430,51 @@ def _apart(index: tuple) -> tuple:
   if any(getattr(i, "ndim", 0) for i in index):
     return tuple(np.asarray([i]) if type(i) is int else i for i in index)
   return index
+
+
+# ---------------------------------------------------------------- what other libraries ask
+
+
+def is_foreign(x: Any) -> bool:
+  """Is it, or does it hold, an array of what is no number: objects, text, dates?"""
+  if type(x) in (list, tuple):
+    return any(map(is_foreign, x))
+  return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "biufc"
+
+
+def theirs_of(x: Any) -> Any:
+  """NumPy's arrays in the place of ours."""
+  if isinstance(x, Lazy):
+    return x._host()
+  return type(x)(map(theirs_of, x)) if type(x) in (list, tuple) else x
+
+
+def found_or_at_once(room: Any, names: list[str], theirs: Any, method: str, args: Any, kwargs: Any) -> Any:
+  """Our function of these names, called; NumPy's or another's of the values, where we have none, or an argument is of
+  what we have not."""
+  for name in names:
+    room = getattr(room, name, None)
+  if room is not None and not any(map(is_foreign, (*args, *kwargs.values()))):
+    with suppress(NoDType):
+      return getattr(room, method)(*args, **kwargs)
+  outs = kwargs.pop("out", None) or ()
+  outs = outs if isinstance(outs, tuple) else (outs,)
+  found = theirs(*map(theirs_of, args), **{k: theirs_of(v) for k, v in kwargs.items()})
+  several = found if isinstance(found, tuple) else (found,)
+  kept = [stored(o, asarray(x)._tensor) if o is not None else x for o, x in zip(outs, several)]
+  return found if not outs else kept[0] if not isinstance(found, tuple) else tuple(kept)
+
+
+def stored(out: Any, value: Tensor) -> Any:
+  """`out=`: an array of ours with another value, or one of NumPy's into which it is computed."""
+  if type(out) is tuple and len(out) == 1:  # as ufuncs have it
+    (out,) = out
+  if isinstance(out, ndarray):
+    return out._store(value)
+  if not isinstance(out, np.ndarray):
+    raise TypeError("return arrays must be of ArrayType")
+  np.copyto(out, array_of(value)._host(), casting="unsafe")
+  return out
 
 
 # ---------------------------------------------------------------- arrays from values, and back

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import Lazy, asarray
+from mini.numpy.array import Lazy, asarray, stored
 from mini.numpy.host import at_once
 from mini.numpy.types import asked_again
 from mini.tensor import Tensor
@@ -23,6 +23,9 @@ Kind = inspect.Parameter
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # of the main namespace
 LINALG: dict[str, Callable[..., Any]] = {}
 FFT: dict[str, Callable[..., Any]] = {}
+
+
+WRITES = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")  # to their first argument
 
 
 class AtOnce(Exception):
@@ -52,10 +55,13 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
 
   @functools.wraps(f)
   def call(*args: Any, **kwargs: Any) -> Any:
+    if name in WRITES and args and isinstance(args[0], np.ndarray):  # it is one of NumPy's that is written
+      return at_once(theirs)(*args, **kwargs)
     try:
       out = kwargs.get("out") if has_out else None
       given = signature.bind(*args, **{n: x for n, x in kwargs.items() if n != "out" or not has_out})
       out = given.arguments.pop("out", out)
+      out = out[0] if type(out) is tuple and len(out) == 1 else out
       try:
         result = f(*given.args, **given.kwargs) if taken is None else f(**_those(given.arguments, taken))
       except (AtOnce, DTypeError) as e:
@@ -66,7 +72,7 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
         return result
       if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name}: the result is {result.dtype}, and out= is {out.dtype}")
-      return out._store(tensor(result))
+      return stored(out, tensor(result))
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(theirs, args, kwargs, e)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import Lazy, asarray, made
+from mini.numpy.array import Lazy, asarray, made, stored
 from mini.tensor import Tensor
 
 NAMES = """
@@ -53,7 +53,7 @@ def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
   def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
     there = {} if out is None else {"out": np.array(out)}
     found = f(*map(theirs, args), **{k: theirs(v) for k, v in kwargs.items()}, **there)
-    return ours(found) if out is None else out._store(asarray(there["out"])._tensor)
+    return ours(found) if out is None else stored(out, asarray(there["out"])._tensor)
 
   call.__name__ = call.__qualname__ = f.__name__
   call.__doc__ = f"`numpy.{f.__name__}`, at once."

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from mini.numpy.array import Lazy, array_of, asarray, converted, made, ndarray, operand
+from mini.numpy.array import Lazy, array_of, asarray, converted, made, ndarray, operand, stored
 from mini.numpy.function import FUNCTIONS, publish
 from mini.numpy.host import at_once
-from mini.numpy.manipulation import along, concatenate, ravel, reshape
+from mini.numpy.manipulation import along, concatenate, ravel
 from mini.numpy.types import stand_in, theirs
 
 
@@ -49,12 +49,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
   i = np.asarray(ind).ravel()
   i = i % a.size if mode == "wrap" else i.clip(0, a.size - 1) if mode == "clip" else i
   values = np.resize(np.asarray(v), i.shape) if i.size else np.asarray(v)[:0]
-  reshape(a, (-1,))[i] = values
+  a.flat[i] = values
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
   places = np.flatnonzero(np.asarray(mask))
-  reshape(a, (-1,))[places] = np.resize(np.asarray(values), a.size)[places]
+  a.flat[places] = np.resize(np.asarray(values), a.size)[places]
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
@@ -68,7 +68,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
       f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
     )
   value = operand(src, dst.dtype).expand(dst.shape)
-  dst._store(value if where is True else operand(where).expand(dst.shape).where(value, dst._tensor))
+  stored(dst, value if where is True else operand(where).expand(dst.shape).where(value, operand(dst)))
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:

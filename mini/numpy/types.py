@@ -21,13 +21,15 @@ theirs: Any = np  # of any signature
 LARGEST = 1 << 20  # elements of a stand-in that NumPy may go through to find an error
 
 
+class NoDType(TypeError):
+  """A type of NumPy's that no tensor has."""
+
+
 def numpy_type(d: Any) -> np.dtype:
   """What NumPy calls a type that is here, too. TypeError if it is not."""
   found = np.dtype(d)
   if found not in HANDED_IN:
-    raise TypeError(
-      f"mini.numpy has no dtype {found.name!r}; there are {', '.join(t.name for t in HANDED_IN)}"
-    )
+    raise NoDType(f"mini.numpy has no dtype {found.name!r}; there are {', '.join(t.name for t in HANDED_IN)}")
   return found
 
 

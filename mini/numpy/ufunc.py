@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand
+from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand, stored
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
-from mini.numpy.host import at_once
+from mini.numpy.host import at_once, theirs
 from mini.numpy.memory import has_values
 from mini.numpy.types import asked_again, loop, mini_type, stand_in, summed
 from mini.tensor import Tensor
@@ -120,7 +120,7 @@ class ufunc:
         result = self.body(result, operand(initial, result.dtype.np))
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(self.numpy.reduce, (a,), given, e)
-    return made(result) if out is None else out._store(result)
+    return made(result) if out is None else stored(out, result)
 
   def _by_order(self, a: ndarray) -> bool:
     """Is it one of several complex numbers, which NumPy finds?"""
@@ -167,7 +167,7 @@ class ufunc:
         result = rows[0].stack(*rows[1:], dim=axis) if rows else t
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(self.numpy.accumulate, (a, axis, dtype), {}, e)
-    return array_of(result) if out is None else out._store(result)
+    return array_of(result) if out is None else stored(out, result)
 
   def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
     a, b = asarray(a), asarray(b)
@@ -175,6 +175,8 @@ class ufunc:
 
   def at(self, a: ndarray, indices: Any, b: Any = None) -> None:
     """a[indices] = self(a[indices], b), once for each index, also where one is there several times."""
+    if isinstance(a, np.ndarray):
+      return self.numpy.at(a, *map(theirs, (indices,) if b is None else (indices, b)))
     where = Tensor.arange(a.size).reshape(a.shape)
     places = array_of(where)[indices]._tensor.reshape(-1)
     flat = a._tensor.reshape(-1)
@@ -215,7 +217,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 def _kept(out: Any, result: Tensor, where: Any) -> Tensor:
   """`out=`: stored there, where `where` is true."""
-  if not isinstance(out, ndarray):
+  if not isinstance(out, (ndarray, np.ndarray)):
     raise TypeError("return arrays must be of ArrayType")
   if broadcast_shape(result.shape, out.shape) != out.shape:
     shape = str(out.shape).replace(" ", "")
@@ -224,7 +226,7 @@ def _kept(out: Any, result: Tensor, where: Any) -> Tensor:
       + str(broadcast_shape(result.shape, out.shape) or result.shape).replace(" ", "")
     )
   result = result.cast(mini_type(out.dtype))
-  out._store(result if where is True else operand(where).where(result, out._tensor))
+  stored(out, result if where is True else operand(where).where(result, operand(out)))
   return result
 
 
@@ -238,6 +240,8 @@ def _operator(f: ufunc, swap: bool) -> Callable[[Any, Any], Any]:
   def method(self: Any, other: Any) -> Any:
     if not isinstance(other, (Lazy, bool, int, float, complex, np.ndarray, np.generic, list, tuple, Tensor)):
       return NotImplemented
+    if f.__name__ == "multiply" and isinstance(self, generic) and isinstance(other, (list, tuple)):
+      return NotImplemented  # the sequence, repeated
     return f(other, self) if swap else f(self, other)
 
   return method
