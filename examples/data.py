@@ -36,6 +36,7 @@ def read(files: list[Path]) -> bytes:
 class Tokenizer(Protocol):
   """Text to tokens and back; `text()` is what it is remade from."""
 
+  kind: str
   size: int
 
   def encode(self, text: bytes) -> np.ndarray: ...
@@ -46,7 +47,7 @@ class Tokenizer(Protocol):
 class Bytes:
   """Bytes as tokens."""
 
-  size = 256
+  kind, size = "byte", 256
 
   def encode(self, text: bytes) -> np.ndarray:
     return np.frombuffer(text, np.uint8).astype(np.int32)
@@ -60,6 +61,8 @@ class Bytes:
 
 class BPE:
   """Byte-level byte-pair encoding, by the `tokenizers` package."""
+
+  kind = "bpe"
 
   def __init__(self, made):
     self.made, self.size = made, made.get_vocab_size()
@@ -129,9 +132,9 @@ def tokenizer(spec: str, text: bytes = b"") -> Tokenizer:
   raise Missing(f"no tokenizer {spec!r}: it is byte, bpe:N with N > 256, gpt2 or gpt2:FOLDER")
 
 
-def restored(spec: str, text: str) -> Tokenizer:
+def restored(kind: str, text: str) -> Tokenizer:
   """The tokenizer of a checkpoint, from its `text()`."""
-  return Bytes() if spec == "byte" else BPE(_tokenizers().Tokenizer.from_str(text))
+  return Bytes() if kind == "byte" else BPE(_tokenizers().Tokenizer.from_str(text))
 
 
 # ---------------------------------------------------------------- batches

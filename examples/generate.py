@@ -7,14 +7,14 @@ python examples/generate.py --weights gpt2/model.safetensors --prompt "The meani
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from data import Missing, restored, tokenizer
+from checkpoints import tokenizer_of
+from data import Missing, tokenizer
 from gpt2 import GPT2, INTEGERS, Cache, load
 from report import at_least, mistakes_in_a_line
 
@@ -110,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.weights:
       words = tokenizer(args.tokenizer or f"gpt2:{path.parent}")
     else:
-      words = restored(*json.loads(nn.state.safe_load_metadata(path)["tokenizer"]))
+      words = tokenizer_of(path, nn.state.safe_load_metadata(path))
     keep = args.keep or args.dtype
     model = load(path, getattr(dtypes, args.dtype), keep if keep in INTEGERS else getattr(dtypes, keep))
     prompt = words.encode(args.prompt.encode()).tolist()

@@ -176,14 +176,29 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
 
 def load_weights(model: GPT2, path: str | Path) -> None:
   """Fill a model from a file. What else is in it is left alone: causal masks, the tied lm_head.weight, an optimizer."""
-  weights = read_weights(path)
-  nn.state.load_state_dict(model, {name: weights[name].float() for name in nn.state.get_state_dict(model)})
+  weights, names = read_weights(path), nn.state.get_state_dict(model)
+  nn.state.load_state_dict(model, {name: weights[name].float() for name in names if name in weights})
 
 
 INTEGERS = {
   "int8": (8, None),
   "int4": (4, 32),
 }  # bits, and how many inputs of a column share a scale: None is all
+
+
+def config_of(path: str | Path) -> Config:
+  weights = read_weights(path)
+  vocabulary, width = weights["wte.weight"].shape
+  layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("h."))
+  beside = Path(path).parent / "config.json"
+  said = nn.state.safe_load_metadata(path)
+  if "heads" in said:
+    heads = int(said["heads"])
+  else:
+    heads = json.loads(beside.read_text())["n_head"] if beside.exists() else width // 64
+  if layers > len(weights) or heads < 1 or width % heads:
+    raise ValueError(f"{layers} layers of width {width} with {heads} heads")
+  return Config(layers, heads, width, weights["wpe.weight"].shape[0], vocabulary)
 
 
 def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
@@ -194,16 +209,11 @@ def load(path: str | Path, dtype=dtypes.float32, kept=dtypes.float32) -> GPT2:
   Sizes are read off the tensors; the number of heads off a config.json beside the file, or it is width / 64, as in all
   published ones.
   """
-  weights = read_weights(path)
-  vocabulary, width = weights["wte.weight"].shape
-  layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("h."))
-  beside = Path(path).parent / "config.json"
-  said = nn.state.safe_load_metadata(path)
-  if "heads" in said:
-    heads = int(said["heads"])
-  else:
-    heads = json.loads(beside.read_text())["n_head"] if beside.exists() else width // 64
-  model = GPT2(Config(layers, heads, width, weights["wpe.weight"].shape[0], vocabulary), dtype)
+  try:
+    config = config_of(path)
+  except (KeyError, ValueError, TypeError, RecursionError) as e:
+    raise nn.state.StateError(f"{path} is no GPT-2: {type(e).__name__}: {e}") from None
+  model = GPT2(config, dtype)
   load_weights(model, path)
   return quantized(model, *INTEGERS[kept]) if kept in INTEGERS else model.to(kept)
 

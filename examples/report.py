@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from data import Missing
 from mini.config import ConfigError
 from mini.nn.state import StateError
 from runtime.base import DeviceError
+from runtime.files import written
 
 
 @contextmanager
@@ -26,6 +26,9 @@ def mistakes_in_a_line() -> Iterator[None]:
     yield
   except (Missing, ConfigError, StateError, DeviceError, OSError) as e:
     sys.exit(str(e))
+  except KeyboardInterrupt:
+    print("\nended at once; what was saved last stands", file=sys.stderr)
+    sys.exit(130)
 
 
 def at_least(least: float) -> Callable[[str], float]:
@@ -42,19 +45,33 @@ def at_least(least: float) -> Callable[[str], float]:
 
 
 class Log:
-  """A file of JSON objects, one for each step. Going on at a step drops what the file has from there on."""
+  """A file of JSON objects, one for each step. Going on at a step drops what the file has from there on.
+
+  Where it cannot be written, as on a full disk, a line says so once, and each step tries again."""
 
   def __init__(self, path: Path, step: int = 0):
+    self.path, self.failed = path, False
     self.rows = [row for row in _read(path) if row["step"] < step]
-    part = path.with_name(path.name + ".part")
-    part.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
-    os.replace(part, path)
-    self.path = path
+    self.write()
+
+  def write(self) -> None:
+    """All of it."""
+    with written(self.path) as f:
+      f.write("".join(json.dumps(row) + "\n" for row in self.rows).encode())
 
   def add(self, row: dict) -> None:
     self.rows.append(row)
-    with open(self.path, "a") as f:
-      f.write(json.dumps(row) + "\n")
+    try:
+      if self.failed:  # it may end in the middle of a line
+        self.write()
+      else:
+        with open(self.path, "a") as f:
+          f.write(json.dumps(row) + "\n")
+      self.failed = False
+    except OSError as e:
+      if not self.failed:
+        print(f"\nwarning: {self.path} could not be written: {e.strerror}", file=sys.stderr)
+      self.failed = True
 
 
 def _read(path: Path) -> list[dict]:
@@ -63,7 +80,8 @@ def _read(path: Path) -> list[dict]:
   for line in path.read_text().splitlines() if path.exists() else ():
     try:
       row = json.loads(line)
-    except ValueError:
+      row["step"], row["loss"]
+    except (ValueError, TypeError, KeyError):
       break
     rows.append(row)
   return rows
@@ -115,6 +133,9 @@ def picture(rows: list[dict], path: Path) -> str:
   axes.set(xlabel="step", ylabel="loss (nats per token)")
   axes.grid(alpha=0.3)
   axes.legend()
-  FigureCanvasAgg(figure).print_png(part := path.with_name(path.name + ".part"))
-  os.replace(part, path)
+  try:
+    with written(path) as f:
+      FigureCanvasAgg(figure).print_png(f)
+  except OSError as e:
+    return f"no picture of the loss: {e}"
   return f"loss curve: {path}"

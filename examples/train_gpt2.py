@@ -5,7 +5,8 @@
   python examples/train_gpt2.py --model gpt2 --tokenizer gpt2 --data FILE...
 
 What it leaves in --out: checkpoint.safetensors, log.jsonl and loss.png. A checkpoint is written under another name and
-renamed, so there is always a whole one, and with its settings, seed and position `--resume` repeats the run to the bit.
+renamed, so there is always a whole one, and with its settings, seed and position `--resume` repeats the run to the bit;
+--data, which is a path, is given again. Ctrl-C and SIGTERM finish the step, save, and end with a line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import sys
 import zlib
 from pathlib import Path
 
-from data import Windows, read, restored, standard_library, tokenizer
+from checkpoints import NAME, SETTINGS, Said, locked, saved, with_settings
+from checkpoints import read as read_metadata
+from data import Missing, Windows, read, standard_library, tokenizer
 from generate import generate
 from gpt2 import GPT2, MODELS, load_weights, sized
 from report import Log, Progress, at_least, mistakes_in_a_line, picture
@@ -40,9 +43,8 @@ DEFAULTS = {
 }
 
 
-def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
-  """(settings, what the checkpoint to resume says: empty without one).
-  A checkpoint's settings hold unless given anew."""
+def parse(argv: list[str]) -> tuple[argparse.Namespace, Said | None]:
+  """(settings, what the checkpoint to resume says). A checkpoint's settings hold unless given anew."""
   p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   p.add_argument("--model", default="nano", choices=tuple(MODELS))
   p.add_argument(
@@ -75,16 +77,19 @@ def parse(argv: list[str] | None) -> tuple[argparse.Namespace, dict[str, str]]:
   p.add_argument("--eval-every", type=at_least(0), default=100, metavar="STEPS", help="0: at the end")
   p.add_argument("--sample", type=at_least(0), default=300, metavar="TOKENS", help="at the end")
   p.add_argument("--prompt", default="\ndef ", help="of the sample")
-  p.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
+  p.add_argument("--keep", type=at_least(1), default=1, metavar="N", help="checkpoints, the last N")
+  p.add_argument(
+    "--resume", nargs="?", const="", metavar="FILE", help="go on from a checkpoint (the one in --out)"
+  )
   args = p.parse_args(argv)
-  said: dict[str, str] = {}
-  if args.resume:
-    path = Path(args.out) / "checkpoint.safetensors"
+  said = None
+  if args.resume is not None:
+    path = Path(args.resume or Path(args.out) / NAME)
     if not path.exists():
       p.exit(1, f"nothing to resume: {path} is not there\n")
-    said = nn.state.safe_load_metadata(path)
-    p.set_defaults(**json.loads(said["settings"]))
-    args = p.parse_args(argv)
+    said = read_metadata(path)
+    args = with_settings(p, path, said, argv)
+    args.resume = path
   for name, value in DEFAULTS[args.model].items():
     if getattr(args, name) is None:
       setattr(args, name, value)
@@ -147,12 +152,14 @@ class Training:
     state = {**nn.state.get_state_dict(self.model), **nn.state.get_state_dict(self.optimizer, "optimizer")}
     nn.state.safe_save(state, path, {**said, "generator": json.dumps(Tensor.generator.get_state())})
 
-  def load(self, path: Path, said: dict[str, str]) -> None:
+  def load(self, path: Path, said: Said) -> None:
     load_weights(self.model, path)
     state = nn.state.safe_load(path)
-    names = nn.state.get_state_dict(self.optimizer)
+    names = [*nn.state.get_state_dict(self.optimizer)]
+    if missing := [name for name in names if f"optimizer.{name}" not in state]:
+      raise nn.state.StateError(f"{path} is no checkpoint of train_gpt2.py: it has no optimizer.{missing[0]}")
     nn.state.load_state_dict(self.optimizer, {name: state[f"optimizer.{name}"] for name in names})
-    Tensor.generator.set_state(tuple(json.loads(said["generator"])))
+    Tensor.generator.set_state(said.generator)
 
 
 def machine() -> str:
@@ -160,12 +167,10 @@ def machine() -> str:
   return f"{platform.machine()} {Device.DEFAULT} {config.THREADS or os.cpu_count()} threads"
 
 
-def train(args: argparse.Namespace, said: dict[str, str]) -> None:
+def train(args: argparse.Namespace, said: Said | None) -> None:
   out = Path(args.out)
-  out.mkdir(parents=True, exist_ok=True)
-  checkpoint = out / "checkpoint.safetensors"
   text = read([Path(f) for f in args.data] if args.data else standard_library())
-  words = restored(*json.loads(said["tokenizer"])) if said else tokenizer(args.tokenizer, text)
+  words = said.tokenizer if said else tokenizer(args.tokenizer, text)
   tokens = words.encode(text)
   kept = max(len(tokens) // 20, args.seq + 1)  # the last twentieth is for validation
   windows = Windows(tokens[:-kept], args.seq, args.seed)
@@ -175,32 +180,38 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
   first = position = 0
   about = {"machine": machine(), "data": f"{zlib.crc32(tokens):08x}"}
   if said:
-    training.load(checkpoint, said)
-    first, position = int(said["step"]), int(said["position"])
-    for name, now in about.items():
-      if said[name] != now:
-        print(
-          f"warning: the checkpoint is of another {name}: {said[name]}, and this is {now}", file=sys.stderr
-        )
+    if said.data != about["data"] and not args.data:
+      raise Missing(f"the checkpoint was trained on other data: --data is to be given again ({said.files!a})")
+    training.load(args.resume, said)
+    first, position = said.step, said.position
+    for name, was, now in (("machine", said.machine, about["machine"]), ("data", said.data, about["data"])):
+      if was != now:
+        print(f"warning: the checkpoint is of another {name}: {was!a}, and this is {now}", file=sys.stderr)
   n = sum(p.numel() for p in training.model.parameters())
   print(
     f"{args.model}: {n:,} parameters, {len(tokens):,} tokens of {len(text):,} bytes, {machine()}",
     file=sys.stderr,
   )
 
-  def save(step: int) -> None:
-    settings = {name: value for name, value in vars(args).items() if name not in ("out", "resume", "dev")}
-    again = json.dumps([args.tokenizer, words.text()])
+  def save(step: int) -> bool:
     state = {
-      "settings": json.dumps(settings),
-      "tokenizer": again,
+      "settings": json.dumps({name: getattr(args, name) for name in SETTINGS}),
+      "tokenizer": json.dumps([words.kind, words.text()]),
       "step": str(step),
       "position": str(position),
+      "files": " ".join(args.data or ()),
+      "heads": str(training.model.config.heads),
     }
-    training.save(checkpoint, {**about, **state, "heads": str(training.model.config.heads)})
+    return saved(out, step, args.keep, lambda path: training.save(path, {**about, **state}))
 
   stopped: list[int] = []  # Ctrl-C finishes the step and saves; a second one ends at once
-  before = signal.signal(signal.SIGINT, lambda *_: (stopped.append(1), signal.signal(signal.SIGINT, before)))
+
+  def stop_soon(number: int, _: object) -> None:
+    stopped.append(number)
+    signal.signal(signal.SIGINT, before)
+
+  before = signal.signal(signal.SIGINT, stop_soon)
+  signal.signal(signal.SIGTERM, stop_soon)
   log = Log(Path(args.log) if args.log else out / "log.jsonl", first)
   per_step = args.accumulate * args.batch
   progress = Progress(first, args.steps, per_step * args.seq)
@@ -218,14 +229,14 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
       row["val_loss"] = sum(losses) / len(losses)
     log.add(row)
     progress.step(step, row["loss"], row.get("val_loss"))
-    if last or is_due(step, args.save_every):
-      save(step + 1)
+    if (last or is_due(step, args.save_every)) and not save(step + 1) and last:
+      sys.exit("the run is over, and its last steps are not saved")
     if stop:
       print(f"\nstopped; --resume goes on with step {step + 1}", file=sys.stderr)
-      sys.exit(130)
+      sys.exit(128 + stopped[0])
 
   print(picture(log.rows, out / "loss.png"), file=sys.stderr)
-  print(f"checkpoint: {checkpoint}", file=sys.stderr)
+  print(f"checkpoint: {out / NAME}", file=sys.stderr)
   prompt = words.encode(args.prompt.encode()).tolist()
   sample = list(generate(training.model, prompt, args.sample, seed=args.seed)) if args.sample else []
   print(args.prompt + words.decode(sample).decode("utf-8", "replace"))
@@ -233,8 +244,8 @@ def train(args: argparse.Namespace, said: dict[str, str]) -> None:
 
 def main(argv: list[str] | None = None) -> None:
   with mistakes_in_a_line():
-    args, said = parse(argv)
-    with Context(**({"DEV": args.dev} if args.dev else {})):
+    args, said = parse(sys.argv[1:] if argv is None else argv)
+    with Context(**({"DEV": args.dev} if args.dev else {})), locked(Path(args.out)):
       train(args, said)
 
 

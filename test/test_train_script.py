@@ -2,17 +2,25 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import gpt2
 import numpy as np
 import pytest
+import train_gpt2
+from checkpoints import locked, saved
 from data import Bytes, Missing, Windows, restored, tokenizer
 from report import Log
 from train_gpt2 import parse
+
+from mini import Tensor
+from mini.nn.state import StateError, safe_save
+from runtime.files import written
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXT = ("".join(f"{n} times {m} is {n * m}.\n" for n in range(40) for m in range(40))).encode()
@@ -64,7 +72,7 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
   whole, parts = tmp_path / "whole", tmp_path / "parts"
   done = train(whole, *flags, "--steps", 12, cwd=tmp_path)
   train(parts, *flags, "--steps", 5)
-  resumed = train(parts, "--resume", "--steps", 12)
+  resumed = train(parts, "--resume", "--steps", 12, "--data", text)
   assert "warning" not in resumed.stderr
   assert len(losses(whole)) == 12 and losses(whole) == losses(parts)
   assert losses(whole)[11] < losses(whole)[0] - 0.3
@@ -80,16 +88,20 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
   assert other.returncode == 0 and "warning: the checkpoint is of another data" in other.stderr
 
 
-def test_ctrl_c_saves(tmp_path, text):
-  """It finishes the step and saves; what is resumed goes on with the next one."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves(tmp_path, text, number):
+  """It finishes the step and saves; what is resumed goes on with the next one. Meanwhile no other run gets the folder."""
   out, small = tmp_path / "out", ("--model", "pico", "--batch", 2, "--seq", 32, "--sample", 0)
   started = command("train_gpt2.py", "--out", out, *small, "--data", text, "--steps", 100_000)
   with subprocess.Popen(started, stderr=subprocess.PIPE, text=True) as process:
     wait_for_steps(process, out)
-    process.send_signal(signal.SIGINT)
+    if number == signal.SIGTERM:
+      other = call("train_gpt2.py", "--out", out, *small, "--data", text, "--steps", 1)
+      assert other.returncode and f"another run works there (process {process.pid} on" in other.stderr
+    process.send_signal(number)
     said = process.communicate(timeout=60)[1]
-  assert process.returncode == 130 and f"--resume goes on with step {len(losses(out))}" in said
-  assert (out / "checkpoint.safetensors").exists()
+  assert process.returncode == 128 + number and f"--resume goes on with step {len(losses(out))}" in said
+  assert (out / "checkpoint.safetensors").exists() and "Traceback" not in said
 
 
 def wait_for_steps(process: subprocess.Popen, out: Path) -> None:
@@ -110,10 +122,161 @@ def test_kill_loses_no_checkpoint(tmp_path, text):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
   before = losses(out)
-  assert call("train_gpt2.py", "--out", out, "--resume", "--steps", len(before) + 2).returncode == 0
+  again = call("train_gpt2.py", "--out", out, "--resume", "--data", text, "--steps", len(before) + 2)
+  assert again.returncode == 0, again.stderr
   after = losses(out)
   assert len(after) == len(before) + 2
   assert {step: after[step] for step in before} == before
+
+
+# ---------------------------------------------------------------- a checkpoint of a stranger, and a folder
+
+METADATA = {
+  "settings": json.dumps({"model": "pico", "batch": 2, "lr": 0.5}),
+  "tokenizer": '["byte", ""]',
+  "step": "3",
+  "position": "6",
+  "generator": "[1, 2]",
+  "machine": "x",
+  "data": "0",
+  "heads": "2",
+}
+
+
+def checkpoint(folder: Path, **metadata: str | None) -> Path:
+  said = {name: text for name, text in {**METADATA, **metadata}.items() if text is not None}
+  safe_save({"wte.weight": Tensor([[1.0]])}, folder / "checkpoint.safetensors", said)
+  return folder / "checkpoint.safetensors"
+
+
+def test_a_checkpoint_sets_numbers_and_no_paths(tmp_path):
+  """What it says of other settings, such as where to write, is not heard."""
+  hostile = {"log": "/etc/x", "data": ["/etc/passwd"], "weights": "/w", "out": "/", "prompt": "p", "dev": "CL",
+             "keep": 9, "tokenizer": "gpt2:/", "resume": "/r", "nonsense": 1}  # fmt: skip
+  mine = vars(train_gpt2.parse(["--out", str(tmp_path), "--steps", "7"])[0])
+  settings = {"model": "pico", "batch": 3, "lr": 0.25, "seq": 16, "dropout": 0.5, "steps": 900, **hostile}
+  path = checkpoint(tmp_path, settings=json.dumps(settings))
+  args, said = train_gpt2.parse(["--out", str(tmp_path), "--resume", "--steps", "7"])
+  assert (args.model, args.batch, args.lr, args.seq, args.dropout, args.steps) == (
+    "pico",
+    3,
+    0.25,
+    16,
+    0.5,
+    7,
+  )
+  assert {name: getattr(args, name) for name in hostile if name != "nonsense"} == {
+    **{name: mine[name] for name in hostile if name != "nonsense"}, "resume": path
+  }  # fmt: skip
+  assert said is not None and (said.step, said.position, said.generator) == (3, 6, (1, 2))
+  assert train_gpt2.parse(["--out", "elsewhere", "--resume", str(path)])[0].batch == 3
+
+
+@pytest.mark.parametrize("name", [name for name in METADATA if name != "heads"])
+def test_broken_metadata_are_a_state_error(tmp_path, name):
+  bad = [
+    None,
+    "",
+    "nonsense",
+    "[" * 100_000,
+    "9" * 5000,
+    "-1",
+    "[1, 2, 3]",
+    '{"model": 3}',
+    '{"batch": [1]}',
+    "null",
+  ]
+  bad += ['{"batch": "-5"}', '{"batch": true}', '["byte", 1]', '["bpe", "{}"]', "[1, -2]", f"[1, {1 << 64}]"]
+  for text in bad[:1] if name in ("machine", "data") else bad:
+    checkpoint(tmp_path, **{name: text})
+    try:
+      train_gpt2.parse(["--out", str(tmp_path), "--resume"])
+    except (StateError, Missing) as e:
+      assert "checkpoint.safetensors" in str(e) or "tokenizers" in str(e)
+    else:
+      assert (name, text) in (("settings", "[1, 2, 3]"),) or pytest.fail(f"{name}={text} was taken")
+
+
+def test_what_is_no_gpt2_is_a_state_error(tmp_path):
+  wte, wpe = Tensor.zeros(4, 6), Tensor.zeros(3, 6)
+  whole = {"wte.weight": wte, "wpe.weight": wpe, "h.0.x": wpe}
+  for tensors, heads in (({}, "2"), (whole, "0"), (whole, "x"), (whole, "4"), ({**whole, "h.x": wte}, "2"),
+                         ({**whole, "wte.weight": wte[0]}, "2"), ({**whole, "h.99999999.x": wte}, "2"),
+                         (whole, "2")):  # fmt: skip
+    safe_save(tensors, tmp_path / "m", {"heads": heads})
+    with pytest.raises(StateError):
+      gpt2.load(tmp_path / "m")
+
+
+def test_checkpoints_rotate_and_a_failed_save_is_tried_again(tmp_path, capsys, monkeypatch):
+  def save(path):
+    with written(path) as f:
+      f.write(b"%d" % step)
+
+  def full(path, *_):
+    raise OSError(28, "No space left on device", str(path))
+
+  for step in (1, 2, 3):
+    assert saved(tmp_path, step, 2, save)
+  assert not saved(tmp_path, 4, 2, full)
+  said = capsys.readouterr().err
+  assert "step 4 is not saved" in said and "No space left" in said and "checkpoint.safetensors" in said
+  assert (tmp_path / "checkpoint.safetensors").read_text() == "3"
+  (tmp_path / "checkpoint-mine.safetensors").touch()
+  monkeypatch.setattr(os, "link", full)  # a file system that has none
+  step = 5
+  assert saved(tmp_path, step, 2, save)
+  assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {
+    "checkpoint.safetensors": "5", "checkpoint-00000003.safetensors": "3", "checkpoint-00000005.safetensors": "5",
+    "checkpoint-mine.safetensors": "",
+  }  # fmt: skip
+
+
+def test_a_log_that_cannot_be_written_is_written_later(tmp_path, capsys):
+  path = tmp_path / "folder" / "log.jsonl"
+  path.parent.mkdir()
+  log = Log(path)
+  log.add({"step": 0, "loss": 3.0})
+  shutil.rmtree(path.parent)
+  log.add({"step": 1, "loss": 2.0})
+  log.add({"step": 2, "loss": 1.0})
+  assert capsys.readouterr().err.count("could not be written") == 1
+  path.parent.mkdir()
+  log.add({"step": 3, "loss": 0.0})
+  assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1, 2, 3]
+
+
+def test_a_folder_has_one_run(tmp_path):
+  with (
+    locked(tmp_path / "out"),
+    pytest.raises(Missing, match=f"another run works there .process {os.getpid()}"),
+  ):
+    locked(tmp_path / "out")
+  locked(tmp_path / "out").close()
+
+
+@pytest.mark.full
+def test_a_full_disk(tmp_path, text):
+  """No checkpoint fits: the one before stays, and resumes; the log has every step. A flipped bit in it is found."""
+  out = tmp_path / "out"
+  train(out, "--data", text, "--steps", 2)
+  path = out / "checkpoint.safetensors"
+  before = path.read_bytes()
+  limited = ["bash", "-c", 'ulimit -f 380; exec "$@"', "-"]
+  more = command("train_gpt2.py", "--out", out, "--resume", "--data", text, "--steps", 5, "--save-every", 1)
+  done = subprocess.run([*limited, *more], capture_output=True, text=True, check=False)
+  assert done.returncode == 1 and done.stderr.count("is not saved") == 3, done.stderr
+  assert "its last steps are not saved" in done.stderr and "Traceback" not in done.stderr
+  assert path.read_bytes() == before and len(losses(out)) == 5
+  assert not [p.name for p in out.iterdir() if p.name.endswith(".part")]
+  assert call("train_gpt2.py", "--out", out, "--resume", "--data", text, "--steps", 3).returncode == 0
+  other = call("train_gpt2.py", "--out", out, "--resume", "--steps", 4)
+  assert other.returncode and "--data is to be given again" in other.stderr
+  bad = bytearray(path.read_bytes())
+  bad[-1000] ^= 1
+  path.write_bytes(bad)
+  flipped = call("train_gpt2.py", "--out", out, "--resume", "--data", text, "--steps", 4)
+  assert flipped.returncode == 1 and "are not those that were written" in flipped.stderr
 
 
 def test_messages(tmp_path, text):
