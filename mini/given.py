@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mini.engine.place import held, place
-from mini.ir.graph import after, tag
+from mini.ir.graph import after, full, shape, tag
 from mini.ir.uop import UOp, rebuild, unknown
 from mini.types import MiniError
 
@@ -73,6 +73,14 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
   if "given" not in u.memo:
     return rebuild(u, inputs)
   return u if inputs == all_inputs(u) else with_gradient(inputs[0], u.memo["given"].rule, *inputs[1:])
+
+
+def constant_in(value: UOp, *inputs: UOp) -> UOp:
+  """value, computed from these nodes, and yet the same whatever they are: their gradients are zeros."""
+  passed = [u for u in inputs if needs(u)]
+  if not passed or value.dtype.kind != "f":
+    return value
+  return with_gradient(value, lambda g, out, *xs: tuple(full(shape(x), 0, x.dtype) for x in xs), *passed)
 
 
 def needs(u: UOp) -> bool:

@@ -480,7 +480,8 @@ def _fit(g: UOp, x: UOp) -> UOp:
 
 
 def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
-  """The gradients of `sum(seed * out)` with respect to nodes; None for one that out does not depend on.
+  """The gradients of `sum(seed * out)` with respect to nodes; None for one that out does not depend on, zeros where it
+  does so by steps (`floor`) that have no slope.
 
   out, seed: T[s]   wrt: nodes of any shapes   ->   a node of the same shape and type for each
 
@@ -528,7 +529,23 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
       if s in between and gs is not None:
         got = _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
+  if not result.keys() >= targets:
+    reached = _reached(outs)
+    result |= {w: full(shape(w), 0, w.dtype) for w in targets - result.keys() if w in reached}
   return [result.get(w) for w in wrt]
+
+
+def _reached(outs: Sequence[UOp]) -> set[UOp]:
+  """Nodes that outs depend on, though it be by steps that are flat everywhere."""
+  found, stack = set(outs), [*outs]
+  while stack:
+    u = stack.pop()
+    below = (
+      () if u.op == "detach" else [s for s in gradient_inputs(u) if s.dtype.kind == "f" and s not in found]
+    )
+    found.update(below)
+    stack += below
+  return found
 
 
 def _with_given(roots: Sequence[UOp]) -> list[UOp]:

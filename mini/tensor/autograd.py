@@ -204,15 +204,24 @@ class Autograd(Losses):
     leaf.grad = fresh
     return fresh
 
-  def gradient(self, *wrt: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
+  def gradient(
+    self,
+    *wrt: Tensor,
+    gradient: Tensor | None = None,
+    allow_unused: bool = False,
+    materialize_grads: bool = False,
+  ) -> list[Tensor]:
     """The gradients of this tensor with respect to others, which require one; `.grad` stays as it is.
     They can be differentiated.
+
+    MiniError of one that this tensor does not depend on, such as one that came to require a gradient after it was used;
+    with allow_unused its gradient is None, with materialize_grads zeros (PyTorch's `autograd.grad`).
 
     >>> x = Tensor([3.0], requires_grad=True)
     >>> (x * x).sum().gradient(x)
     [Tensor([6.], requires_grad=True)]
     """
-    return pulled_back("x.gradient(w)", {self: gradient}, wrt)
+    return pulled_back("x.gradient(w)", {self: gradient}, wrt, allow_unused, materialize_grads)
 
   def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
     """Call `hook` with the gradient of this tensor whenever one is computed; what it returns, unless that is None,
@@ -340,7 +349,13 @@ def with_chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...], new: Sequ
   return out
 
 
-def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Handle]) -> list[Tensor]:
+def pulled_back(
+  what: str,
+  outs: Mapping[Any, Tensor | None],
+  wrt: Sequence[Handle],
+  allow_unused: bool = False,
+  materialize_grads: bool = False,
+) -> list[Any]:
   """The gradients of several tensors, each with what is passed back to it (None: 1 to its one element), added up."""
   seeds = []
   outs = {p: h for y, g in outs.items() for p, h in zip(y._parts(), halves(what, y, g))}
@@ -360,9 +375,20 @@ def pulled_back(what: str, outs: Mapping[Any, Tensor | None], wrt: Sequence[Hand
     if not needs(t._uop):
       fail(MiniError, f"{what}: w does not require a gradient", w=t)
   found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
-  of_parts = [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in zip(parts, found)]
+  known = dict(zip(parts, found))
+  unused = [t for t in wrt if all(known[p] is None for p in t._parts())]
+  if unused and not (allow_unused or materialize_grads):
+    fail(
+      MiniError,
+      f"{what}: y does not depend on w, as it was when y was computed",
+      "allow_unused=True gives None for it, materialize_grads=True zeros",
+      w=unused[0],
+    )
+  of_parts = [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in known.items()]
   know(of_parts)
-  return rebuilt(list(wrt), of_parts)
+  own = dict(zip(known, of_parts))
+  gone = [] if materialize_grads else unused
+  return [None if any(t is u for u in gone) else t._mapped(own.__getitem__) for t in wrt]
 
 
 def halves(what: str, y: Handle, g: Any) -> Sequence[Any]:

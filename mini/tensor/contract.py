@@ -13,6 +13,7 @@ from itertools import combinations, product
 from math import prod
 from typing import Any, NamedTuple
 
+from mini.given import constant_in
 from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.ops import identity
@@ -64,7 +65,8 @@ class Algebra(NamedTuple):
     if kind == "min":
       turned = negated if u.dtype.kind == "f" else inverted
       return turned(graph.reduce(turned(u), "max", axes))
-    return graph.reduce(u, kind, axes)
+    out = graph.reduce(u, kind, axes)
+    return constant_in(out, u) if 0 in graph.shape(u) else out
 
   def prepared(self, u: UOp) -> UOp:
     """What the reduction is taken of."""

@@ -162,7 +162,7 @@ class Elementwise(Operators):
       kind = result_type(self, exponent)
       simple = integer_power(graph.cast(self.uop, kind), exponent)
       if simple is not None:
-        return self._new(simple)
+        return self._new(simple) if exponent else self._flat(simple)
       if kind.kind != "f" and exponent < 0:
         fail(
           ArgumentError,
@@ -185,7 +185,7 @@ class Elementwise(Operators):
     """-1, 0 or 1; 0 where it is NaN, as in PyTorch."""
     x, zero = self.uop, const(0, self.dtype)
     below = graph.alu("where", graph.alu("lt", x, zero), const(-1, x.dtype), zero)
-    return self._alu("where", graph.alu("lt", zero, x), const(1, x.dtype), below)
+    return self._flat(graph.alu("where", graph.alu("lt", zero, x), const(1, x.dtype), below))
 
   def reciprocal(self) -> Tensor:
     """1 / a."""

@@ -23,7 +23,7 @@ from mini.changes import all_or_nothing
 from mini.engine.masked import is_sized
 from mini.engine.place import device_of, place
 from mini.engine.shards import memory
-from mini.given import needs
+from mini.given import constant_in, needs
 from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
@@ -47,6 +47,7 @@ from mini.tensor.views import (
   Steps,
   apart,
   become,
+  change,
   check_writable,
   derive,
   let_go,
@@ -439,7 +440,7 @@ class Handle:
   def _bind_all(self, node: UOp) -> Tensor:
     before, base = self._uop, root_of(self)
     if base is None:
-      self._set(node)
+      change(self, node, local.gradients)
       derive(self)
     else:
       write(self, base, node)
@@ -535,6 +536,10 @@ class Handle:
     return self._view(("detached", None))
 
   # ---------------------------------------------------------------- nodes from operands
+
+  def _flat(self, u: UOp) -> Tensor:
+    """A value that is computed from this tensor, and to which it passes a gradient of zeros."""
+    return self._new(constant_in(u, self.uop))
 
   def _alu(self, op: str, *src: UOp) -> Tensor:
     return self._new(graph.alu(op, *src))

@@ -181,7 +181,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
   if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
     fail(ShapeError, "matrix_power: x is not a square matrix", x=A)
   if n == 0:
-    return eye(A.shape[-1], A).expand(*A.shape).clone()
+    return A._flat(eye(A.shape[-1], A).expand(*A.shape).uop)
   power, out = inv(A) if n < 0 else A, None
   for bit in reversed(f"{abs(n):b}"):
     if bit == "1":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from mini.given import constant_in
 from mini.ir import graph
 from mini.tensor.cutting import below
 from mini.tensor.data import Number, complex_numbers
@@ -58,6 +59,7 @@ class Multiply(Sorting):
     b = graph.reshape(b, (*right[:-1], 1, m, k))
     product = graph.alu("mul", graph.expand_to(a, (*batch, n, m, k)), graph.expand_to(b, (*batch, n, m, k)))
     out = graph.cast(graph.reduce(product, "add", (len(batch) + 2,)), kind)
+    out = out if k else constant_in(out, a, b)
     shape = (*batch, *((n,) if self.ndim > 1 else ()), *((m,) if other.ndim > 1 else ()))
     return self._new(graph.reshape(out, shape))
 

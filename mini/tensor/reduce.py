@@ -10,7 +10,7 @@ import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
+from mini.given import constant_in, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
@@ -33,8 +33,8 @@ class Reduce(Arrange):
   def _reduced(self, what: str, kind: str, u: UOp, axis: Axes, keepdim: bool) -> UOp:
     axes = self._axes(axis, what)
     out = graph.reduce(u, kind, axes)
-    if needs(u) and 0 in graph.shape(u):  # a constant by now, and yet computed from x
-      out = with_gradient(out, lambda g, _, x: (graph.full(graph.shape(x), 0, x.dtype),), u)
+    if 0 in graph.shape(u):
+      out = constant_in(out, u)
     return out if keepdim else graph.reshape(out, tuple(n for a, n in enumerate(self.shape) if a not in axes))
 
   def _total(self, what: str, kind: str, axis: Axes, keepdim: bool, dtype: Any) -> Tensor:
@@ -323,7 +323,7 @@ class Reduce(Arrange):
     if p in (math.inf, -math.inf):
       return x.abs()._most("max" if p > 0 else "min", axis, keepdim)
     if p == 0:
-      return (x != 0).sum(axis, keepdim, dtype=x.dtype)
+      return x._flat((x != 0).sum(axis, keepdim, dtype=x.dtype).uop)
     if p == 1:
       return x.abs().sum(axis, keepdim)
     wider, square = x._wide(), p in (2, "fro")

@@ -100,7 +100,9 @@ class Special(Mathematics):
 
   def _unit(self) -> Tensor:
     """1 or, where the sign bit is set, -1: a factor."""
-    return self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype)))
+    return self._flat(
+      self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype))).uop
+    )
 
   def copysign(self, other: Operand) -> Tensor:
     """The magnitude of a with the sign of b; of -0.0 it is minus. Its slope at 0 is 0, as in PyTorch.

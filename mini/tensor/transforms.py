@@ -42,12 +42,15 @@ Argnums = int | tuple[int, ...]
 # ---------------------------------------------------------------- gradients of tensors
 
 
-def gradient(ys: Any, xs: Any, grad_outputs: Any = None) -> Any:
+def gradient(
+  ys: Any, xs: Any, grad_outputs: Any = None, allow_unused: bool = False, materialize_grads: bool = False
+) -> Any:
   """The gradients of one or several tensors, added up, with respect to others; `.grad` stays as it is.
 
   xs: a tensor, or nested lists, tuples and dicts of tensors that require a gradient; the result has its form
   grad_outputs: what is passed back to each of ys, in its shape; None where that has one element: 1
-  What does not depend on an x gives zeros. The result can be differentiated again.
+  The result can be differentiated again. MiniError of an x that no y depends on; with allow_unused its gradient is
+  None, with materialize_grads zeros.
 
   >>> x = Tensor([1.0, 2.0], requires_grad=True)
   >>> mini.gradient((x * x).sum(), x).tolist()
@@ -63,7 +66,8 @@ def gradient(ys: Any, xs: Any, grad_outputs: Any = None) -> Any:
     fail(ShapeError, f"gradient: {len(outs)} tensors and {len(given)} of grad_outputs")
   if len(set(outs)) < len(outs):
     fail(MiniError, "gradient: a tensor is among ys twice")
-  return rebuilt(xs, pulled_back("gradient", dict(zip(outs, given)), tensors_of(xs)))
+  found = pulled_back("gradient", dict(zip(outs, given)), tensors_of(xs), allow_unused, materialize_grads)
+  return rebuilt(xs, found)
 
 
 def chain_rule(cotangents: Mapping[Tensor, Tensor], inputs: Any) -> Any:

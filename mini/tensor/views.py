@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini.changes import Change
-from mini.given import needs, with_gradient
+from mini.given import constant_in, needs, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number, varies
 from mini.ir.uop import UOp, const
@@ -385,20 +385,24 @@ def derive(base: Handle, writer: Handle | None = None) -> None:
 
 
 def write(view: Handle, base: Handle, value: UOp) -> None:
-  """Give a view another value, and with it its base. What is passed back through a base that was computed passes by a
-  write that no gradient sees (`x.data[0] = 1`), as in PyTorch."""
-  before = base.uop
-  node = placed(before, view._how, value)
-  if any(kind == "detached" for kind, _ in steps_of(view._how)) and not base._is_own_tag():
-    node = passing(node, before)
-  base._set(node)
-  view._set(value)
+  """Give a view another value, and with it its base."""
+  recorded = local.gradients and not any(kind == "detached" for kind, _ in steps_of(view._how))
+  change(base, placed(base.uop, view._how, value), recorded)
+  change(view, value, recorded)
   derive(base, view)
 
 
-def passing(value: UOp, before: UOp) -> UOp:
-  """Another value, through which a gradient passes as if it were the one before."""
-  return with_gradient(value, lambda g, out, x: (g,), before) if needs(before) else value
+def change(t: Handle, node: UOp, recorded: bool) -> None:
+  """Give a handle another value, as gradients see it in PyTorch: what required one goes on to do so. Where a change is
+  not recorded (under no_grad, or in `x.data`), they pass as if it were not. A leaf is a leaf."""
+  before = t._uop
+  if t._is_own_tag():
+    pass
+  elif recorded:
+    node = node if needs(node) else constant_in(node, before)
+  else:
+    node = with_gradient(node, lambda g, out, x: (g,), before) if needs(before) else detached(node)
+  t._set(node)
 
 
 def let_go(view: Handle) -> None:
