@@ -137,7 +137,7 @@ class Trace:
     self.written: dict[Tensor, UOp] = {}  # the same of tensors that got another node before they were read
     self.rebound: dict[Tensor, None] = {}
     self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
-    self.settings: list[tuple[Callable[[], Hashable], Hashable]] = []
+    self.settings: dict[Callable[[], Hashable], Hashable] = {}
     self.leaves: set[int] = set()  # serials of the memory of `outer`
     self.changed: list[Change] = [(local, "current", None)]  # what is to be set back
     self.end = setting(self.changed)
@@ -219,7 +219,7 @@ class Trace:
       self.grads[t] = t._grad, looks
 
   def relies(self, on: Callable[[], Hashable]) -> None:
-    self.settings.append((on, on()))
+    self.settings.setdefault(on, on())
 
   def has_changed(self, tensors: Iterable[Tensor]) -> bool:
     return any(t in self.rebound for t in tensors)

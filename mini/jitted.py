@@ -51,8 +51,8 @@ def jit(fn: Callable | None = None) -> Callable:
 
   Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
   as an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked
-  up by. What the function reaches by closure is a constant of the capture if it is a Python value; tensors (parameters,
-  optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
+  up by, and so are `model.eval()`, a module's hooks, and modes such as no_grad. What else the function reaches by
+  closure is a constant of the capture if it is a Python value; tensors (parameters, optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
   somebody still holds the old value. Results of earlier calls are never overwritten, but for those that are arguments,
   tensors from outside, or views of them: they change with these, as they do without @jit.
 
@@ -106,7 +106,16 @@ def jit(fn: Callable | None = None) -> Callable:
         tensors[0].realize(*tensors[1:])
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
       defaults = dtypes.default_float, dtypes.default_int
-      modes = (devices, local.gradients, local.low, Tensor.training, defaults, config.code, rules_here())
+      modes = (
+        devices,
+        config.DEV,
+        local.gradients,
+        local.low,
+        Tensor.training,
+        defaults,
+        config.code,
+        rules_here(),
+      )
       routines = captured.setdefault((signature(tree, found), kinds, modes), [])
       routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
       if routine is None:

@@ -170,7 +170,7 @@ class Routine:
     ]  # whose .grad is set, or to None
     # What `fits` compares: where there must be no gradient and where one, Python values, and what the places are.
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
-    self.settings = trace.settings
+    self.settings = [*trace.settings.items()]
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
     # Once known: (of `updated`, of `last`) what is as it was traced after every call.
     self.steady: list[tuple[int, int]] | None = None

@@ -10,6 +10,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+import mini
 from mini import Context, Device, Tensor, Variable, dtypes, jit, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
 from mini.direct import Direct
@@ -997,3 +998,64 @@ def test_results_without_elements_alone():
   f = jit(lambda x: (x[1:1] * 2, x[::-1][5:].reshape(-1)))
   for _ in range(3):
     assert [t.tolist() for t in f(Tensor([1.0, 2.0]))] == [[], []]
+
+
+# ---------------------------------------------------------------- what a capture is looked up by
+
+
+def test_training_mode_is_honoured():
+  model = nn.Sequential(
+    nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.MultiheadAttention(4, 2, dropout=0.5)
+  )
+  head = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.9))
+  f = jit(lambda x: head(x))
+  x = Tensor(floats(8, 4))
+  for mode in (True, False, True, False, False, True):
+    head.train(mode)
+    before = head[1].running_mean.numpy()
+    first, second = f(x).numpy(), f(x).numpy()
+    assert same(first, second) != mode  # dropout draws anew
+    assert same(before, head[1].running_mean.numpy()) != mode
+    if not mode:
+      assert np.allclose(first, head(x).numpy(), atol=1e-6)
+  assert sum(map(len, f.captured.values())) == 2  # each once
+  head[2].eval()
+  head[0].train()
+  f(x)
+  head[2].training = True
+  assert not same(f(x).numpy(), f(x).numpy())
+  attend = jit(lambda x: model[3](x, x, x)[0])
+  x = Tensor(floats(5, 2, 4))
+  assert not same(attend(x).numpy(), attend(x).numpy())
+  model.eval()
+  assert same(attend(x).numpy(), attend(x).numpy())
+
+
+def test_modes_and_hooks_are_honoured():
+  w = Tensor([1.0, 2.0], requires_grad=True)
+  f = jit(lambda x: (x * w).sum() + Tensor.zeros(2).sum())
+  x = Tensor([1.0, 1.0])
+  assert f(x).item() == 3
+  with no_grad():
+    assert f(x).item() == 3
+  with mini.autocast("bfloat16"):
+    assert jit(lambda x: x.reshape(1, 2) @ w)(x).dtype is dtypes.bfloat16
+  g = jit(lambda x: x + Tensor([1.5]).cast(dtypes.default_float))
+  kinds = []
+  for kind in (dtypes.float32, dtypes.float64, dtypes.float32):
+    mini.set_default_dtype(kind)
+    kinds.append(g(Tensor([1], dtype="int32")).dtype)
+  assert kinds == [dtypes.float32, dtypes.float64, dtypes.float32]
+  draw = jit(lambda: Tensor.rand(3))
+  draw()
+  Tensor.manual_seed(3)
+  one = draw().numpy()
+  Tensor.manual_seed(3)
+  assert same(one, draw().numpy())
+  layer = nn.Linear(2, 2)
+  run = jit(lambda x: layer(x))
+  run(x)
+  hook = layer.register_forward_hook(lambda m, a, out: out * 0)
+  assert run(x).tolist() == [0, 0]
+  hook.remove()
+  assert run(x).tolist() != [0, 0]

@@ -18,6 +18,7 @@ from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
+from mini.tensor.trace import local
 from mini.types import DType, DTypeError, MiniError, dtypes, real_of
 
 
@@ -58,12 +59,19 @@ def _item(x: Any, name: str) -> list[Any]:
 class ModuleHook:
   """A function that a module calls before or after `forward`."""
 
+  changed = 0  # how often hooks of any module came or went
+
+  @staticmethod
+  def changes() -> int:
+    """What was captured before the last of them is captured again."""
+    return ModuleHook.changed
+
   def __init__(self, f: Callable[..., Any], before: bool, with_kwargs: bool, module: Module):
     self.f, self.before, self.with_kwargs, self.module = f, before, with_kwargs, module
 
   def remove(self) -> None:
     """End it."""
-    self.module._hooks = tuple(h for h in self.module._hooks if h is not self)
+    self.module._set_hooks(tuple(h for h in self.module._hooks if h is not self))
 
 
 class Module:
@@ -78,10 +86,24 @@ class Module:
   (3, 2)
   """
 
-  training: bool = True
+  _training: bool = True
   _trained: frozenset[str] = frozenset()  # attributes that are parameters, frozen or not
   _transient: frozenset[str] = frozenset()  # buffers that are not persistent
   _hooks: tuple[ModuleHook, ...] = ()
+
+  @property
+  def training(self) -> bool:
+    """Is it being trained? What a jitted function captured is looked up by that."""
+    if local.current is not None:
+      local.current.relies(self._mode)
+    return self._training
+
+  @training.setter
+  def training(self, mode: bool) -> None:
+    self._training = mode
+
+  def _mode(self) -> bool:
+    return self._training
 
   def __setattr__(self, name: str, value: Any) -> None:
     if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
@@ -93,6 +115,8 @@ class Module:
     raise MiniError(f"{type(self).__name__} has no forward()")
 
   def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    if local.current is not None:
+      local.current.relies(ModuleHook.changes)
     home = self._home()
     if home:
       near: dict[Tensor, Tensor] = {}  # one copy of what is given twice
@@ -145,8 +169,12 @@ class Module:
     return self._hook(ModuleHook(hook, False, with_kwargs, self), prepend)
 
   def _hook(self, hook: ModuleHook, prepend: bool) -> ModuleHook:
-    self._hooks = (hook, *self._hooks) if prepend else (*self._hooks, hook)
+    self._set_hooks((hook, *self._hooks) if prepend else (*self._hooks, hook))
     return hook
+
+  def _set_hooks(self, hooks: tuple[ModuleHook, ...]) -> None:
+    ModuleHook.changed += 1
+    self._hooks = hooks
 
   def _home(self) -> str:
     """The device of the tensors that are attributes of this module; "" where there are none, or not all are on one."""
