@@ -225,7 +225,7 @@ def ran(program, **variables):
   return subprocess.run(program, check=False, **how)
 
 
-@pytest.mark.parametrize("setting", ["0", "folder"])
+@pytest.mark.parametrize("setting", ["0", pytest.param("folder", marks=pytest.mark.full)])
 def test_code_is_loaded_where_temporary_files_may_not_be_executed(tmp_path, setting):
   folder = tmp_path / "noexec"
   folder.mkdir()

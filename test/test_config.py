@@ -76,8 +76,9 @@ def test_a_program_ends_with_the_error(variables, says):
   how = {"capture_output": True, "text": True, "env": env, "cwd": Path(__file__).parent.parent}
   command = subprocess.run([sys.executable, "-m", "mini", "rules"], check=False, **how)
   assert command.returncode == 1 and says in command.stderr and len(command.stderr.splitlines()) == 1
-  script = subprocess.run([sys.executable, "-c", "import mini"], check=False, **how)
-  assert script.returncode == 1 and says in script.stderr and script.stderr.count("File") <= 3
+  if "DEV" in variables:
+    script = subprocess.run([sys.executable, "-c", "import mini"], check=False, **how)
+    assert script.returncode == 1 and says in script.stderr and script.stderr.count("File") <= 3
 
 
 def test_an_empty_plain_value_of_a_number_is_no_reason_to_complain():

@@ -13,13 +13,20 @@ import sys
 import numpy as np
 import pytest
 
+from mini import Context
 from mini import numpy as mnp
 
 ROWS = np.arange(6.0).reshape(2, 3)
 
 
+@pytest.fixture(autouse=True, params=["INTERP", pytest.param("CPU", marks=pytest.mark.full)])
+def device(request):
+  with Context(DEV=request.param):
+    yield
+
+
 @pytest.fixture
-def a():
+def a(device):
   return mnp.arange(6.0).reshape(2, 3)
 
 
