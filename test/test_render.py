@@ -661,6 +661,7 @@ def test_every_name_is_free_to_users(dev):
   ]
   with Context(EMULATE=dev != "CPU"):
     for p in programs:
+      assert parse(text(p)) is p
       (name, x), *_ = [(q.arg[0], rng.standard_normal(q.arg[1], np.float32)) for q in params_of(p)][1:]
       got, _ = Launchable(p, dev).run({name: x}, 0)
       want = 2 * x * np.exp(sum(np.indices(x.shape)).astype(np.float32))

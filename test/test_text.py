@@ -492,3 +492,27 @@ def test_what_is_never_run_or_written_is_said(program, says):
   with pytest.raises(TextError, match=re.escape(says)):
     parse(program)
   assert parse("schedule s(%a: in f32[4], %o: out f32[0]) {\n}")  # of nothing there is nothing to write
+
+
+# ---------------------------------------------------------------- names that the grammar uses
+
+WORDS = """graph schedule kernel uops source var size range loop par around vec unroll local from to over along at by if end
+  store load reduce scan stage return run copy arena on in out inout recipe idx min true false inf nan f32 bool i64 tag
+  const cast exp add alloc acc accum fold stack shared main _ __ x.y _1""".split()
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_of_the_grammar_is_a_name_like_any(word):
+  other = WORDS[WORDS.index(word) - 1]
+  kernel = f"""kernel {word}(%{word}: out f32[4], %p: in f32[4]) {{
+  %{other} = range 4
+  %0 = load %p[%{other} + 0] if %{other} < 3 : f32
+  store %{word}[%{other}], %0
+  end over (%{other})
+}}"""
+  graph = f"graph {word}(%{word}: f32[4], %{other}: f32[4]) {{\n  %0 = add %{word}, %{other} : f32[4]\n  return %0\n}}"
+  p, q = parse(kernel), parse(graph)
+  (s,) = run_pass(passes()["schedule"], [q])
+  programs = [p, q, s, uops_program(p), *run_pass(passes()["source"], [p])]
+  for one in programs:
+    assert parse(text(one)) is one
