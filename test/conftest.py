@@ -6,6 +6,7 @@ import random
 import signal
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +37,20 @@ def pytest_report_header(config):
 def pytest_collection_modifyitems(config, items):
   if config.option.full:
     return
-  slow = [item for item in items if item.get_closest_marker("full")]
-  if slow:
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if not item.get_closest_marker("full")]
+  seen = Counter()
+  chosen = [item for item in items if not item.get_closest_marker("full") and is_sampled(item, seen)]
+  config.hook.pytest_deselected(items=[*dict.fromkeys(items).keys() - {*chosen}])
+  items[:] = chosen
+
+
+def is_sampled(item, seen):
+  """Is it among every n-th of its test's parameters? seen: how many of each test came before."""
+  mark = item.get_closest_marker("sample")
+  if mark is None:
+    return True
+  test = item.parent.nodeid, item.originalname
+  seen[test] += 1
+  return seen[test] % mark.args[0] == 1
 
 
 @pytest.fixture

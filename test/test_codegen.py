@@ -182,6 +182,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
 
 
 @pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.sample(2)
 def test_families_of_recipes(lanes, rng):
   """Each is written for what it is for, and computes what the kernel does."""
   for name, (make, step) in RECIPES.items():
@@ -552,6 +553,7 @@ MOVED = {  # what is read backwards, or begins again at an end: with Tensor and 
 
 @pytest.mark.parametrize("what", MOVED)
 @pytest.mark.parametrize("size", [64, 79, 384])
+@pytest.mark.sample(4)
 def test_vectors_backwards_and_around_an_end(what, size, rng):
   ours, numpys = MOVED[what]
   for d in ("float32", "float64", "int8", "int64", "bool", "float16"):

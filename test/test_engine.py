@@ -474,6 +474,7 @@ BY = {
 
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("read", READ)
+@pytest.mark.sample(3)
 def test_an_index_is_checked_whatever_it_is_and_whatever_it_reads(read, at):
   index, value = AT[at]
   for how, by in BY.items():

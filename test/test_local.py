@@ -128,6 +128,7 @@ def test_text(path):
 
 
 @pytest.mark.parametrize("path, dev", SOURCES)
+@pytest.mark.sample(2)
 def test_without_races(path, dev):
   kernels = golden.kernels_in(path)
   emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)

@@ -132,6 +132,7 @@ def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(thre
 
 
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
+@pytest.mark.sample(3)
 def test_rows_that_lie_across_the_sum_of_every_type(dtype, rng):
   """Of a type of one byte two vectors fill no register: panels of it divided by zero."""
   for machine in (AVX2, AVX512, AVX512._replace(threads=4)):

@@ -221,6 +221,7 @@ def test_halves_come_out_as_halves(rng):
 
 @pytest.mark.parametrize("rows", [1, 40])
 @pytest.mark.parametrize("bits,block", [(8, None), (8, 64), (4, None), (4, 64), ("e4m3", None), ("e5m2", 64)])
+@pytest.mark.sample(5)
 def test_no_float_copy_is_allocated(rng, bits, block, rows):
   """Neither by products, whichever way the matrix lies, nor by an embedding. What the blocks give to a vector's product
   is as large as their scales."""

@@ -391,6 +391,7 @@ KEPT = {  # (a layer, the operation in its slope if that is kept in the place of
 
 
 @pytest.mark.parametrize("case", KEPT)
+@pytest.mark.sample(2)
 def test_a_slope_is_kept_in_the_place_of_what_it_is_made_of(case):
   build, op = KEPT[case]
   tensors = build()
@@ -619,6 +620,7 @@ IN_PLACE = {  # a @ b, and what is made of it, c and d, which are of the same sh
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.sample(2)
 def test_what_is_written_in_the_place_of_what_is_read(name, rng):
   """Where nobody else reads it, element by element, and nothing is computed twice at an edge."""
   size, f, expected = IN_PLACE[name]

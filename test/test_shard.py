@@ -141,6 +141,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("axis", [0, 1, 2, None])
 @pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.sample(3)
 def test_operation(name, axis, request):
   """On two devices and on three; in a quick run on three where that makes parts of unequal size."""
   f, cuts = OPERATIONS[name]

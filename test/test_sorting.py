@@ -15,6 +15,7 @@ QUICK = (dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float3
   "dtype",
   [pytest.param(d, id=d.short, marks=[pytest.mark.full] * (d not in QUICK)) for d in dtypes.all],
 )
+@pytest.mark.sample(2)
 def test_every_type(dtype, rng):
   """More elements than a block of the counts has, and values that differ in each part of the key."""
   bits = rng.integers(0, 1 << 63, (2, 150), dtype=np.uint64) * 2 + rng.integers(
@@ -38,6 +39,7 @@ def test_every_type(dtype, rng):
 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", QUICK, ids=str)
+@pytest.mark.sample(5)
 def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, largest, rng, monkeypatch):
   """Also where many are equal, and of NaN, infinities and zeros of either sign; along each axis."""
   monkeypatch.setattr(sorting, "FEW", 4)
