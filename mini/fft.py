@@ -16,6 +16,7 @@ import numpy as np
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.fourier import from_half, to_half, transformed
+from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, complex_of, dtypes
 
@@ -348,3 +349,4 @@ __all__ = [
   "rfftfreq",
   "rfftn",
 ]
+guard_functions(__all__, globals())

@@ -20,6 +20,7 @@ import numpy as np
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
+from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
 from mini.tensor.special import BERNOULLI, ERFC, EULER, polynomial
@@ -473,3 +474,4 @@ _found.update(
 globals().update(_found)
 
 __all__ = ["multigammaln", "polygamma", *_found]
+guard_functions(__all__, globals())

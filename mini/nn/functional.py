@@ -15,6 +15,7 @@ from typing import Any
 from mini.tensor import Tensor
 from mini.tensor.autograd import custom_gradient, no_grad
 from mini.tensor.errors import fail
+from mini.tensor.gate import guard_functions
 from mini.types import ArgumentError, DTypeError, ShapeError, prod
 
 METHODS = """
@@ -346,3 +347,4 @@ alpha_dropout dropout1d dropout2d dropout3d embedding embedding_bag feature_alph
 fractional_max_pool3d upsample upsample_bilinear upsample_nearest
 """
 __all__ = sorted((METHODS + UNDERSCORED + OWN).split())
+guard_functions(OWN.split(), globals())

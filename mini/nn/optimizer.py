@@ -28,6 +28,17 @@ from mini.tensor.trace import local, outside
 from mini.tensor.views import nodes_of
 from mini.types import ArgumentError, MiniError, dtypes
 
+NOT_NEGATIVE = (
+  "lr",
+  "eps",
+  "weight_decay",
+  "momentum",
+  "alpha",
+  "lr_decay",
+  "initial_accumulator_value",
+  "momentum_decay",
+)
+
 
 class Optimizer:
   """The base of optimizers: parameters, their layout, their state. A subclass has `slots` and `update`.
@@ -78,10 +89,13 @@ class Optimizer:
           parameter=p,
         )
     entries["params"] = [p for p in dict.fromkeys(held) if id(p) not in seen]
+    for name in NOT_NEGATIVE:
+      if isinstance(x := entries.get(name), (int, float)) and not x >= 0:
+        fail(ArgumentError, f"{type(self).__name__}: {name} is {x}, and may not be negative")
+    if not all(isinstance(b, Tensor) or 0 <= b < 1 for b in entries.get("betas", ())):
+      fail(ArgumentError, f"{type(self).__name__}: betas {entries['betas']} are not between 0 and 1")
     lr = entries["lr"]
     if not isinstance(lr, Tensor):
-      if lr < 0:
-        fail(ArgumentError, f"{type(self).__name__}: the learning rate {lr} is negative")
       device = held[0].device if held else None
       entries["lr"] = rates[lr] = (
         rates[lr] if lr in rates else Tensor(float(lr), dtype=dtypes.float32, device=device)

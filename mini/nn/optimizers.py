@@ -62,8 +62,6 @@ class Rule(Optimizer):
       del bound.arguments[name]
     params, settings = list(bound.arguments.pop("params")), bound.arguments
     masters = settings.pop("master_weights")
-    if not all(0 <= b < 1 for b in settings.get("betas", ())):
-      fail(ArgumentError, f"{type(self).__name__}: betas {settings['betas']} are not between 0 and 1")
     self.slots = self.needed([{**settings, **d} for d in params if isinstance(d, Mapping)] or [settings])
     super().__init__(params, settings, masters)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
+from mini.tensor.gate import guard_functions
 from mini.types import ArgumentError, DTypeError, as_dtype, dtypes
 
 
@@ -76,3 +77,4 @@ for name in WINDOWS:
   globals()[name] = _window(name)
 
 __all__ = [*WINDOWS]
+guard_functions(__all__, globals())

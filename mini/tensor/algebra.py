@@ -8,7 +8,7 @@ from functools import partial
 
 from mini.ir import graph
 from mini.ir.uop import UOp, const
-from mini.types import dtypes
+from mini.types import DTypeError, dtypes
 
 
 def of(op: str) -> Callable[[UOp, UOp], UOp]:
@@ -40,7 +40,11 @@ def equals(a: UOp, b: UOp) -> UOp:
 
 
 def sub(a: UOp, b: UOp) -> UOp:
-  return graph.alu("xor", a, b) if a.dtype is dtypes.bool else graph.alu("add", a, negated(b))
+  if a.dtype is dtypes.bool:
+    raise DTypeError(
+      "a - b: booleans have no difference; a ^ b would fit, and ~a where a is to be turned round"
+    )
+  return graph.alu("add", a, negated(b))
 
 
 def gt(a: UOp, b: UOp) -> UOp:

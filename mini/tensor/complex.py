@@ -455,8 +455,8 @@ def install() -> None:
 
 
 guard(Twofold)
-guard(ComplexTensor)
 install()
+guard(ComplexTensor)
 listed(ComplexTensor)
 
 __all__ = ["ComplexTensor", "binary", "cat", "einsum", "from_real", "full", "joined", "matmul", "where"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 import reprlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -18,9 +19,9 @@ import numpy as np
 
 from mini.ir.sizes import Variable
 from mini.tensor.data import Number
-from mini.tensor.errors import spelled, told
+from mini.tensor.errors import described, spelled, told
 from mini.tensor.handle import Handle
-from mini.types import DTypeError
+from mini.types import ArgumentError, AxisError, DTypeError, MiniError, RangeError
 from runtime.base import DeviceError
 
 
@@ -128,9 +129,37 @@ def misfit(
   return None
 
 
+CLASSES = (
+  ((TypeError, AttributeError), DTypeError),
+  (IndexError, AxisError),
+  (OverflowError, RangeError),
+  (Exception, ArgumentError),
+)
+PASSED = (MiniError, DeviceError, MemoryError, NotImplementedError, StopIteration, Warning)
+LIBRARY = sys.stdlib_module_names | {"mini", "runtime", "numpy"}
+
+
+def unexpected(name: str, args: tuple[Any, ...], options: dict[str, Any], e: Exception) -> Exception | None:
+  """What is said of arguments of the right kinds at which a method fails from inside: which they were, and how.
+  None of an error that is meant for the user: ours, of the call itself, or of a function of the user's."""
+  module, frame = type(e).__module__, e.__traceback__ and e.__traceback__.tb_next
+  if isinstance(e, PASSED) or module.partition(".")[0] not in ("builtins", "numpy") or frame is None:
+    return None
+  while frame is not None:
+    if frame.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in LIBRARY:
+      return None
+    frame = frame.tb_next
+  given = [*zip("abcdefgh", args), *options.items()]
+  lines = [described(n, x) if _is_tensor(x) else f"  {n}: {shown(x)}" for n, x in given]
+  kind = next(ours for theirs, ours in CLASSES if isinstance(e, theirs))
+  error = kind("\n".join([f"{name}: it does not take these arguments: {e or type(e).__name__}", *lines]))
+  error.__cause__ = e
+  return error
+
+
 def gate(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
   """The method, which says what is wrong with its arguments where it fails."""
-  find, refusal = misfit, DeviceError  # seen from the globals of the method
+  find, otherwise, refusal = misfit, unexpected, DeviceError  # seen from the globals of the method
 
   def takes_keepdim() -> bool:
     return "keepdim" in inspect.signature(method).parameters
@@ -145,13 +174,21 @@ def gate(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
       wrong = find(name, method, args, options)
       if wrong is None and isinstance(e, refusal):  # its text says it all: where it was found helps nobody
         raise e.with_traceback(None) from None
+      wrong = wrong or otherwise(name, args, options, e)
       if wrong is None:
         raise
-      raise wrong from None
+      raise wrong from wrong.__cause__
 
   # with the globals of the method, by which doctest knows whose it is
   own = FunctionType(gated.__code__, method.__globals__, name, None, gated.__closure__)
   return functools.update_wrapper(own, method)
+
+
+def guard_functions(names: Iterable[str], module: dict[str, Any]) -> None:
+  """Put the public functions of a module behind the gate, given its globals."""
+  for name in names:
+    if inspect.isfunction(module[name]):
+      module[name] = gate(name, module[name])
 
 
 def guard(family: type) -> None:

@@ -39,6 +39,7 @@ from mini.tensor.factors import (
   tensorsolve,
   vander,
 )
+from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
   LinAlgError,
@@ -459,3 +460,5 @@ __all__ = [
   "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
   "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+guard_functions(__all__, globals())

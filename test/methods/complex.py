@@ -14,6 +14,7 @@ c: y.logical_and(p)   y.logical_or(p)   y.logical_xor(p)   y.logical_not()   y.i
 c: x.reshape(4,6)   x.view(6,4)   x.flatten(1)   x.unflatten(2,(2,2))   x[:1].squeeze(0)   x.unsqueeze(1)   v.expand(3,4)   v.broadcast_to(3,4)   v.expand_as(y)   x.permute(2,0,1)   x.transpose(0,2)   x.swapaxes(0,1)   x.movedim(0,2)   y.T   x.mT   x.flip(0) => torch.flip(x,(0,))   y.roll(1,1)   y.repeat(2,1)   y.tile(2)   y.repeat_interleave(2,1)   y.rot90()   y.rearrange("a b -> b a") => y.T
 c: y.narrow(1,1,2)   y.select(0,1)   y.split(2)   y.chunk(2,1)   y.unbind(1)   y.unfold(1,2,1)   y.tril()   y.triu(1)   y.diag()   y.diagonal(1)   v.diag_embed()   y.trace()   y.pad((1,2),value=1.5)   y.pad((1,2))   y.pad((1,1),mode='reflect')   y.pad((0,-1))   T.cat([y,p])   T.cat([y,i.real])   T.stack([y,p],1)   T.hstack([y,p])   T.vstack([y,p])   T.concat([y,p],1)   y.cat(p,dim=1) => T.cat([y,p],1)   y.pad_to(4,5) => F.pad(y,(0,1,0,1))   y.shrink_to(2,2) => y[:2,:2]   y.shrink(((1,3),None)) => y[1:3]
 c: y[1]   y[:,1:3]   y[k]   y[b]   y[k,1]   y[...,None]   y.gather(1,d)   y.take_along_dim(d,1)   y.take(k)   y.index_select(1,k)   y.masked_select(b)   put(y,0,p[0])   put(y,(k,),1+2j)   put(y,b,0.5)   y.index_add(0,k,p)   y.index_copy(0,k[:1],p[:1])   y.index_put((k[:1],),p[:1])   y.scatter(1,d[:,:1],p[:,:1])   y.masked_scatter(b,p)   y.at(k) => y[k]   y.nonzero()   y.embedding(k) => y[k]   y.clone()   y.contiguous()   y.detach()
+c: y.float()   y.double()   y.long()
 c: x.sum()   x.sum(1)   x.sum(dim=(0,2),keepdim=True)   x.mean()   x.mean(1)   y.prod()   x.prod(1)   x.prod(2,keepdim=True)   x.cumsum(1)   y.cumprod(0)   y.cumprod(1)   y.var()   y.var(1)   y.var(1,correction=0)   y.std()   y.std(0)   y.norm()   y.norm(1)   y.norm(2,1)   y.l1_loss(p)   y.l1_loss(p,reduction='none')   y.any()   y.all(1)   y.count_nonzero()   y.diff()   y.diff(prepend=y[:,:1])   z.sum()   z.prod(1)
 c: y@v   v@v   y@y.T   x@x.mT   x[:,None]@x.mT   y.mm(p.T)   x.bmm(x.mT)   y.mv(v)   v.dot(v)   v.vdot(v)   v.inner(v)   v.outer(v)   v.kron(y)   y.tensordot(p,2)   x.tensordot(y,([1,2],[0,1]))   y[:,:3].cross(p[:,:3],dim=1)   T.einsum('ij,kj->ik',y,p)   T.einsum('ij,j,i',y,v,v[:3])   T.einsum('ii->i',y[:,:3])   T.chain_matmul(y,y.T,y)   y.linear(p)   y.linear(p,v[:3])   y.matmul(v)   y@v.real.to(v.dtype)   y.std_mean()   y.var_mean(1)
 c: v[:3].addmv(y,v,beta=0.5,alpha=2)   y.addr(v[:3],v)   y.addmm(y@y.T,p)   y[:3,:3].addbmm(x[:,:,:3],x[:,:,:3].mT)   x[:,:,:3].baddbmm(x,x.mT,beta=0.5)
@@ -57,9 +58,6 @@ y.masked_fill(b, 1j)      !   masked_fill: not of complex numbers
 iadd(y+0, Z)              !   a += b: the result is complex64 and cannot be kept in a, which is float32
 y.full_like(1j)           !   full: a complex number is no float32
 y.assign(Z)               !   assign does not take complex64
-Z.float()                 !   cast: a complex number is no float32
-Z.to('int32')             !   cast: a complex number is no int32
-Z.half()                  !   cast: a complex number is no float16
 float(Z[0, 0])            !   complex
 T([1j], dtype='float32')  !   a complex number is no float32
 T.arange(3, dtype=C64)    !   no tensor is made in complex64 here
