@@ -1,7 +1,7 @@
 """The reference interpreter: what every stage means, in NumPy. It is the oracle of the tests, and DEV=INTERP.
 
 `evaluate` runs a tensor graph; `run_kernel` a kernel, with any recipe applied, by making each range an axis.
-float16 and bfloat16 are rounded after every operation here; a device may keep more bits inside a kernel.
+float16 and bfloat16 are rounded after every operation, as on every device.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from mini.codegen.threads import is_shared
 from mini.ir.kernel import (
   access,
   all_ranges,
+  around,
   is_inline,
   memory_shape,
   stage_index,
@@ -35,7 +36,7 @@ from mini.ir.uop import (
   toposort,
   weighted_sum,  # fmt: skip
 )
-from mini.render.spelling import Language
+from mini.render.spelling import HALVES, Language, held
 from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
@@ -64,6 +65,8 @@ def every(rs: Sequence[UOp]) -> list[dict[UOp, int]]:
 
 class Expressions:
   """What one kernel's text says on the right of an assignment, for one choice of lanes."""
+
+  users: dict[UOp, list[UOp]]
 
   def __init__(self, lang: Language, small: bool, number: dict[UOp, int]):
     """small: an int holds every index. number: of each value, for its name."""
@@ -237,6 +240,27 @@ class Expressions:
     return self.lang.width if vector(lanes(u)) is not None else 1
 
   def arith(self, u: UOp, env: dict[UOp, int]) -> str:
+    """An operation; of 16 bits, which are computed in 32, rounded at once: where a value lives makes no difference."""
+    rounds, w = u.dtype in HALVES and not self.is_stored(u), self.width_of(u)
+    if u.op == "cast" and u.dtype in HALVES and not rounds and held(u.src[0].dtype) is dtypes.float32:
+      return self.ref(u.src[0], env, w > 1)
+    value = self.unrounded(u, env)
+    return (
+      self.spelling.operation("cast", (dtypes.float32,), u.dtype, w).format(value)
+      if rounds and is_rounded(u)
+      else value
+    )
+
+  def is_stored(self, u: UOp) -> bool:
+    """Does nobody see it but memory of its type, which rounds what it is given?"""
+    targets = [
+      x.src[0] if x.op == "store" else x
+      for x in self.users[u]
+      if (x.op == "store" and x.arg is None) or (x.op == "stage" and not around(x.src[0]))
+    ]
+    return len(targets) == len(self.users[u]) and all(self.element(x) is u.dtype for x in targets)
+
+  def unrounded(self, u: UOp, env: dict[UOp, int]) -> str:
     w = self.width_of(u)
     if u.op == "cast" and u.src[0].dtype is dtypes.index:  # iota
       t = self.spelling.type(u.dtype)
@@ -255,6 +279,17 @@ class Expressions:
 def own_ranges(stage: UOp) -> tuple[UOp, ...]:
   """The ranges for each of which a stage has memory of its own, beside loops."""
   return (local_ranges(stage) if is_shared(stage) else ()) + lanes(stage)
+
+
+EXACT = frozenset(("max", "min", "where", "abs", "bitcast"))  # of 16 bits they have no more
+
+
+def is_rounded(u: UOp) -> bool:
+  """Is this, of a narrow type, computed in more bits than it has?"""
+  if u.op == "cast":
+    return u.src[0].dtype is dtypes.index
+  turns = u.op == "mul" and any(s.op == "const" and s.arg in (-1, 1) for s in u.src)
+  return u.op not in EXACT and not turns
 
 
 def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:

@@ -31,7 +31,6 @@ class Folds(Expressions):
   warp: int
   top: list[str]
   shared: int
-  users: dict[UOp, list[UOp]]
 
   def emit(self, s: str) -> None:
     self.out.append("  " * self.depth + s)

@@ -16,6 +16,7 @@ from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
 from mini.tensor.promotion import result_type
 from mini.tensor.random import Generator, Random, drawing
+from mini.tensor.rounding import once
 from mini.types import DType, as_dtype, dtypes
 
 
@@ -134,6 +135,7 @@ class Tensor(InPlace):
 
 for family in Tensor.__mro__[:-1]:
   drawing(family)
+  once(family)
   listed(family)
   guard(family)
 Handle._final = Tensor

@@ -294,7 +294,7 @@ void cast_f16(void **args, long lo, long hi) {
     u_u16_out[i] = (unsigned short)(long)v1;
     u_u32_out[i] = (unsigned)v1;
     u_u64_out[i] = (unsigned long)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -323,7 +323,7 @@ void cast_bf16(void **args, long lo, long hi) {
     u_u16_out[i] = (unsigned short)(long)v1;
     u_u32_out[i] = (unsigned)v1;
     u_u64_out[i] = (unsigned long)v1;
-    f16_out_[i] = round_f16(v1);
+    f16_out_[i] = v1;
     f32_out_[i] = (float)v1;
   }
 }
@@ -352,7 +352,7 @@ void cast_f32(void **args, long lo, long hi) {
     u_u16_out[i] = (unsigned short)(long)v1;
     u_u32_out[i] = (unsigned)v1;
     u_u64_out[i] = (unsigned long)v1;
-    f16_out_[i] = round_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = v1;
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

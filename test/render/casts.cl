@@ -300,7 +300,7 @@ __kernel void cast_f16(__global uchar *u_bool_out_, long u_bool_out_at, __global
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -329,7 +329,7 @@ __kernel void cast_bf16(__global uchar *u_bool_out_, long u_bool_out_at, __globa
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    vstore_half(round_f16(v1), i, f16_out_);
+    vstore_half(v1, i, f16_out_);
     f32_out_[i] = (float)v1;
   }
 }
@@ -358,7 +358,7 @@ __kernel void cast_f32(__global uchar *u_bool_out_, long u_bool_out_at, __global
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    vstore_half(round_f16(v1), i, f16_out_);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    vstore_half(v1, i, f16_out_);
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

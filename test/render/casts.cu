@@ -171,7 +171,7 @@ extern "C" __global__ void cast_f16(unsigned char *u_bool_out, signed char *u_i8
     u_u16_out[i] = (unsigned short)(long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
     u_u64_out[i] = (unsigned long long)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -188,7 +188,7 @@ extern "C" __global__ void cast_bf16(unsigned char *u_bool_out, signed char *u_i
     u_u16_out[i] = (unsigned short)(long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
     u_u64_out[i] = (unsigned long long)v1;
-    f16_out_[i] = f32_to_f16(round_f16(v1));
+    f16_out_[i] = f32_to_f16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -205,7 +205,7 @@ extern "C" __global__ void cast_f32(unsigned char *u_bool_out, signed char *u_i8
     u_u16_out[i] = (unsigned short)(long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
     u_u64_out[i] = (unsigned long long)v1;
-    f16_out_[i] = f32_to_f16(round_f16(v1));
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = f32_to_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

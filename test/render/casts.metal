@@ -173,7 +173,7 @@ kernel void cast_f16(device uchar *u_bool_out [[buffer(0)]], device char *u_i8_o
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -190,7 +190,7 @@ kernel void cast_bf16(device uchar *u_bool_out [[buffer(0)]], device char *u_i8_
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    f16_out_[i] = half(round_f16(v1));
+    f16_out_[i] = half(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -207,7 +207,7 @@ kernel void cast_f32(device uchar *u_bool_out [[buffer(0)]], device char *u_i8_o
     u_u16_out[i] = (ushort)(long)v1;
     u_u32_out[i] = (uint)(long)v1;
     u_u64_out[i] = (ulong)v1;
-    f16_out_[i] = half(round_f16(v1));
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = half(v1);
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

@@ -130,7 +130,7 @@ void cast_f16(void **args, long lo, long hi) {
     u_i8_out[i] = (signed char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (unsigned)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -151,7 +151,7 @@ void cast_bf16(void **args, long lo, long hi) {
     u_i8_out[i] = (signed char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (unsigned)v1;
-    f16_out_[i] = round_f16(v1);
+    f16_out_[i] = v1;
     f32_out_[i] = (float)v1;
   }
 }
@@ -172,7 +172,7 @@ void cast_f32(void **args, long lo, long hi) {
     u_i8_out[i] = (signed char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (unsigned)v1;
-    f16_out_[i] = round_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = v1;
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

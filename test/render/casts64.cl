@@ -136,7 +136,7 @@ __kernel void cast_f16(__global double *f64_out__, long f64_out__at, __global uc
     u_i8_out[i] = (char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (uint)(long)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -157,7 +157,7 @@ __kernel void cast_bf16(__global double *f64_out__, long f64_out__at, __global u
     u_i8_out[i] = (char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (uint)(long)v1;
-    vstore_half(round_f16(v1), i, f16_out_);
+    vstore_half(v1, i, f16_out_);
     f32_out_[i] = (float)v1;
   }
 }
@@ -178,7 +178,7 @@ __kernel void cast_f32(__global double *f64_out__, long f64_out__at, __global uc
     u_i8_out[i] = (char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (uint)(long)v1;
-    vstore_half(round_f16(v1), i, f16_out_);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    vstore_half(v1, i, f16_out_);
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

@@ -79,7 +79,7 @@ extern "C" __global__ void cast_f16(double *f64_out_, unsigned char *u_bool_out,
     u_i8_out[i] = (signed char)(long long)v1;
     u_i64_out[i] = (long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    u_bf16_out[i] = f32_to_bf16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -92,7 +92,7 @@ extern "C" __global__ void cast_bf16(double *f64_out_, unsigned char *u_bool_out
     u_i8_out[i] = (signed char)(long long)v1;
     u_i64_out[i] = (long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
-    f16_out_[i] = f32_to_f16(round_f16(v1));
+    f16_out_[i] = f32_to_f16(v1);
     f32_out_[i] = (float)v1;
   }
 }
@@ -105,7 +105,7 @@ extern "C" __global__ void cast_f32(double *f64_out_, unsigned char *u_bool_out,
     u_i8_out[i] = (signed char)(long long)v1;
     u_i64_out[i] = (long long)v1;
     u_u32_out[i] = (unsigned)(long long)v1;
-    f16_out_[i] = f32_to_f16(round_f16(v1));
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = f32_to_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(v1);
   }
 }

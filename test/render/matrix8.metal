@@ -3,9 +3,6 @@ using namespace metal;
 #define INLINE static inline
 INLINE void mma_8x8_float(thread float &c0, thread float &c1, float a0, float a1, float b0, float b1) { simdgroup_float8x8 a, b; simdgroup_float8x8 c; a.thread_elements()[0] = a0; a.thread_elements()[1] = a1; b.thread_elements()[0] = b0; b.thread_elements()[1] = b1; c.thread_elements()[0] = c0; c.thread_elements()[1] = c1; simdgroup_multiply_accumulate(c, a, b, c); c0 = c.thread_elements()[0]; c1 = c.thread_elements()[1]; }
 INLINE void mma_8x8_half(thread float &c0, thread float &c1, half a0, half a1, half b0, half b1) { simdgroup_half8x8 a, b; simdgroup_float8x8 c; a.thread_elements()[0] = a0; a.thread_elements()[1] = a1; b.thread_elements()[0] = b0; b.thread_elements()[1] = b1; c.thread_elements()[0] = c0; c.thread_elements()[1] = c1; simdgroup_multiply_accumulate(c, a, b, c); c0 = c.thread_elements()[0]; c1 = c.thread_elements()[1]; }
-INLINE float f16_to_f32(ushort x) { return float(as_type<half>(x)); }
-INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }
-INLINE float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }
 
 kernel void product8(device float *a0 [[buffer(0)]], device const float *a1 [[buffer(1)]], device const float *a2 [[buffer(2)]], uint group [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]], uint t [[thread_index_in_threadgroup]]) {
   const int i0 = t >> 4 & 1;
@@ -47,6 +44,6 @@ kernel void half8(device half *a0 [[buffer(0)]], device const half *a1 [[buffer(
     float v3_0 = 0.0f;
     float v3_1 = 0.0f;
     mma_8x8_half(v3_0, v3_1, v0_0, v0_1, v2_0, v2_1);
-    { half2 x; x.x = round_f16(v3_0); x.y = round_f16(v3_1); *(device packed_half2 *)(a0 + i0 * 64 + (i1 * 16) + (jo * 8) + (j0 * 4) + (j1 * 2)) = packed_half2(x); }
+    { half2 x; x.x = v3_0; x.y = v3_1; *(device packed_half2 *)(a0 + i0 * 64 + (i1 * 16) + (jo * 8) + (j0 * 4) + (j1 * 2)) = packed_half2(x); }
   }
 }
