@@ -52,9 +52,10 @@ def jit(fn: Callable | None = None) -> Callable:
   Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
   as an argument is a tensor inside, so new values compile nothing; any other value is part of what a capture is looked
   up by, and so are `model.eval()`, a module's hooks, and modes such as no_grad. What else the function reaches by
-  closure is a constant of the capture if it is a Python value; tensors (parameters, optimizer state, the random generator) are read anew, and updated where the function assigns to them: in place, unless
-  somebody still holds the old value. Results of earlier calls are never overwritten, but for those that are arguments,
-  tensors from outside, or views of them: they change with these, as they do without @jit.
+  closure is a constant of the capture if it is a Python value; tensors (parameters, optimizer state, the random
+  generator) are read anew, and updated where the function assigns to them: in place, unless somebody still holds the
+  old value. Results of earlier calls are never overwritten, but for those that are arguments, tensors from outside, or
+  views of them: they change with these, as they do without @jit.
 
   `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError.
   Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is

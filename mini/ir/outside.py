@@ -14,9 +14,11 @@ LAST = FIRST + AXES * 2 * MOST
 
 def outside(index: UOp, axis: int) -> UOp:
   """What stands for an index along this axis: int32 or int64, of any shape."""
-  least, most = const(-MOST, index.dtype), const(MOST - 1, index.dtype)
-  i = alu("where", alu("lt", index, least), least, index)
-  i = alu("where", alu("lt", most, i), most, i)
+  minus = const(-1, index.dtype)
+  i = alu("max", index, const(-MOST, index.dtype))
+  i = alu(
+    "mul", alu("max", alu("mul", i, minus), const(1 - MOST, index.dtype)), minus
+  )  # the least of it and MOST - 1
   return alu("add", i, const(FIRST + min(axis, AXES - 1) * 2 * MOST + MOST, index.dtype))
 
 
