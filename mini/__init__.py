@@ -18,7 +18,8 @@ evaluate = Tensor.realize  # evaluate(a, b, c): now and together, what they shar
 
 _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing", "inspect"),
           "nn": ("mini.nn", None), "autograd": ("mini.autograd", None),
-          "special": ("mini.special", None), "signal": ("mini.signal", None), "fft": ("mini.fft", None),
+          "special": ("mini.special", None), "distributions": ("mini.distributions", None),
+          "signal": ("mini.signal", None), "fft": ("mini.fft", None),
           "linalg": ("mini.tensor.linalg", None), "numpy": ("mini.numpy", None),
           "jit": ("mini.jitted", "jit"), "TinyJit": ("mini.jitted", "jit"),
           "Device": ("mini.engine.device", "Device"), "device": ("mini.tensor.data", "DeviceName"),

@@ -281,20 +281,8 @@ class Random(Creation):
     """
     if not (shape > 0 and rate > 0):
       fail(ArgumentError, f"gamma: shape and rate are positive, not {shape} and {rate}")
-    d = max(shape, shape + (shape < 1)) - 1 / 3
-    s = checked_sizes("gamma", size)
-    x: Any = Random.randn(8, *s, dtype=dtype, device=device)  # a row for each try
-    root = 1 + x / math.sqrt(9 * d)
-    v = (root > 0).where(root, 1)
-    v = v * v * v
-    u = 1 - Random.rand(8, *s, dtype=dtype, device=device)
-    accepted = (root > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.log())
-    first = accepted.cast("int32").argmax(0, True)
-    rows = Handle._new(graph.iota(8, dtypes.int64)).reshape(8, *(1 for _ in s))
-    out = (rows == first).where(d * v, 0).sum(0)
-    if shape < 1:  # as of shape + 1, times u ** (1 / shape)
-      out = out * (1 - Random.rand(*size, dtype=dtype, device=device)) ** (1 / shape)
-    return out / rate
+    kind = _float_dtype("gamma", dtype)
+    return standard_gamma(Random.full(checked_sizes("gamma", size), shape, kind, device)) / rate
 
   @staticmethod
   def beta(*size: Sizes, a: float, b: float, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -439,6 +427,24 @@ def drawing(family: type) -> None:
       setattr(family, name, staticmethod(from_generator(method.__func__)))
     elif method is not None:
       setattr(family, name, from_generator(method))
+
+
+def standard_gamma(shape: Any) -> Tensor:
+  """Of a gamma variable of rate 1 for each shape."""
+  s, how = shape.shape, {"dtype": shape.dtype, "device": shape.device}
+  below = shape < 1  # as of shape + 1, times u ** (1 / shape)
+  d = below.where(shape + 1, shape) - 1 / 3
+  x: Any = Random.randn(8, *s, **how)  # a row for each try
+  root = 1 + x / (9 * d).sqrt()
+  v = (root > 0).where(root, 1)
+  v = v * v * v
+  u = 1 - Random.rand(8, *s, **how)
+  accepted = (root > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.log())
+  first = accepted.cast("int32").argmax(0, True)
+  rows = Handle._new(graph.iota(8, dtypes.int64)).reshape(8, *(1 for _ in s))
+  out = (rows == first).where(d * v, 0).sum(0)
+  u = 1 - Random.rand(*s, **how)
+  return below.where(out * u ** (1 / below.where(shape, 1)), out)
 
 
 def _is_complex(dtype: Any) -> bool:
