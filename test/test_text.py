@@ -496,9 +496,12 @@ def test_what_is_never_run_or_written_is_said(program, says):
 
 # ---------------------------------------------------------------- names that the grammar uses
 
-WORDS = """graph schedule kernel uops source var size range loop par around vec unroll local from to over along at by if end
+WORDS = re.findall(
+  r"\S+",
+  """graph schedule kernel uops source var size range loop par around vec unroll local from to over along at by if end
   store load reduce scan stage return run copy arena on in out inout recipe idx min true false inf nan f32 bool i64 tag
-  const cast exp add alloc acc accum fold stack shared main _ __ x.y _1""".split()
+  const cast exp add alloc acc accum fold stack shared main _ __ x.y _1""",
+)
 
 
 @pytest.mark.parametrize("word", WORDS)
