@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Buffer:
     self.lent = False  # is the memory another library's, which is never written to?
     self.host: np.ndarray | None = None  # the bytes, once somebody asked for them
     self.failure: IndexError | None = None  # of the program that was to compute the elements
-    self.copies: WeakValueDictionary[str, Buffer] | None = None  # on other devices, while somebody holds them
+    self.copies: dict[str, ref[Buffer]] | None = None  # on other devices, while somebody holds them
 
   @property
   def nbytes(self) -> int:
@@ -85,13 +85,14 @@ class Buffer:
     if device == self.device:
       return self
     if self.copies is None:
-      self.copies = WeakValueDictionary()
-    there = self.copies.get(device)
+      self.copies = {}
+    known = self.copies.get(device)
+    there = None if known is None else known()
     if there is None:
       there = Buffer(device, self.dtype, self.size)
       stats["copies"] += 1
       Device[device].upload(there.memory, self.bytes())
-      self.copies[device] = there
+      self.copies[device] = ref(there)
     return there
 
   def numpy(self) -> np.ndarray:

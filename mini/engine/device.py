@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet, ref
+from weakref import ref
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Opened:
     self.lock = threading.RLock()
     self.functions: dict[Code, Any] = {}
     # Programs that were launched, and whose guards may have fired, each with what it computed.
-    self.unchecked: dict[Any, WeakSet[Any]] = {}
+    self.unchecked: dict[Any, dict[int, ref[Any]]] = {}
     self.shim = self.kind.open(int(index or 0))
     self.interprets = self.shim is None
     if (heap := getattr(self.shim, "heap", None)) is not None:
@@ -174,7 +174,7 @@ class Opened:
       try:
         program.check()
       except IndexError as e:
-        for b in outputs:
+        for b in [b for known in outputs.values() if (b := known()) is not None]:
           b.failure = e
         raise
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 
@@ -495,7 +495,7 @@ class Program:
         results = (
           b for n, b in enumerate(bound.outputs) if n not in self.inout
         )  # what is updated must stay readable
-        self.opened.unchecked.setdefault(self, WeakSet()).update(results)
+        self.opened.unchecked.setdefault(self, {}).update((id(b), ref(b)) for b in results)
     stats["kernels"] += self.segments[segment].stop - self.segments[segment].start
     if ran[-1]:
       self.check(ran[-1])

@@ -9,15 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
 from mini.types import DType, MiniError, ShapeError
 
 HOST = "INTERP"  # the device whose memory is arrays: there every call is
-_known: WeakValueDictionary[str, Extern] = WeakValueDictionary()
+_known: dict[str, ref[Extern]] = {}  # while somebody holds them; an entry goes in one call into C (uop.py)
 _lock = threading.Lock()
 calling: ContextVar[str] = ContextVar("the function that a graph calls now", default="")
 
@@ -35,7 +36,7 @@ class Extern:
       while self.name in _known:
         n += 1
         self.name = f"{name}.{n}"
-      _known[self.name] = self
+      _known[self.name] = ref(self, partial(_known.pop, self.name))
 
   def __repr__(self) -> str:
     return self.name
@@ -62,7 +63,8 @@ def unwritable(x: np.ndarray) -> np.ndarray:
 
 def extern(name: str) -> Extern | None:
   """The function of this name, if there is one."""
-  return _known.get(name)
+  known = _known.get(name)
+  return None if known is None else known()
 
 
 def refuse_within() -> NoReturn:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from mini.codegen.linearize import Line, is_loop, lanes, linearize, local_ranges
 from mini.codegen.matrix import instruction_of, tile
@@ -253,20 +253,21 @@ GIVEN = "given"  # a tag whose gradient is (mini/given.py)
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
 
 
-_marked: WeakValueDictionary[int, UOp] = WeakValueDictionary()  # tags that were printed, by their numbers
+_marked: dict[int, ref[UOp]] = {}  # tags that were printed, by their numbers, while somebody holds them
 
 
 def mark(u: UOp) -> Any:
   """What text says of a tag: its number, by which this process finds it again, and whether its gradient is given by a
   function, which is not in the text."""
   if u.arg is not None:
-    _marked[u.arg] = u
+    _marked[u.arg] = ref(u, partial(_marked.pop, u.arg))
   return (u.arg, GIVEN) if GIVEN in u.memo else u.arg
 
 
 def tag_of(x: UOp, number: int) -> UOp:
   """The tag of x that was printed with this number; a new one where there is none in this process."""
-  u = _marked.get(number)
+  known = _marked.get(number)
+  u = None if known is None else known()
   return u if u is not None and u.src == (x,) else uop("tag", x.dtype, (x,), number)
 
 
