@@ -69,6 +69,12 @@ def docs() -> str:
   return reference.document().rstrip("\n")
 
 
+def ulp() -> str:
+  from mini.opsuite import accuracy
+
+  return accuracy.page()
+
+
 def rules() -> str:
   from mini.ir.rules import RULES
 
@@ -343,6 +349,7 @@ COMMANDS = {
   "devices": Command("", "what is here, and of the rest the one line that would help", lambda argv: devices()),
   "cache":   Command("[clear]", "what is kept on disk", lambda argv: cache("clear" in argv)),
   "docs":    Command("", "every method of Tensor, from the docstrings: docs/api.md", lambda argv: docs()),
+  "ulp":     Command("", "how far functions are from exact results: docs/accuracy.md", lambda argv: ulp()),
   "tune":    Command("FILE.mini | --model gpt2 [...]", "searches for faster recipes, kernel by kernel, and keeps them",
                      tune_command, "mini.tune"),
   "test-device": Command("NAME [...]", "every operation of a device, on every type, against the interpreter",

@@ -205,6 +205,8 @@ CALCULUS: dict[str, Callable[..., tuple[Value | None, ...]]] = {
   "atan":  lambda g, out, x: (g / (x * x + 1),),
   "tanh":  lambda g, out, x: (g * (1 - out * out),),
   "erf":   lambda g, out, x: (g * (2 / math.sqrt(math.pi)) * fn("exp", -x * x),),
+  "erfc":  lambda g, out, x: (g * (-2 / math.sqrt(math.pi)) * fn("exp", -x * x),),
+  "expm1": lambda g, out, x: (g * fn("exp", x),),
   "rsqrt": lambda g, out, x: (g * out * out * out * -0.5,),
 }
 

@@ -23,7 +23,7 @@ from mini.tensor.errors import fail
 from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
-from mini.tensor.special import BERNOULLI, ERFC, EULER, polynomial
+from mini.tensor.special import BERNOULLI, EULER, polynomial
 from mini.types import ArgumentError, DTypeError, dtypes
 
 T = Any  # a tensor of float32 or float64
@@ -193,6 +193,20 @@ def _airy(x: T) -> T:
 
 
 # ---------------------------------------------------------------- the error function and the normal distribution
+
+
+# (1 + 2z) exp(z^2) erfc(z) as a polynomial of (z - 2.5) / (z + 2.5), z >= 0: the Chebyshev series at 80 nodes, of 40
+# digits, cut where it is below 1e-17
+# fmt: off
+ERFC = (
+  1.2648381843668615, -0.12235676308240419, -0.09902453957360054, 0.15762991902320475, -0.10296705603863399,
+  0.03276089326912973, 0.0009318928184352962, -0.004382078347539035, 0.0004918658041021489, 0.0006321243999471835,
+  -8.847920687669829e-05, -0.00011352263330159166, 6.266010784972976e-06, 2.2700321802206237e-05,
+  2.6086713496937893e-06, -4.218714353172795e-06, -1.5844422539027936e-06, 5.270042406441144e-07,
+  5.323857055177547e-07, 3.4821591847815385e-08, -1.250612981958526e-07, -4.304925430265938e-08,
+  1.928916211860086e-08, 1.1903099290545922e-08, -1.4759816086462547e-09, -1.3684070995217539e-09,
+)
+# fmt: on
 
 
 def _erfcx(x: T) -> T:

@@ -257,8 +257,13 @@ def as_dtype(d: object) -> DType:
 
 
 def to_bfloat16(x: np.ndarray) -> np.ndarray:
-  """float32 -> the nearest bfloat16 (ties to even), still held as float32."""
-  bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+  """float32 or float64 -> the nearest bfloat16 (ties to even), held as float32."""
+  with np.errstate(over="ignore"):
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+  if x.dtype == np.float64:  # first to the odd one of two neighbours: or it would round twice
+    near = bits.view(np.float32).reshape(x.shape)
+    odd = (bits - (np.abs(near) > np.abs(x)).reshape(bits.shape)) | np.uint32(1)
+    bits = np.where((near != x).reshape(bits.shape), odd, bits).astype(np.uint32)
   rounded = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
   kept = np.where(np.isnan(x), bits | np.uint32(0x400000), rounded)
   return kept.astype(np.uint32).view(np.float32).reshape(np.shape(x))

@@ -15,6 +15,7 @@ MEANING = {
   "exp2": np.exp2, "log2": np.log2, "sin": np.sin, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "cos": np.cos,
   "tanh": np.tanh, "atan": np.arctan, "pow": np.power, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
   "round": np.rint, "abs": np.abs, "rsqrt": lambda x: 1 / np.sqrt(x), "erf": np.vectorize(math.erf, otypes=[float]),
+  "erfc": np.vectorize(math.erfc, otypes=[float]), "expm1": np.expm1,
 }  # fmt: skip
 
 

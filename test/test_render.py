@@ -145,7 +145,21 @@ def test_random_kernels(dev, request):
 # ---------------------------------------------------------------- every operation on every type
 
 N = 96  # elements
-FLOATS_ONLY = {"exp2", "log2", "sin", "sqrt", "exp", "log", "cos", "tanh", "erf", "atan", "rsqrt"}
+FLOATS_ONLY = {
+  "exp2",
+  "log2",
+  "sin",
+  "sqrt",
+  "exp",
+  "log",
+  "cos",
+  "tanh",
+  "erf",
+  "erfc",
+  "expm1",
+  "atan",
+  "rsqrt",
+}
 BITWISE = {"and", "or", "xor"}
 ON_BOOL = {"add", "mul", "max", "lt", "ne", "and", "or", "xor", "where"}
 TOLERANCE = {dtypes.float16: 2e-3, dtypes.bfloat16: 2e-2, dtypes.float32: 1e-6, dtypes.float64: 1e-12}

@@ -31,12 +31,12 @@ ACCURACY = {
   "tan":   (math.tan,   spaced(-1.5, 1.5),  4, 3),   "asin":  (math.asin,  spaced(-1, 1),    4, 3),
   "acos":  (math.acos,  spaced(-1, 1),      4, 3),   "atan":  (math.atan,  powers(-5, 5),    3, 2),
   "sinh":  (math.sinh,  spaced(-20, 20),    4, 3),   "cosh":  (math.cosh,  spaced(-20, 20),  4, 2),
-  "tanh":  (math.tanh,  spaced(-9, 9),      7, 2),   "asinh": (math.asinh, powers(-5, 5),    4, 3),
+  "tanh":  (math.tanh,  spaced(-9, 9),      2, 2),   "asinh": (math.asinh, powers(-5, 5),    4, 3),
   "acosh": (math.acosh, spaced(1, 100),     4, 3),   "atanh": (math.atanh, spaced(-.99, .99), 4, 3),
-  "exp":   (math.exp,   spaced(-80, 80),    2, 1),   "expm1": (math.expm1, powers(-5, 1),    4, 4),
+  "exp":   (math.exp,   spaced(-80, 80),    2, 1),   "expm1": (math.expm1, powers(-5, 1),    2, 2),
   "log":   (math.log,   10.0 ** spaced(-5, 5), 2, 1), "log1p": (math.log1p, 10.0 ** spaced(-5, 5), 4, 3),
-  "log10": (math.log10, 10.0 ** spaced(-5, 5), 4, 2), "erf":  (math.erf,   powers(-5, .5),   7, 2),
-  "erfc":  (math.erfc,  spaced(-3, 8),      8, 8),   "lgamma": (math.lgamma, spaced(3, 60),     8, 8),
+  "log10": (math.log10, 10.0 ** spaced(-5, 5), 4, 2), "erf":  (math.erf,   powers(-5, .5),   2, 2),
+  "erfc":  (math.erfc,  spaced(-3, 8),      2, 2),   "lgamma": (math.lgamma, spaced(3, 60),     8, 8),
 }
 # fmt: on
 

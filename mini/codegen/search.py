@@ -197,7 +197,7 @@ MOVES = (resize, leave_out, reorder, unroll, vectorize, block, spread, pack)
 
 # Cycles of one vector operation; what is not here takes half a cycle.
 SLOW = {"div": 5, "sqrt": 6, "mod": 10, "exp2": 8, "log2": 10, "sin": 15, "exp": 10, "log": 12, "tanh": 15, "erf": 20,
-        "rsqrt": 6, "cos": 15, "pow": 30, "threefry": 40, "threefry2": 40}  # fmt: skip
+        "erfc": 40, "expm1": 15, "rsqrt": 6, "cos": 15, "pow": 30, "threefry": 40, "threefry2": 40}  # fmt: skip
 LATENCY = 4  # cycles until a sum can take its next term
 L2_BYTES, MEMORY_BYTES = 32, 6  # that a core gets in a cycle
 

@@ -39,11 +39,15 @@ class Composite(NamedTuple):
 
 # ---------------------------------------------------------------- meanings that NumPy lacks
 
-_math_erf = np.frompyfunc(math.erf, 1, 1)
+_math_erf, _math_erfc = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 
 
 def numpy_erf(x: np.ndarray) -> np.ndarray:
   return np.asarray(_math_erf(x)).astype(np.asarray(x).dtype)
+
+
+def numpy_erfc(x: np.ndarray) -> np.ndarray:
+  return np.asarray(_math_erfc(x)).astype(np.asarray(x).dtype)
 
 
 def numpy_rsqrt(x: np.ndarray) -> np.ndarray:
@@ -93,8 +97,8 @@ add, mul, div, where, lt, ne = map(_maker, ("add", "mul", "div", "where", "lt", 
 both, either, unlike, sqrt, sin = map(_maker, ("and", "or", "xor", "sqrt", "sin"))
 
 
-def sub(a: UOp, b: UOp) -> UOp:
-  return add(a, mul(b, -1))
+def sub(a: UOp | float, b: UOp) -> UOp:
+  return add(mul(b, -1), a)
 
 
 def polynomial(x: UOp, coefficients: Sequence[float]) -> UOp:
@@ -140,10 +144,14 @@ LOG2 = (1.442695, -0.7213475, 0.48090374, -0.36068264, 0.28830606, -0.23978853, 
         -0.19330294, 0.1635865, -0.079956815)
 LOG2_WIDE = (2.8853900817901157, 0.9617966733163587, 0.5770835895476111,  # log2(1 + r) / s as a function of s^2, where
              0.4116724446809531, 0.34073525557125034)                     # s = r / (2 + r); float64, to 2^-37
-TANH_P = 1.0, 0.133797101, 3.49402525e-03, 2.05833287e-05, 1.33188657e-08  # tanh(x) / x = P(x^2) / Q(x^2), |x| <= 9.02
-TANH_Q = 1.0, 0.467130254, 2.58710379e-02, 3.28307761e-04, 7.76193373e-07
-ERF_P = 1.12837915, 0.190782229, 5.27900619e-02, 3.77953803e-03, 2.84806610e-04, 2.04197744e-06  # as tanh, |x| <= 3.93
-ERF_Q = 1.0, 0.502409068, 0.114256849, 1.49972939e-02, 1.16519479e-03, 3.80040409e-05
+EXPM1 = 0.49999997, 0.166665465, 0.0416674353, 0.00836625881, 0.00138706493  # (e^r - 1 - r) / r^2, |r| <= ln(2) / 2
+LN2 = 0.693115234375, 3.1946184945e-05  # the first has 12 bits
+ERF_NEAR = (0.128379121, -0.37612322, 0.112801544, -0.026710717,  # erf(x) / x - 1 as a function of x^2, |x| <= 1
+            0.00491695898, -0.00056292821)
+ERF_FAR = (1.00417554, -0.303482324, -0.0723310411, -0.0423706472,  # the fourth root of erfc(x), 1 <= x <= 4.1
+           0.0618029349, -0.0208695438, 0.00300831604, -0.000163697696)
+ERFC = (1.27697837, -0.0927638113, -0.166030496, 0.164049894, -0.0542132109,  # (1 + 2x) e^x^2 erfc(x) as a function of
+        -0.00801482424, 0.00866158027, 0.00117660058, -0.00126315281, -0.000261012494)  # (x - 2) / (x + 2), x >= 0.45
 SIN = -0.16666667, 0.0083333505, -0.00019843093, 2.762705e-06, -2.5502594e-08  # (sin(r) - r) / r^3, |r| <= pi / 2
 HALF_PI = 1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12  # the first three: 12 bits
 ATAN = (-0.333333, 0.1999853, -0.14264016, 0.109508805, -0.083993055, 0.057881333,  # (atan(t) - t) / t^3 as a function
@@ -308,6 +316,16 @@ def high(x: UOp) -> UOp:
   return bitcast(both(bitcast(x, dtypes.uint32), 0xFFFFF000), dtypes.float32)
 
 
+def to_odd(x: UOp) -> UOp:
+  """float64 to float32, where it is none to the odd one of its two neighbours: its nearest number of a shorter type is
+  that of x. (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008.)"""
+  near = cast(x, dtypes.float32)
+  back, bits = cast(near, dtypes.float64), bitcast(near, dtypes.uint32)
+  beyond = where(lt(x, 0), lt(back, x), lt(x, back))
+  odd = either(add(bits, where(beyond, const(-1, dtypes.uint32), 0)), 1)
+  return bitcast(where(ne(back, x), odd, bits), dtypes.float32)
+
+
 def rsqrt(x: UOp) -> UOp:
   return div(1, sqrt(x))
 
@@ -315,20 +333,76 @@ def rsqrt(x: UOp) -> UOp:
 # ---------------------------------------------------------------- others
 
 
+def reduced(x: UOp, shifted: UOp, more: float | UOp = 0) -> tuple[UOp, UOp]:
+  """e^r - 1 where r = x + more - n ln 2, |r| <= ln(2) / 2 and n is what `shifted` has in its low bits; and what
+  rounding lost of it."""
+  n = add(shifted, 1 - MAGIC)
+  top, low = add(x, mul(n, -LN2[0])), add(mul(n, -LN2[1]), more)
+  r = add(top, low)
+  rest = mul(mul(r, r), polynomial(r, EXPM1))
+  p = add(rest, r)
+  return p, add(add(rest, sub(r, p)), add(low, sub(top, r)))
+
+
+def half_expm1(x: UOp) -> UOp:
+  """(e^x - 1) / 2, for -18 < x < 89: 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2), of which the second part is 0 where n is."""
+  shifted = add(mul(x, 1 / math.log(2)), MAGIC - 1)
+  half = two_to(shifted)
+  return add(mul(reduced(x, shifted)[0], half), add(half, -0.5))
+
+
+def expm1(x: UOp) -> UOp:
+  return signed(magnitude(mul(half_expm1(clamp(x, -17.5, 89.0)), 2)), sign_of(x))  # of -0.0 it is -0.0
+
+
 def tanh(x: UOp) -> UOp:
-  x = clamp(x, -9.02, 9.02)  # beyond, it rounds to 1
-  z = mul(x, x)
-  p = polynomial(z, TANH_P)
-  q = polynomial(z, TANH_Q)
-  return clamp(mul(x, div(p, q)), -1.0, 1.0)  # rounding can pass 1
+  """y = h / (h + 1), where h is (e^2|x| - 1) / 2; where it is small h - h y, which loses less."""
+  a = magnitude(add(x, x))
+  h = half_expm1(where(lt(20, a), 20, a))  # beyond, it rounds to 1
+  y = div(h, add(h, 1))
+  return signed(where(lt(h, 0.5), add(mul(mul(h, -1), y), h), y), sign_of(x))
 
 
 def erf(x: UOp) -> UOp:
-  x = clamp(x, -3.92, 3.92)  # beyond, it rounds to 1
+  """Beyond 1, 1 less the fourth power of a polynomial."""
+  a = magnitude(x)
   z = mul(x, x)
-  p = polynomial(z, ERF_P)
-  q = polynomial(z, ERF_Q)
-  return clamp(mul(x, div(p, q)), -1.0, 1.0)
+  near = add(mul(x, polynomial(z, ERF_NEAR)), x)
+  root = polynomial(where(lt(4.1, a), 4.1, a), ERF_FAR)  # beyond, it rounds to 1
+  square = mul(root, root)
+  far = add(mul(mul(square, -1), square), 1)
+  return where(lt(a, 1), near, signed(far, sign_of(x)))
+
+
+def erfc(x: UOp) -> UOp:
+  """From 1/2 on e^-x^2 times what varies little, with the square in two parts, of which the first is exact."""
+  a = where(lt(10.1, x), 10.1, x)  # beyond, it is 0
+  first = high(a)
+  square = mul(mul(first, -1), first)
+  rest = mul(add(a, mul(first, -1)), mul(add(a, first), -1))
+  shifted = add(mul(mul(a, a), -1 / math.log(2)), MAGIC - 1)
+  n = add(shifted, 1 - MAGIC)
+  p, lost = reduced(square, shifted, rest)
+  y, low = precise_quotient(div(add(a, -2), add(a, 2)), a)
+  half = add(mul(n, 0.5), MAGIC)
+  others = add(sub(n, add(half, -MAGIC)), MAGIC)
+  tail = mul(mul(add(add(mul(p, y), add(mul(lost, y), low)), y), two_to(half)), two_to(others))
+  return where(lt(x, 0.5), sub(1, erf(x)), tail)
+
+
+def precise_quotient(q: UOp, a: UOp) -> tuple[UOp, UOp]:
+  """The polynomial ERFC of q over 1 + 2a, and what rounding lost of it; products of 12 bits are exact, as in
+  power_single."""
+  first, *others = ERFC
+  t = mul(q, polynomial(q, others))
+  top = add(t, first)
+  d = add(mul(a, 2), 1)
+  y = div(top, d)
+  dh, yh = high(d), high(y)
+  dl, yl = sub(mul(a, 2), add(dh, -1)), sub(y, yh)
+  left = sub(sub(sub(top, mul(yh, dh)), mul(yh, dl)), mul(yl, d))
+  left = add(left, sub(t, add(top, -first)))
+  return y, mul(left, mul(y, 0.8))  # 0.8: about 1 / top
 
 
 FAR = (
@@ -402,8 +476,10 @@ COMPOSITES: dict[str, Composite] = {row.name: row for row in (
   Composite("exp",      1, np.exp,         exp,           "f32", 2),
   Composite("log",      1, np.log,         log,           "f32", 1),
   Composite("cos",      1, np.cos,         cos,           "f32", 1, "the body needs sin of float64"),
-  Composite("tanh",     1, np.tanh,        tanh,          "f32", 7),
-  Composite("erf",      1, numpy_erf,      erf,           "f32", 7),
+  Composite("tanh",     1, np.tanh,        tanh,          "f32", 2),
+  Composite("erf",      1, numpy_erf,      erf,           "f32", 2),
+  Composite("erfc",     1, numpy_erfc,     erfc,          "f32", 2),
+  Composite("expm1",    1, np.expm1,       expm1,         "f32", 2),
   Composite("atan",     1, np.arctan,      atan,          "f32", 2.5),
   Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, "integers wrap; negative powers: cut towards 0"),
   Composite("rsqrt",    1, numpy_rsqrt,    rsqrt,         "any", 1.5),

@@ -93,7 +93,10 @@ KINDS_OF = {
   "threefry2": "u",
 }
 KINDS_OF.update(
-  dict.fromkeys(("exp", "log", "cos", "tanh", "erf", "atan", "rsqrt", "floor", "ceil", "trunc", "round"), "f")
+  dict.fromkeys(
+    ("exp", "log", "cos", "tanh", "erf", "erfc", "expm1", "atan", "rsqrt", "floor", "ceil", "trunc", "round"),
+    "f",
+  )
 )
 
 

@@ -6,7 +6,8 @@ A kernel that has local ranges wants blocks of just as many threads; any number 
 
 float16 and bfloat16 are stored as their bits and computed as float. Accuracy is that of the CUDA C++ Programming Guide,
 "Mathematical Functions" (single precision, neither -use_fast_math nor -ftz): exp2f, expf, log2f, tanhf, erff, sinf,
-cosf, atanf, rsqrtf 2 ulp, logf 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but threefry's.
+cosf, atanf, rsqrtf 2 ulp, logf, expm1f 1, powf 4; division, sqrtf and fmodf exact. So no body is needed but those of
+erfc, for erfcf is 4 ulp off, and threefry.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ROWS: tuple[Row, ...] = (
   ("nan",      "float",       "__int_as_float(0x7fc00000)"),
   ("shuffle",  "small",       "({T})__shfl_xor_sync({2}, (int){0}, {1})"),
   ("shuffle",  "any",         "__shfl_xor_sync({2}, {0}, {1})"),
+  ("erfc",     "f32",         COMPOSITES["erfc"].body),
   ("threefry", "u32",         COMPOSITES["threefry"].body),
   ("threefry2", "u32",        COMPOSITES["threefry2"].body),
   ("bitcast",  "f32>i32 u32", "({T})__float_as_int({0})"),

@@ -6,8 +6,8 @@ A kernel that has local ranges wants threadgroups of just as many threads; any n
 
 To be compiled with fast math off (`fastMathEnabled = NO`, -fno-fast-math): with it a compiler may assume that there is
 no NaN. Accuracy is then that of the specification's section 8, table "single precision": exp, exp2, log, log2, sin, cos
-4 ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf is missing: they are printed as
-bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (section 8.1).
+4 ulp, tanh, atan 5; division, sqrt, rsqrt exact. pow may be 16 ulp off there, and erf, erfc and expm1 are missing:
+they are printed as bodies. No Apple GPU has float64. Subnormal numbers may be flushed to zero (section 8.1).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROWS: tuple[Row, ...] = (
   ("store",    "f16",         "{0}[{1}] = half({2});"),
   ("inf",      "float",       "INFINITY"),
   ("nan",      "float",       "NAN"),
-  ("erf",      "f32",         COMPOSITES["erf"].body),
+  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
   ("pow",      "f32",         power_single),
   ("shuffle",  "small",       "({T})simd_shuffle_xor((int){0}, {1})"),
   ("shuffle",  "i64 u64",     "({T})shuffle_u64((ulong){0}, {1})"),

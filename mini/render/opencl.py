@@ -8,7 +8,8 @@ memory: subgroups are no part of 1.2.
 
 Needs no extension: float16 is stored as half and computed as float; float64 asks a device that has it. Accuracy is that
 of table 8.1 of the specification (single precision, full profile): exp, exp2, log, log2 3 ulp, sin, cos 4, tanh, atan
-5, rsqrt 2; fmod, rint, floor exact. erf and pow may be 16 ulp off there, so they are printed as bodies.
+5, rsqrt 2; fmod, rint, floor exact. erf, erfc and pow may be 16 ulp off there, expm1 3: they are
+printed as bodies.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ROWS: tuple[Row, ...] = (
   ("store",    "f16",         "vstore_half({2}, {1}, {0});"), # to nearest even
   ("inf",      "float",       "({T})INFINITY"),
   ("nan",      "float",       "({T})NAN"),
-  ("erf",      "f32",         COMPOSITES["erf"].body),
+  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
   ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
   ("threefry", "u32",         COMPOSITES["threefry"].body),
   ("threefry2", "u32",        COMPOSITES["threefry2"].body),

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from mini.ir.composites import Near
+from mini.ir.composites import Near, to_odd
+from mini.ir.graph import cast
 from mini.ir.uop import UOp, toposort, uop
 from mini.types import DType, MiniError, dtypes
 
@@ -67,6 +68,8 @@ BASE: tuple[Row, ...] = (
   ("store",    "any",         "{0}[{1}] = {2};"),
 
   ("cast",     "any>bool",    "({0} != 0)"),
+  ("cast",     "f64>f16",     lambda x: cast(to_odd(x), dtypes.float16)),  # through float32 it would round twice
+  ("cast",     "f64>bf16",    lambda x: cast(to_odd(x), dtypes.bfloat16)),
   ("cast",     "any>f16",     "round_f16({0})"),
   ("cast",     "any>bf16",    "round_bf16({0})"),
   ("cast",     "float>small", "({T})({I}){0}"),               # so that it wraps: out of range is undefined
@@ -117,7 +120,7 @@ BASE: tuple[Row, ...] = (
   ("pow",      "signed",      ("if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0; {W} r = 1, x = ({W})a; "
                               "for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;")),
   ("pow",      "unsigned",    "{W} r = 1, x = a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
-  ("exp2 log2 sin sqrt exp log cos tanh erf atan rsqrt floor ceil trunc", "float", "@{op}({0})"),
+  ("exp2 log2 sin sqrt exp log cos tanh erf erfc expm1 atan rsqrt floor ceil trunc", "float", "@{op}({0})"),
   ("abs floor ceil trunc round", "int bool", "({0})"),
 )
 

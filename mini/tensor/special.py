@@ -23,17 +23,7 @@ from mini.types import DType, dtypes
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
-# (1 + 2z) exp(z^2) erfc(z) as a polynomial of (z - 2.5) / (z + 2.5), z >= 0: the Chebyshev series at 80 nodes, of 40
-# digits, cut where it is below 1e-17
 # fmt: off
-ERFC = (
-  1.2648381843668615, -0.12235676308240419, -0.09902453957360054, 0.15762991902320475, -0.10296705603863399,
-  0.03276089326912973, 0.0009318928184352962, -0.004382078347539035, 0.0004918658041021489, 0.0006321243999471835,
-  -8.847920687669829e-05, -0.00011352263330159166, 6.266010784972976e-06, 2.2700321802206237e-05,
-  2.6086713496937893e-06, -4.218714353172795e-06, -1.5844422539027936e-06, 5.270042406441144e-07,
-  5.323857055177547e-07, 3.4821591847815385e-08, -1.250612981958526e-07, -4.304925430265938e-08,
-  1.928916211860086e-08, 1.1903099290545922e-08, -1.4759816086462547e-09, -1.3684070995217539e-09,
-)
 # (zeta(k) - 1) (-1)^k / k, k = 2, 3, ...: lgamma(2 + z) = (1 - Euler's constant) z + their sum times z^k
 LGAMMA = (
   0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986, 0.0028905103307415234,
@@ -259,15 +249,7 @@ class Special(Mathematics):
     >>> (Tensor([5.0]).erfc() * 1e12).round(decimals=4)
     Tensor([1.5375])
     """
-    x, kind = self._real()
-    below = x < 0
-    z = (below.where(-1, 1) * x).minimum(28 if x.dtype is dtypes.float64 else 11)  # beyond, it is 0
-    grain = 2.0 ** (21 if x.dtype is dtypes.float64 else 6)  # a multiple of 1 / grain has an exact square
-    whole = ((z * grain).round() / grain).detach()
-    e = (-whole * whole).exp() * ((whole - z) * (whole + z)).exp()
-    tail = e * polynomial((z - 2.5) / (z + 2.5), ERFC) / (1 + 2 * z)
-    out = below.where(2 - tail, tail)
-    return sloped(out, lambda x, y: (-x * x).exp() * (-2 / math.sqrt(math.pi)), x).cast(kind)
+    return self._math("erfc")
 
   def erfinv(self) -> Tensor:
     """The number whose erf is a: infinite at -1 and 1, NaN beyond. S. Winitzki's approximation, and Halley's steps.

@@ -24,7 +24,8 @@
 extern "C" {
 #define EMULATE_C(name) float name##f(float); double name(double);
 EMULATE_C(exp2) EMULATE_C(log2) EMULATE_C(sin) EMULATE_C(sqrt) EMULATE_C(exp) EMULATE_C(log) EMULATE_C(cos)
-EMULATE_C(tanh) EMULATE_C(erf) EMULATE_C(atan) EMULATE_C(floor) EMULATE_C(ceil) EMULATE_C(trunc) EMULATE_C(rint)
+EMULATE_C(tanh) EMULATE_C(erf) EMULATE_C(erfc) EMULATE_C(expm1) EMULATE_C(atan) EMULATE_C(floor) EMULATE_C(ceil)
+EMULATE_C(trunc) EMULATE_C(rint)
 EMULATE_C(fabs)
 #define EMULATE_C2(name) float name##f(float, float); double name(double, double);
 EMULATE_C2(pow) EMULATE_C2(fmod) EMULATE_C2(copysign)

@@ -5,9 +5,13 @@
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
 INLINE float round_f16(float x) { return (float)(_Float16)x; }
+INLINE float bitcast_u32_f32(unsigned a) { float r; __builtin_memcpy(&r, &a, sizeof r); return r; }
+INLINE unsigned bitcast_f32_u32(float a) { unsigned r; __builtin_memcpy(&r, &a, sizeof r); return r; }
+INLINE float cast_f64_f16(double a) { float t0 = (float)a; double t1 = (double)t0; int t2 = (t1 != a); unsigned t3 = bitcast_f32_u32(t0); int t4 = (a < 0.0); int t5 = (t1 < a); int t6 = (a < t1); int t7 = (t4 ? t5 : t6); unsigned t8 = (t7 ? 4294967295u : 0u); unsigned t9 = (t3 + t8); unsigned t10 = (t9 | 1u); unsigned t11 = (t2 ? t10 : t3); float t12 = bitcast_u32_f32(t11); float t13 = round_f16(t12); return t13; }
 INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
+INLINE float cast_f64_bf16(double a) { float t0 = (float)a; double t1 = (double)t0; int t2 = (t1 != a); unsigned t3 = bitcast_f32_u32(t0); int t4 = (a < 0.0); int t5 = (t1 < a); int t6 = (a < t1); int t7 = (t4 ? t5 : t6); unsigned t8 = (t7 ? 4294967295u : 0u); unsigned t9 = (t3 + t8); unsigned t10 = (t9 | 1u); unsigned t11 = (t2 ? t10 : t3); float t12 = bitcast_u32_f32(t11); float t13 = round_bf16(t12); return t13; }
 
 void cast_f64(void **args, long lo, long hi) {
   unsigned char *u_bool_out = args[0];
@@ -24,8 +28,8 @@ void cast_f64(void **args, long lo, long hi) {
     u_i8_out[i] = (signed char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (unsigned)v1;
-    f16_out_[i] = round_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    f16_out_[i] = cast_f64_f16(v1);
+    u_bf16_out[i] = f32_to_bf16(cast_f64_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }

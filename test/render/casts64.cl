@@ -11,9 +11,11 @@ INLINE ushort f32_to_f16(float x) {
   return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
 }
 INLINE float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }
+INLINE float cast_f64_f16(double a) { float t0 = (float)a; double t1 = (double)t0; int t2 = (t1 != a); uint t3 = as_uint(t0); int t4 = (a < 0.0); int t5 = (t1 < a); int t6 = (a < t1); int t7 = (t4 ? t5 : t6); uint t8 = (t7 ? 4294967295u : 0u); uint t9 = (t3 + t8); uint t10 = (t9 | 1u); uint t11 = (t2 ? t10 : t3); float t12 = as_float(t11); float t13 = round_f16(t12); return t13; }
 INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }
+INLINE float cast_f64_bf16(double a) { float t0 = (float)a; double t1 = (double)t0; int t2 = (t1 != a); uint t3 = as_uint(t0); int t4 = (a < 0.0); int t5 = (t1 < a); int t6 = (a < t1); int t7 = (t4 ? t5 : t6); uint t8 = (t7 ? 4294967295u : 0u); uint t9 = (t3 + t8); uint t10 = (t9 | 1u); uint t11 = (t2 ? t10 : t3); float t12 = as_float(t11); float t13 = round_bf16(t12); return t13; }
 
 __kernel void cast_f64(__global uchar *u_bool_out_, long u_bool_out_at, __global char *u_i8_out_, long u_i8_out_at, __global long *u_i64_out_, long u_i64_out_at, __global uint *u_u32_out_, long u_u32_out_at, __global half *f16_out__, long f16_out__at, __global ushort *u_bf16_out_, long u_bf16_out_at, __global float *f32_out__, long f32_out__at, __global const double *x__, long x__at) {
   __global uchar *u_bool_out = (__global uchar *)((__global char *)u_bool_out_ + u_bool_out_at);
@@ -30,8 +32,8 @@ __kernel void cast_f64(__global uchar *u_bool_out_, long u_bool_out_at, __global
     u_i8_out[i] = (char)(long)v1;
     u_i64_out[i] = (long)v1;
     u_u32_out[i] = (uint)(long)v1;
-    vstore_half(round_f16(v1), i, f16_out_);
-    u_bf16_out[i] = f32_to_bf16(round_bf16(v1));
+    vstore_half(cast_f64_f16(v1), i, f16_out_);
+    u_bf16_out[i] = f32_to_bf16(cast_f64_bf16(v1));
     f32_out_[i] = (float)v1;
   }
 }
