@@ -69,7 +69,7 @@ ORDERED = {"argsort", "kthvalue", "mode", "sort", "topk"}  # of equal elements, 
 ORDERED = {"argsort", "kthvalue", "mode", "sort", "topk"}  # where elements are equal, PyTorch names any of them
 DIFFERENT = {  # on purpose: in which way, and why
   **dict.fromkeys(("atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum", "logical_and", "logical_or", "logical_xor",
-                   "heaviside", "hypot", "nextafter", "gcd", "lcm", "igamma", "igammac", "ldexp"), ("accepted", "a number is taken for the second tensor")),
+                   "heaviside", "hypot", "nextafter", "gcd", "lcm", "igamma", "igammac", "ldexp", "isclose"), ("accepted", "a number is taken for the second tensor")),
   **dict.fromkeys(("nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d",
                    "nn.functional.adaptive_max_pool2d", "nn.functional.adaptive_max_pool3d"),
                   ("accepted", "axes before the last two or three may be none")),
@@ -83,6 +83,10 @@ DIFFERENT = {  # on purpose: in which way, and why
   "nn.CircularPad1d": ("accepted", "axes before the last are as many as there are"),
   "nn.functional.ctc_loss": ("gradient", "PyTorch's holds behind log_softmax alone"),
   "einsum": ("dtype", "the type of the operands, also where nothing is multiplied"),
+  "fill": ("gradient", "what is constant requires no gradient"),
+  **dict.fromkeys(("normal.in_place", "uniform"), ("refused", "of complex numbers there is randn")),
+  "matrix_exp": ("value", "float32: the error is relative to the largest element, as of PyTorch's, by another series"),
+  **dict.fromkeys(("linalg.eig", "linalg.eigvals"), ("value", "eigenvalues are in no order")),
   "masked_fill": ("accepted", "a value of several elements repeats to x's shape"),
 }
 DROPPED = {"layout", "memory_format", "pin_memory", "non_blocking"}  # options that say how memory lies
@@ -218,7 +222,7 @@ def array(x: Any) -> np.ndarray:
     return x.numpy()
   if isinstance(x, torch.Tensor):
     x = x.detach().resolve_conj().resolve_neg()
-    return x.float().numpy() if x.dtype is torch.bfloat16 else x.numpy()
+    return (x.float() if x.dtype is torch.bfloat16 else x).numpy(force=True)
   return np.asarray(x)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from mini.tensor import Tensor
 from mini.tensor.autograd import custom_gradient, no_grad
 from mini.tensor.errors import fail
-from mini.tensor.gate import guard_functions
+from mini.tensor.gate import gate, guard_functions
 from mini.types import ArgumentError, DTypeError, ShapeError, prod
 
 METHODS = """
@@ -91,7 +91,7 @@ def _changing(name: str, inplace: bool) -> Callable[..., Any]:
 def _called(f: Any, name: str, signature: inspect.Signature, method: Any) -> Callable[..., Any]:
   f.__name__ = f.__qualname__ = name
   f.__signature__, f.__doc__ = signature, f"`Tensor.{method.__name__}`, as a function."
-  return f
+  return gate(name, f)
 
 
 # ---------------------------------------------------------------- what no method is

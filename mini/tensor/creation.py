@@ -157,6 +157,7 @@ class Creation(Reduce):
     Tensor([0.+0.j, 0.+1.j, 0.+2.j], dtype=complex64)
     """
     kind = as_dtype(dtype) if dtype is not None else dtypes.default_float
+    start, end = (x.item() if isinstance(x, Handle) else x for x in (start, end))  # type: ignore[attr-defined]
     steps = operator.index(steps)
     if steps < 0:
       fail(ShapeError, f"linspace: {steps} numbers")

@@ -17,7 +17,7 @@ from mini.tensor.errors import fail
 from mini.tensor.movement import Movement, tiled
 from mini.tensor.promotion import constant
 from mini.tensor.views import Cut, around, span, spread, whole
-from mini.types import ArgumentError, AxisError, ShapeError, dtypes
+from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -113,11 +113,13 @@ class Cutting(Movement):
   def narrow(self, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along dim, from start on."""
     a = self._axis_of_some("narrow", dim)
+    if not hasattr(start, "__index__") or getattr(start, "dtype", None) is dtypes.bool:
+      fail(DTypeError, f"narrow: start is an integer, not {start!r}", x=self)
     n, start = self.shape[a], int(start)
     start = start + n if start < 0 else start
     if not 0 <= start <= start + length <= n:
       fail(
-        ShapeError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self
+        AxisError, f"narrow: {length} elements from {start} on do not lie within an axis of size {n}", x=self
       )
     return self._part(a, start, length)
 

@@ -7,23 +7,31 @@ from typing import TYPE_CHECKING
 from mini.tensor.errors import fail
 from mini.tensor.image import Image
 from mini.tensor.promotion import broadcast_shape
-from mini.types import ShapeError
+from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
+MODES = "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
+
+
 class Distance(Image):
   """Norms of differences."""
 
-  def cdist(self, other: Tensor, p: float = 2.0) -> Tensor:
+  def cdist(
+    self, other: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+  ) -> Tensor:
     """The p-norms of all differences between two lists of vectors.   T[.., n, k], T[.., m, k] -> T[.., n, m]
 
-    The differences are summed as they are, never by way of a product: near vectors have exact distances.
+    The differences are summed as they are, never by way of a product, whatever compute_mode says: near vectors have
+    exact distances.
 
     >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 0.0]]))
     Tensor([[5., 0.]])
     """
+    if compute_mode not in MODES:
+      fail(ArgumentError, f"cdist: compute_mode is one of {', '.join(MODES)}, not {compute_mode!r}", x=self)
     if min(self.ndim, other.ndim) < 2 or self.shape[-1] != other.shape[-1] or p < 0:
       fail(
         ShapeError, "cdist: x and other are lists of vectors of one length, and p >= 0", x=self, other=other

@@ -265,7 +265,11 @@ class Elementwise(Operators):
     self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
   ) -> Tensor:
     """Where |a - b| <= atol + rtol * |b|, or both are equal."""
+    if rtol < 0 or atol < 0:
+      fail(ArgumentError, f"isclose: rtol {rtol} and atol {atol} are not negative", a=self)
     other = other if isinstance(other, Elementwise) else Handle._final(other, device=self.device)
+    if self.dtype is other.dtype is dtypes.bool:
+      return self == other
     close = (self == other) | (((self - other).abs() <= atol + rtol * other.abs()) & other.isfinite())
     return close | (self.isnan() & other.isnan()) if equal_nan else close
 

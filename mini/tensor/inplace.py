@@ -102,10 +102,14 @@ class InPlace(Aliases):
 
   def uniform_(self, low: float = 0.0, high: float = 1.0) -> Tensor:
     """Numbers that are uniform in [low, high)."""
+    if not low <= high:
+      fail(ArgumentError, f"uniform_: from {low} to {high} there is nothing", x=self)
     return self._update(self.uniform(*self.shape, low=low, high=high, **self._like()), "a.uniform_(...)")
 
   def normal_(self, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Numbers from the normal distribution."""
+    if not std >= 0:
+      fail(ArgumentError, f"normal_: std is not negative, as {std} is", x=self)
     return self._update(self.normal(*self.shape, mean=mean, std=std, **self._like()), "a.normal_(...)")
 
   def exponential_(self, lambd: float = 1.0) -> Tensor:

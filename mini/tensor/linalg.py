@@ -58,7 +58,7 @@ from mini.tensor.lapack import (
   stacked,
 )
 from mini.tensor.trace import local
-from mini.types import ArgumentError, ShapeError, real_of
+from mini.types import ArgumentError, ShapeError, dtypes, real_of
 
 if TYPE_CHECKING:
   Tensor = Any  # the class is made of this file's
@@ -202,6 +202,8 @@ def matrix_exp(A: Tensor) -> Tensor:
   >>> mini.linalg.matrix_exp(Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
   [[1.0, 1.0], [0.0, 1.0]]
   """
+  if A.dtype in (dtypes.float16, dtypes.bfloat16):
+    return matrix_exp(A.float()).to(A.dtype)
   expect_matrix("matrix_exp", A, square=True)
   if not A.numel():
     return A

@@ -83,7 +83,7 @@ class Pieces(Spectral):
       fail(ShapeError, f"sum_to_size: {s} does not repeat to the shape of x", x=self)
     extra = self.ndim - len(s)
     axes = tuple(a for a, n in enumerate(self.shape) if a < extra or s[a - extra] != n)
-    return self.sum(axes).reshape(s) if axes else self.reshape(s)
+    return self.sum(axes).reshape(s) if axes or not self.ndim else self.reshape(s)
 
   # ---------------------------------------------------------------- put together
 

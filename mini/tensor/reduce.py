@@ -469,10 +469,37 @@ class Reduce(Arrange):
     a = self._axis(axis if dim is None else dim, "diff")
     parts = [t for t in (prepend, self, append) if t is not None]
     x = parts[0].cat(*parts[1:], dim=a) if len(parts) > 1 else self._new(self.uop)
+    if n == 0:  # PyTorch's: nothing stands before or behind what is left alone
+      return self._new(self.uop)
     for _ in range(min(n, x.shape[a])):
       later, sooner = x.narrow(a, 1, x.shape[a] - 1), x.narrow(a, 0, x.shape[a] - 1)
       x = later ^ sooner if x.dtype is dtypes.bool else later - sooner
     return x
+
+  def _slope(self, axis: int, spacing: Any, edge_order: int) -> Tensor:
+    """The slope along an axis, in the middle of three points by the parabola through them; spacing: between points, a
+    number, or a vector of where they are."""
+    if self._complex:
+      return self._mapped(lambda part: part._slope(axis, spacing, edge_order))
+    f: Any = self._new(self._float())._wide().movedim(axis, -1)
+    n = f.shape[-1]
+    if n < edge_order + 1:
+      fail(ShapeError, f"gradient: axis {axis} has {n} points, and takes {edge_order + 1} or more", x=self)
+    if isinstance(spacing, Handle):
+      if spacing.shape != (n,):
+        fail(ShapeError, f"gradient: spacing is a number, or a vector of {n}", x=self, spacing=spacing)
+      h: Any = spacing.to(f.dtype).diff()  # type: ignore[attr-defined]
+    else:
+      h = f.full((n - 1,), spacing, f.dtype, f.device)
+    first = (f[..., 1:2] - f[..., :1]) / h[:1]
+    last = (f[..., -1:] - f[..., -2:-1]) / h[-1:]
+    lines = (f[..., 1:] - f[..., :-1]) / h  # between neighbours
+    p, q = h[:-1], h[1:]
+    if edge_order == 2:
+      bend = (lines[..., 1:] - lines[..., :-1]) / (p + q)
+      first, last = first - bend[..., :1] * h[:1], last + bend[..., -1:] * h[-1:]
+    inner = (lines[..., :-1] * q + lines[..., 1:] * p) / (p + q)
+    return first.cat(inner, last, dim=-1).movedim(-1, axis).to(self._float().dtype)
 
   def cummax(self, axis: int = 0, *, dim: int | None = None) -> ValuesAndIndices:
     """The running maximum along an axis, and where it stands (the last of equals), as int64."""

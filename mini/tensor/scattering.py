@@ -39,9 +39,9 @@ class Scattering(Indexing):
     """
     a = self._along("gather", dim, index)
     if not index.numel():
-      return self._new(graph.full(index.shape, 0, self.dtype))
+      return self.flatten().narrow(0, 0, 0).reshape(index.shape)
     if not self.ndim:
-      return self.reshape(1).gather(0, index.reshape(1)).reshape(())
+      return self.reshape(1).gather(0, index.reshape(-1)).reshape(index.shape)
     u = graph.shrink(
       self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape)))
     )
@@ -189,7 +189,7 @@ class Scattering(Indexing):
       fail(DTypeError, f"{what}: the index is no integer tensor", x=self, index=index)
     if index.numel() == 0 and what == "gather":
       return a
-    if index.ndim != self.ndim or any(
+    if max(index.ndim, 1) != max(self.ndim, 1) or any(
       n > m for b, (n, m) in enumerate(zip(index.shape, self.shape)) if b != a
     ):
       fail(
