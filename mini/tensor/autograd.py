@@ -232,6 +232,12 @@ class Autograd(Losses):
     """
     if not wrt:
       return self._slopes(spacing, dim, edge_order)
+    if dim is not None or spacing != 1 or edge_order != 1:
+      fail(
+        ArgumentError,
+        "x.gradient(w): spacing, dim and edge_order are of slopes along axes, without w",
+        x=self,
+      )
     return pulled_back("x.gradient(w)", {self: gradient}, wrt, allow_unused, materialize_grads)
 
   def _slopes(self, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
