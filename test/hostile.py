@@ -40,6 +40,7 @@ class Writer:
     self.rng, self.lines, self.count, self.groups = random.Random(seed), [], 0, groups
     self.data = {f"d{n}": (self.pick(INTEGERS), self.pick([1, 8, 16])) for n in range(self.rng.randrange(3))}
     self.sizes = {"o": self.shape(), "x": self.shape(), "z": self.shape()}
+    self.kind = self.pick(["f32"] * 6 + ["f16", "bf16", "f64", "bool", "u8", "i64"])
     self.ranges = {}
     inner = ["local"] if groups else ["loop", "vec", "unroll"]
     for name, kinds in (("i", ["loop", "par"]), ("j", inner), ("p", ["loop", "unroll"])):
@@ -119,7 +120,9 @@ class Writer:
 
   def load(self, memory, shape):
     index, guard = self.access(shape)
-    return self.value(f"load %{memory}{index}{guard} : f32")
+    if memory != "x" or self.kind == "f32":
+      return self.value(f"load %{memory}{index}{guard} : f32")
+    return self.value(f"cast {self.value(f'load %x{index}{guard} : {self.kind}')} : f32")
 
   def loop(self, name, local=False):
     """A range of an inner owner, now and then with limits."""
@@ -180,7 +183,7 @@ class Writer:
     index = index[:-1] + "".join(f", %{r}" for r in lanes) + "]"
     how = ".add" if self.often(0.2) else ""
     self.line(f"store{how} %o{index}, {x}{guard}")
-    params = [f"%o: {'inout' if how else 'out'} f32{self.sizes['o']}", f"%x: in f32{self.sizes['x']}"]
+    params = [f"%o: {'inout' if how else 'out'} f32{self.sizes['o']}", f"%x: in {self.kind}{self.sizes['x']}"]
     params += [f"%{name}: in {kind}[{n}]" for name, (kind, n) in self.data.items()]
     order = ", ".join(f"%{r}" for r in self.ranges)
     return "\n".join([f"kernel k({', '.join(params)}) {{", *self.lines, f"  end over ({order})", "}"])
@@ -199,13 +202,13 @@ def accepted(seeds, groups=False):
   return found
 
 
-def wrong(seeds):
+def wrong(seeds, widths=(1, 8)):
   """The accepted ones of which what is printed goes wrong, with what; how many were accepted."""
   kernels = accepted(seeds)
   if not kernels:
     return [], 0
   order = list(kernels)
-  bad = found_wrong([kernels[s] for s in order])
+  bad = found_wrong([kernels[s] for s in order], widths)
   return [f"seed {order[n]}: {why}\n{text(kernels[order[n]])}" for n, why in bad.items()], len(order)
 
 

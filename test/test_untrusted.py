@@ -16,7 +16,7 @@ from mini.engine.launch import Launchable
 from mini.engine.passes import kernels_of
 from mini.ir import kernel as K
 from mini.ir.parse import TextError, parse, parse_file
-from mini.ir.text import text
+from mini.ir.text import text, uops_program
 from mini.ir.uop import add, const, less, mul, range_, uop
 from mini.ir.verify import nbytes
 from mini.render.cstyle import link
@@ -115,6 +115,8 @@ REFUSED = {  # lines, divided by semicolons
     "%s = range 8; %t = range 2 from 0 to %i; " + FILLED.format("%s", "%s, %t", [8], "%i")),
   "an inout of which two iterations share a cell": ("two iterations may share a cell",
     "%c = load %o[%i // 2] : f32; %d = add %c, 1.0 : f32; store %o[%i // 2], %d"),
+  "an inout that is read, and added to": ("two iterations may share a cell",
+    "%c = load %o[%i] : f32; store.add %o[%i], %c"),
 }
 # fmt: on
 
@@ -184,8 +186,9 @@ def test_emulated_devices_find_what_they_are_for():
 @needs_gcc
 def test_hostile_kernels(request, seed):
   """Those that are accepted do nothing wrong in C."""
-  first, count = seed % 10**9, 400 if request.config.option.full else 40
-  found, ran = hostile.wrong(range(first, first + count))
+  first, full = seed % 10**9, request.config.option.full
+  count = 400 if full else 40
+  found, ran = hostile.wrong(range(first, first + count), (1, 8) if full else (8,))
   assert not found, "\n".join(found)
   assert ran > count // 5
 
@@ -244,7 +247,18 @@ def test_temporaries_begin_as_zeros():
   assert got["y"].tolist() == [1.0] + [0.0] * 4095
 
 
-# ---------------------------------------------------------------- long and deep text
+# ---------------------------------------------------------------- long and deep text, and what has no end
+
+SUMMED = "%j = range 4; %c = load %x[%j] : f32; %r = reduce.add %c over (%j) : f32; store %o[%i], %r"
+
+
+def test_uops_want_every_end():
+  lines = text(uops_program(parse(written(SUMMED)))).split("\n")
+  ends = [n for n, line in enumerate(lines) if line.split()[:1] == ["end"]]
+  assert len(ends) == 3 and parse("\n".join(lines))
+  for n in ends:
+    with pytest.raises(TextError, match="has no end|is not the innermost open loop|uops end with"):
+      parse("\n".join(lines[:n] + lines[n + 1 :]))
 
 
 def chain(line, count):

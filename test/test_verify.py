@@ -194,6 +194,12 @@ def test_schedules():
   assert parse(SCHEDULE.format(at=32, second="%t0", third="%y, %t1"))
   for reason, at, second, third in [
     ("%t1 and %t0 share memory while both are in use", 16, "%t0", "%y, %t1"),
+    (
+      "%t1 and %t0 share memory while both are in use",
+      '16 on "CPU"',
+      "%t0",
+      "%y, %t1",
+    ),  # %t0 may be there, too
     ("%t1 is not aligned", 33, "%t0", "%y, %t1"),
     ("%y is read before it is written", 32, "%y", "%y, %t1"),
     ("%x is an input, and written", 32, "%t0", "%x, %t1"),
