@@ -165,7 +165,10 @@ def run(source, fill):
     command = ["gcc", *FLAGS, f"-ftrivial-auto-var-init={fill}", "-o", program]
     built = subprocess.run(command, input=source, text=True, capture_output=True, check=False)
     assert built.returncode == 0, built.stderr[:2000]
-    options = {"ASAN_OPTIONS": "detect_leaks=0:color=never:symbolize=0", "UBSAN_OPTIONS": "color=never:symbolize=0"}
+    options = {
+      "ASAN_OPTIONS": "detect_leaks=0:color=never:symbolize=0",
+      "UBSAN_OPTIONS": "color=never:symbolize=0",
+    }
     ran = subprocess.run([program], text=True, capture_output=True, env=options, check=False)
   assert ran.returncode == 0, ran.stderr[-2000:]
   words = iter(re.findall(r"runtime error: .*|ERROR: AddressSanitizer: .*", ran.stderr))
