@@ -113,6 +113,9 @@ REFUSED = {  # lines, divided by semicolons
   "a stage at a place of data": (UNWRITTEN, "%s = range 8; " + FILLED.format("%v % 8", "%s", [8], "%i")),
   "a stage whose loop may not run": ("limits are for a loop over one axis",
     "%s = range 8; %t = range 2 from 0 to %i; " + FILLED.format("%s", "%s, %t", [8], "%i")),
+  "lanes that fill the stack": ("bytes; at most 1048576",
+    "%j = range 1024 unroll; %c = load %x[%j % 8] : f32; %c0 = add %c, 1.0 : f32; "
+    + "; ".join(f"%c{n + 1} = add %c, %c{n} : f32" for n in range(300)) + "; %r = reduce.add %c300 over (%j) : f32; store %o[%i], %r"),
   "an inout of which two iterations share a cell": ("two iterations may share a cell",
     "%c = load %o[%i // 2] : f32; %d = add %c, 1.0 : f32; store %o[%i // 2], %d"),
   "an inout that is read, and added to": ("two iterations may share a cell",

@@ -62,6 +62,7 @@ from mini.types import DType, MiniError, dtypes
 STACK_BYTES = 4 << 20  # of all stages of a kernel
 SHARED_BYTES = 48 << 10  # of all stages of a kernel that the threads of a group share
 TOO_WIDE = "is not proved to stay within 62 bits on the way"
+LANE_BYTES = 1 << 20  # of all values: what registers do not hold is on the stack, too
 MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
 
 
@@ -396,6 +397,7 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
     places(kernel)  # one owner per range, one place per value
   except ValueError as e:
     raise VerifyError(kernel, str(e)) from None
+  values = 0
   for u in order:
     if any(r.op != "range" for r in closed(u)) or len(set(closed(u))) < len(closed(u)):
       raise VerifyError(u, f"{u.op}: what it closes are not different ranges")
@@ -413,8 +415,12 @@ def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int
     if u.dtype is not dtypes.index and not is_condition(u):
       if sum(rkind(r) == "vec" for r in lanes(u)) > 1:
         raise VerifyError(u, f"{u.op} depends on two vec ranges")
-      if prod(rsize(r) for r in lanes(u)) > MAX_LANES:
-        raise VerifyError(u, f"{u.op} has {prod(rsize(r) for r in lanes(u))} lanes; at most {MAX_LANES}")
+      count = prod(map(rsize, lanes(u)))
+      if count > MAX_LANES:
+        raise VerifyError(u, f"{u.op} has {count} lanes; at most {MAX_LANES}")
+      values += count * u.dtype.itemsize
+      if values > LANE_BYTES:
+        raise VerifyError(u, f"with {u.op}, its values take {values} bytes; at most {LANE_BYTES}")
   outer = {x for x in closed(kernel) if is_loop(x) and not x.src}
   for u in order:
     for r in closed(u):
