@@ -151,6 +151,8 @@ def embedding(
   array([[0.6, 0.8],
          [0.6, 0.8]], dtype=float32)
   """
+  if weight.ndim != 2:
+    fail(ShapeError, "embedding: the table is a matrix, a row for each index", weight=weight)
   if max_norm is not None:
     _bounded(weight, input, max_norm, norm_type)
   rows = weight.embedding(input)

@@ -13,7 +13,7 @@ import numpy as np
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.gate import guard_functions
-from mini.types import ArgumentError, DTypeError, as_dtype, dtypes
+from mini.types import ArgumentError, as_dtype, dtypes
 
 
 def _cosines(j: np.ndarray, n: float, a: Iterable[float]) -> np.ndarray:
@@ -53,12 +53,14 @@ def _window(name: str) -> Callable[..., Tensor]:
       raise TypeError(f"{name}: takes M and, by name, {', '.join([*taken, 'sym'])}: see {unknown[0]!r}")
     options = {**taken, **given}
     kind = as_dtype(dtype or dtypes.default_float)
-    if kind.kind != "f":
-      fail(DTypeError, f"{name}: a window is of a float type, not {kind.name}")
+    if kind not in (dtypes.float32, dtypes.float64):
+      fail(ArgumentError, f"{name}: a window is of float32 or float64, not {kind.name}")
     if (
       M < 0
       or options.get("std", 1) <= 0
       or options.get("tau", 1) <= 0
+      or options.get("beta", 0) < 0
+      or options.get("a", 1) in ((), [])
       or (sym and options.get("center") is not None)
     ):
       fail(ArgumentError, f"{name}: no window of M={M} with {given or 'these'}, sym={sym}")

@@ -36,6 +36,7 @@ from mini.types import DTypeError, real_of
 # fmt: off
 # Linear: of each part by itself. With = what follows are parameters that hold values, and are taken apart, too.
 EACH_PART = """
+im2col
 __getitem__ __pos__ at broadcast_to chunk clone contiguous cumsum detach diag diag_embed diagonal
 diff=prepend,append expand expand_as flatten flip gather index_add=source index_copy=source index_fill=value
 index_put=values index_select masked_fill=value masked_scatter=source masked_select mean movedim mT nan_to_num
@@ -45,6 +46,7 @@ unbind unflatten unfold unsqueeze view
 """
 # Tensor's own code is right as it stands, for it is made of what is in this table.
 MADE_OF_THESE = """
+triplet_margin_loss triplet_margin_with_distance_loss pairwise_distance
 add addbmm addcdiv addcmul addmm addmv addr adjoint allclose angle argwhere as_strided as_strided_scatter astype
 atleast_1d atleast_2d atleast_3d baddbmm bfloat16 bilinear bmm bool byte cat cdouble cfloat char cholesky
 cholesky_inverse cholesky_solve combinations concat cond conj_physical copy_ corrcoef cov cpu cross cuda

@@ -181,6 +181,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
   """
   if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
     fail(ShapeError, "matrix_power: x is not a square matrix", x=A)
+  if n == 0 and A._complex:
+    return A.complex(matrix_power(A.real, 0), matrix_power(A.imag, 0) * 0)
   if n == 0:
     return A._flat(eye(A.shape[-1], A).expand(*A.shape).uop)
   power, out = inv(A) if n < 0 else A, None

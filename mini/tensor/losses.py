@@ -350,7 +350,7 @@ class Losses(Normalize):
   def _expect_classes(self, what: str, target: Tensor) -> None:
     if target.dtype.kind not in "iu":
       fail(
-        DTypeError,
+        ArgumentError,
         f"{what}: the target has classes, integers, and not {target.dtype.name}",
         x=self,
         target=target,

@@ -181,7 +181,8 @@ class Multiply(Sorting):
       if (
         1 in (self.shape[d], other.shape[e]) and self.shape[d] != other.shape[e] and len(first) == len(second)
       ):
-        return self.sum(d, True).tensordot(other.sum(e, True), dims)
+        x, y = self.sum(d, True, dtype=self.dtype), other.sum(e, True, dtype=other.dtype)
+        return x.tensordot(y, dims)
     if [self.shape[d] for d in first] != [other.shape[d] for d in second]:
       about = f"tensordot: the axes {first} of a and {second} of b, which meet, do not have the same sizes"
       fail(ShapeError, about, a=self, b=other)
@@ -215,7 +216,7 @@ class Multiply(Sorting):
     if dim is None and 3 not in s:
       fail(ShapeError, "cross: no axis has size 3", a=self, b=other)
     axis = s.index(3) if dim is None else self._axis(dim, "cross", len(s))
-    if not s or s[axis] != 3:
+    if not s or {t.shape[axis - len(s)] for t in (self, other) if t.ndim >= len(s) - axis} != {3}:
       fail(ShapeError, f"cross: axis {axis} does not have size 3", a=self, b=other)
     a, b = self.expand(*s), other.expand(*s)
     return a.roll(-1, axis) * b.roll(1, axis) - a.roll(1, axis) * b.roll(-1, axis)

@@ -20,7 +20,7 @@ from mini.tensor.creation import Creation, checked_sizes, placed
 from mini.tensor.data import Sizes, complex_numbers, default_device, device_named
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, on_device
-from mini.tensor.promotion import wide
+from mini.tensor.promotion import broadcast_shape, wide
 from mini.tensor.trace import local, outside
 from mini.types import ArgumentError, DTypeError, ShapeError, as_dtype, dtypes, prod, real_of
 
@@ -255,7 +255,14 @@ class Random(Creation):
     device: str | None = None,
     requires_grad: bool = False,
   ) -> Tensor:
-    """From the normal distribution with this mean and standard deviation."""
+    """From the normal distribution with this mean and standard deviation; PyTorch's `normal(mean, std, size)`, too, of
+    which the first two are tensors or floats, and of two tensors there is no size."""
+    if len(size) > 1 and any(isinstance(x, (Handle, float)) for x in size[:2]):
+      (centre, spread), rest = size[:2], size[2:]
+      both = broadcast_shape(*(x.shape for x in (centre, spread) if isinstance(x, Handle)))
+      kind = dtype or next((x.dtype for x in (centre, spread) if isinstance(x, Handle)), None)
+      t = Random.randn(*(rest or (both or (),)), dtype=kind, device=device) * spread + centre
+      return t.requires_grad_() if requires_grad else t
     t = Random.randn(*size, dtype=dtype, device=device) * std + mean
     return t.requires_grad_() if requires_grad else t
 
