@@ -24,6 +24,7 @@ from mini.ir.graph import (
   cast,
   cat,
   copy,
+  counter,
   expand,
   expand_to,
   flip,
@@ -305,7 +306,7 @@ def _scan(g: UOp, out: UOp, x: UOp) -> Gradients:
 
 
 def positions(s: tuple[int, ...], axis: int) -> UOp:
-  """Each element's index along axis.   -> i32[s]"""
+  """Each element's index along axis."""
   return expand(reshape(iota(s[axis]), tuple(n if a == axis else 1 for a, n in enumerate(s))), s)
 
 
@@ -318,7 +319,7 @@ def _scan_mul(g: UOp, out: UOp, x: UOp, axis: int) -> UOp:
 
   (PyTorch's cumprod does the same. The second derivative is right where no x is 0.)"""
   zero = Value(x).equals(0)
-  zeros = Value(scan(cast(zero.u, dtypes.int32), "add", axis))
+  zeros = Value(scan(cast(zero.u, counter(shape(x)[axis])), "add", axis))
   first = zero & zeros.equals(1)
   ahead = Value(_running_from_end((Value(g) * Value(out)).u, axis)) / where(zero, 1, Value(x))
   skipped = where(first, 1, Value(x))
@@ -336,7 +337,7 @@ def _scatter(g: UOp, out: UOp, base: UOp, index: UOp, value: UOp) -> Gradients:
     return g, None, gather(g, index, axis)
   if kind == "set":
     at = positions(shape(index), axis)
-    last = scatter(full(shape(base), 0, dtypes.int32), index, at, "set", axis)
+    last = scatter(full(shape(base), 0, at.dtype), index, at, "set", axis)
     winner = gather(last, index, axis)
     kept = scatter(g, index, full(shape(value), 0, g.dtype), "set", axis)
     return kept, None, where(Value(at).equals(Value(winner)), Value(gather(g, index, axis)), 0).u
@@ -351,10 +352,11 @@ def _scatter(g: UOp, out: UOp, base: UOp, index: UOp, value: UOp) -> Gradients:
 def _scatter_mul(g: UOp, out: UOp, base: UOp, index: UOp, value: UOp, axis: int) -> UOp:
   """The product of the others: by division, or, for the only 0 at its place, with a 1 instead of it."""
   zero = Value(value).equals(0)
-  zeros = scatter(full(shape(base), 0, dtypes.int32), index, cast(zero.u, dtypes.int32), "add", axis)
+  kind = counter(shape(value)[axis])
+  zeros = scatter(full(shape(base), 0, kind), index, cast(zero.u, kind), "add", axis)
   safe = where(zero, 1, Value(value))
   others = Value(gather(scatter(base, index, safe.u, "mul", axis), index, axis)) / safe
-  alone = Value(gather(zeros, index, axis)) - cast_value(zero, dtypes.int32)
+  alone = Value(gather(zeros, index, axis)) - cast_value(zero, kind)
   return (Value(gather(g, index, axis)) * where(alone.equals(0), others, 0)).u
 
 

@@ -129,7 +129,7 @@ class Launchable:
     self.once(handles)
     for step in self.steps:
       if not isinstance(step, Copy) and (error := step[1].error()):
-        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
+        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
     found = {}
     for m in self.arguments:
       if m.where != "in":
@@ -148,7 +148,7 @@ class Launchable:
         slot, at = self.slots[target][step.target]
         Device[target].shim.upload(handles[target][slot], data, at)
       elif error := step[1].run(handles[step[0]]):
-        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32}")
+        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
 
   def fastest(self, handles: dict[str, list[Any]], seconds: float) -> float:
     best, start = float("inf"), time.perf_counter()

@@ -505,12 +505,11 @@ class Program:
     if error is None:
       error = max((s.error() for s in self.sequences), key=bool)
     if error:
-      index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
+      index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32 & 0xFFFFFFFF
       # the word holds 32 bits of it
-      if 0 <= index < size:
-        raise IndexError(
-          f"{self.guarded(size)}: an index beyond 32 bits is out of bounds for an axis of size {size}"
-        )
+      if size >= 1 << 31 or 0 <= index < size:
+        beyond = "an index" if size >= 1 << 31 else "an index beyond 32 bits"
+        raise IndexError(f"{self.guarded(size)}: {beyond} is out of bounds for an axis of size {size}")
       raise out_of_bounds(self.guarded(size), index, size)
 
   def guarded(self, size: int) -> str:

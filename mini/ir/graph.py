@@ -19,7 +19,7 @@ from typing import Any
 
 from mini.ir.extern import Extern
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
-from mini.ir.sizes import Variable, filled
+from mini.ir.sizes import Variable, filled, most
 from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
 from mini.types import DType, DTypeError, ShapeError, dtypes
 
@@ -92,9 +92,14 @@ def buffer(key: Any, s: tuple[int, ...], dtype: DType, device: str = "") -> UOp:
   return uop("buffer", dtype, (), (key, tuple(s), device) if device else (key, tuple(s)))
 
 
-def iota(n: int, dtype: DType = dtypes.int32) -> UOp:
-  """0, 1, ..., n-1.   -> dtype[n]"""
-  return uop("iota", dtype, (), n)
+def counter(*sizes: Any) -> DType:
+  """The type of what counts up to these sizes: one of 32 bits, which vectors hold more of, unless one is too large."""
+  return dtypes.int32 if all(most(n) < 1 << 31 for n in sizes) else dtypes.int64
+
+
+def iota(n: int, dtype: DType | None = None) -> UOp:
+  """0, 1, ..., n-1.   -> dtype[n], or what counts up to n"""
+  return uop("iota", dtype or counter(n), (), n)
 
 
 def full(s: tuple[int, ...], value: float | bool, dtype: DType) -> UOp:

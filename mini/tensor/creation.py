@@ -171,12 +171,14 @@ class Creation(Reduce):
       return complex_numbers().joined(*parts).requires_grad_(requires_grad)
     for x in (start, end):
       constant("linspace", x, kind)
+    if kind.kind in "iu":  # between whole numbers, as in PyTorch
+      start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     line = _line(steps, start, step, dtypes.float64, dtypes.float64)
-    back = _line(
-      steps, end - (steps - 1) * step if steps > 1 else start, step, dtypes.float64, dtypes.float64
-    )
-    first = graph.alu("lt", graph.iota(steps), const((steps + 1) // 2, dtypes.int32))
+    # from the end on, which is met so
+    left = _line(steps, 1 - steps, 1, dtypes.float64, dtypes.float64)
+    back = graph.alu("add", graph.alu("mul", left, const(step, left.dtype)), const(end, left.dtype))
+    first = graph.alu("lt", graph.iota(steps), const(max(steps // 2, 1), graph.counter(steps)))
     return placed(graph.cast(graph.alu("where", first, line, back), kind), device, requires_grad)
 
   @staticmethod

@@ -319,7 +319,8 @@ def overlapped(g: UOp, axis: int, n: int, step: int = 1, dilation: int = 1) -> U
 
 def _grid(n: int, m: int) -> tuple[UOp, UOp]:
   """Row and column numbers of an n x m matrix."""
-  row, column = graph.reshape(graph.iota(n), (n, 1)), graph.reshape(graph.iota(m), (1, m))
+  kind = graph.counter(n, m)
+  row, column = graph.reshape(graph.iota(n, kind), (n, 1)), graph.reshape(graph.iota(m, kind), (1, m))
   return graph.expand(row, (n, m)), graph.expand(column, (n, m))
 
 

@@ -59,7 +59,7 @@ class Multiply(Sorting):
     b = graph.reshape(b, (*right[:-1], 1, m, k))
     product = graph.alu("mul", graph.expand_to(a, (*batch, n, m, k)), graph.expand_to(b, (*batch, n, m, k)))
     out = graph.cast(graph.reduce(product, "add", (len(batch) + 2,)), kind)
-    out = out if k else constant_in(out, a, b)
+    out = constant_in(out, a, b) if type(k) is int and not k else out  # not of a size that varies
     shape = (*batch, *((n,) if self.ndim > 1 else ()), *((m,) if other.ndim > 1 else ()))
     return self._new(graph.reshape(out, shape))
 

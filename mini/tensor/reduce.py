@@ -190,7 +190,7 @@ class Reduce(Arrange):
     if x.dtype.kind == "f":
       found = graph.alu("or", found, graph.alu("ne", x, x))
     n = self.shape[a]
-    left = graph.alu("add", number([n], dtypes.int32), negated(graph.iota(n)))  # n, n-1, ..., 1
+    left = graph.alu("add", number([n], graph.counter(n)), negated(graph.iota(n)))  # n, n-1, ..., 1
     left = graph.expand_to(graph.reshape(left, (n, *(1,) * (self.ndim - 1 - a))), self.shape)
     most = graph.reduce(graph.alu("where", found, left, const(0, left.dtype)), "max", (a,))
     at = graph.cast(graph.alu("add", number([n], left.dtype), negated(most)), dtypes.int64)

@@ -34,7 +34,7 @@ WORD = dtypes.uint64
 DIGIT = 3  # bits of the key that a pass sorts by
 BLOCK = 128  # elements whose digits are counted together: a count has 8 bits, and the 8 counts one word
 CHUNK = 32  # bits of the key that are carried with the position: the other bits of the word are left to that
-LONGEST = 1 << 31
+LONGEST = (1 << 31) - 1
 FEW = 16  # so many are found one after another in less time than all are sorted: 8 in a fifteenth, 16 in a seventh
 INTERPOLATIONS: dict[str, Any] = {
   "linear": lambda rank: rank,

@@ -1,0 +1,72 @@
+"""Elements are counted beyond 2**31, and lines of whole numbers meet their ends."""
+
+import numpy as np
+import pytest
+
+from mini import Tensor, dtypes
+from mini.ir import graph
+
+MANY = 2**31 + 5
+
+
+def test_what_counts_is_as_wide_as_it_must_be():
+  assert graph.counter(2**31 - 1) is dtypes.int32 and graph.counter(2**31) is dtypes.int64
+  assert Tensor.linspace(0, MANY - 1, MANY, dtype=dtypes.float64)[2**31 + 2].item() == 2**31 + 2
+  assert Tensor.arange(MANY)[-1].item() == MANY - 1
+  ones = Tensor.ones(1, 1, dtype=dtypes.int8).expand(2, MANY)
+  assert [ones.triu()[1, n].item() for n in (0, 1, 2**31)] == [0, 1, 1]
+  assert [ones.tril(2**31)[0, n].item() for n in (0, 2**31, 2**31 + 1)] == [1, 1, 0]
+  assert Tensor.eye(2, MANY, dtype=dtypes.int8)[1, 2**31 + 1].item() == 0
+
+
+@pytest.mark.full
+def test_positions_and_counts_beyond_32_bits():
+  x = Tensor.arange(MANY)
+  assert (x == MANY - 1).argmax().item() == MANY - 1
+  assert (x != MANY - 2).argmin().item() == MANY - 2
+  assert (x >= 0).sum().item() == (x >= 0).count_nonzero().item() == MANY
+  assert Tensor.ones(1, dtype=dtypes.int8).expand(MANY).sum().item() == MANY
+  assert abs(Tensor.ones(1).expand(MANY).mean().item() - 1) < 1e-6
+  bytes_ = Tensor.zeros(MANY, dtype=dtypes.int8).contiguous().realize()
+  with pytest.raises(IndexError, match=f"out of bounds for an axis of size {MANY}"):
+    bytes_.gather(0, Tensor([MANY + 7])).realize()
+
+
+WHOLE = [dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8]
+
+
+def test_a_line_of_whole_numbers_meets_its_end():
+  for d in WHOLE:
+    for start, end in [(0, 10), (3, 17), (100, 1), (0, 127), (5, 5)]:
+      for n in (1, 2, 3, 7, 10, 11, 23, 50, 100):
+        line = Tensor.linspace(start, end, n, dtype=d).tolist()
+        assert len(line) == n and line[0] == start and line[-1] == (end if n > 1 else start), (
+          d,
+          start,
+          end,
+          n,
+        )
+  assert Tensor.linspace(0, 10, 7, dtype=dtypes.int32).tolist() == [0, 1, 3, 5, 6, 8, 10]  # PyTorch's
+  assert Tensor.linspace(-3.9, 3.9, 4, dtype=dtypes.int64).tolist() == [-3, -1, 1, 3]
+
+
+@pytest.mark.full
+def test_lines_are_those_of_pytorch():
+  torch = pytest.importorskip("torch")
+  for d in WHOLE:
+    for start, end in [
+      (0, 10),
+      (-10, 10),
+      (3, 17),
+      (100, -100),
+      (5, 5),
+      (1, 127),
+      (0.5, 4.7),
+      (-3.9, 3.9),
+      (-7, 90),
+    ]:
+      if d is dtypes.uint8 and start < 0 or d is dtypes.uint8 and end < 0:
+        continue
+      for n in (0, 1, 2, 3, 4, 5, 7, 10, 11, 23, 50, 100, 129):
+        expected = torch.linspace(start, end, n, dtype=getattr(torch, d.name)).numpy()
+        assert np.array_equal(Tensor.linspace(start, end, n, dtype=d).numpy(), expected), (d, start, end, n)
