@@ -147,7 +147,7 @@ ELSEWHERE = (
   ("log_softmax logsumexp cross_entropy", (0, 1, 2), is_lost, "likewise: the sum of exponentials is nearly 1"),
   ("bce_of_sigmoid", (1, 2), lambda x, ours, exact, eps: (abs(x[0]) >= 30) & (abs(ours) < 0.1),
    "likewise: what is left is small for both, for the logarithms are at least -100"),
-  ("bce_of_sigmoid", (1,), lambda x, ours, exact, eps: (eps == 2.0**-10) & np.isinf(ours),
+  ("bce_of_sigmoid", (1, 2), lambda x, ours, exact, eps: (eps == 2.0**-10) & np.isinf(ours),
    "float16 has no room for the slope of the logarithm, 1e12; PyTorch's is NaN"),
   ("bce bce_of_sigmoid", (1, 2), is_near, "PyTorch's 1e-12 is float32's"),
   ("expm1", (1, 2), is_lost, "PyTorch's is y + 1, which has lost the digits of exp(x)"),
@@ -198,8 +198,8 @@ def rows_of_mini(f, xs, kind):
   y = f(*xs)
   if not y.requires_grad:
     return [y]
-  first = y.sum().gradient(*xs)
-  second = [h for g in first if g.requires_grad for h in g.sum().gradient(*xs)]
+  first = y.sum().gradient(*xs, materialize_grads=True)
+  second = [h for g in first if g.requires_grad for h in g.sum().gradient(*xs, materialize_grads=True)]
   return [y, *first, *second]
 
 
