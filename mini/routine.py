@@ -163,8 +163,8 @@ class Routine:
     at = {t: n for n, t in enumerate(tensors)}
     self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
     self.updated = [at[t] for t in updated]  # places that get new values
-    # {result: the place that it is, or is a view of, and how}
-    self.shared_results = {n: (at[b], t._how) for n, t in enumerate(returned) if (b := owner_of(t)) in at}  # type: ignore[index]
+    # {result: the place of what it is a view of, or of another view of that, and how}
+    self.shared_results = {n: p for n, t in enumerate(returned) if (p := memory_place(t, at)) is not None}
     self.graded = [
       (Place(number.get(t, t)), g is not None) for t, g in changed.items()
     ]  # whose .grad is set, or to None
@@ -487,8 +487,9 @@ class Routine:
     """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there."""
     t = Tensor._at(node, line)
     if n in self.shared_results:
-      i, how = self.shared_results[n]
-      share(t, self.places[i].find(args), tuple(steps_of(how)))
+      i, is_base, how = self.shared_results[n]
+      found = self.places[i].find(args)
+      share(t, found if is_base else owner_of(found), tuple(steps_of(how)))
       t._base = weakref.ref(t._base)  # type: ignore[arg-type]
     return t
 
@@ -551,6 +552,15 @@ def beneath(nodes: Sequence[UOp], kept: int) -> list[UOp]:
     for n, u in enumerate(nodes)
   ]
   return roots
+
+
+def memory_place(t: Tensor, places: dict[Tensor, int]) -> tuple[int, bool, Any] | None:
+  """A tensor from outside that has the memory of this one: (its place, is it the base, the steps from the base)."""
+  base: Any = owner_of(t)
+  if base in places:
+    return places[base], True, t._how
+  kin = next((n for other, n in places.items() if owner_of(other) is base), None)
+  return None if kin is None else (kin, False, t._how)
 
 
 def sized(n: Any, arguments: dict[UOp, int]) -> Any:

@@ -1059,3 +1059,49 @@ def test_modes_and_hooks_are_honoured():
   assert run(x).tolist() == [0, 0]
   hook.remove()
   assert run(x).tolist() != [0, 0]
+
+
+# ---------------------------------------------------------------- what is updated in place, and what adds to a sum
+
+UPDATES = {
+  "a stepped slice": (lambda x, v: x.__setitem__(slice(1, 9, 2), 7.0), lambda x, v: x.__setitem__(slice(1, 9, 2), 7.0)),
+  "a stepped slice, of values": (lambda x, v: x.__setitem__(slice(0, 9, 3), v), lambda x, v: x.__setitem__(slice(0, 9, 3), v)),
+  "a stepped slice, from itself": (lambda x, v: x.__setitem__(slice(1, 9, 2), x[1:9:2] * 2), lambda x, v: x.__setitem__(slice(1, 9, 2), x[1:9:2] * 2)),
+  "the other half of it": (lambda x, v: x.__setitem__(slice(1, 9, 2), x[0:8:2] + 1), lambda x, v: x.__setitem__(slice(1, 9, 2), x[0:8:2] + 1)),
+  "a mask": (lambda x, v: x.assign((Tensor.arange(9) < 3).where(1.0, x)), lambda x, v: np.copyto(x, 1.0, where=np.arange(9) < 3)),
+  "a mask of its values": (lambda x, v: x.__setitem__(x > 4, 0.5), lambda x, v: np.copyto(x, 0.5, where=x > 4)),
+  "a mask, reversed": (lambda x, v: x.assign((Tensor.arange(9) < 3).where(x.flip(0), x)), lambda x, v: np.copyto(x, x[::-1].copy(), where=np.arange(9) < 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UPDATES)
+@pytest.mark.parametrize("held", [False, True])
+def test_states_are_updated_by_slices_and_masks(what, held):
+  ours, theirs = UPDATES[what]
+  x, want = Tensor.arange(9).float().clone().realize(), np.arange(9, dtype=np.float32)
+  step = jit(lambda v: (ours(x, v), x.sum())[1])
+  for n in range(4):
+    v = np.array([n, n + 1.5, -n], np.float32)
+    old, before = x.clone() if held else None, want.copy()
+    theirs(want, v)
+    total = step(Tensor(v).realize())
+    assert same(x.numpy(), want) and total.item() == want.sum()
+    assert old is None or same(old.numpy(), before)  # what it was before is still there
+    x += 1
+    want += 1
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("axis", [0, None])
+def test_a_constant_is_added_to_a_sum_over_shares_once(jitted, axis):
+  devices = ("CPU", "CPU:1")
+  a = floats(6, 4)
+  for f, want in (
+    (lambda x: x.sum(0) + 1.0, a.sum(0) + 1),
+    (lambda x: (x * 2).sum(0) * 3 - 0.5, a.sum(0) * 6 - 0.5),
+    (lambda x: (x + 1.0).sum(), (a + 1).sum()),
+    (lambda x: 2.0 - x.amax(0), 2 - a.max(0)),
+  ):
+    f = jit(f) if jitted else f
+    for _ in range(2):
+      assert np.allclose(f(Tensor(a).shard(devices, axis)).numpy(), want, rtol=1e-5, atol=1e-5)

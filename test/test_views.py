@@ -277,6 +277,24 @@ def test_nothing_is_held_that_nobody_sees():
   assert len(x._views) < 20
 
 
+def test_views_of_what_has_no_name():
+  x = Tensor.arange(6).reshape(2, 3)
+  row = x[0]
+  x += 1
+  assert x.tolist() == [[1, 2, 3], [4, 5, 6]] and row.tolist() == [1, 2, 3]  # both in memory, of their own
+  row.zero_()
+  assert x.tolist() == [[0, 0, 0], [4, 5, 6]]
+  gc.collect()
+  x[0, 1] = 9
+  assert row.tolist() == [0, 9, 0]
+  f = jit(lambda: (x, x[1:], row))
+  for n in range(3):
+    whole, end, again = f()
+    again.fill_(n)
+    end[0, 0] = n
+    assert whole.tolist() == x.tolist() == [[n, n, n], [n, 5, 6]] and row.tolist() == [n, n, n]
+
+
 def test_many_writes_and_views_of_views():
   x = Tensor.zeros(300, 3)
   for n, row in enumerate(x):
@@ -375,3 +393,15 @@ def test_every_step_has_its_transpose():
 
   assert {name for name, s in STEPS.items() if s.up is None} == {"picked", "repeated", "computed"}
   assert all(inspect.isfunction(s.down) and callable(s.strides) for s in STEPS.values())
+
+
+@pytest.mark.skipif(torch is None, reason="PyTorch is the reference")
+@pytest.mark.parametrize("chunk", [pytest.param(n, marks=[pytest.mark.full] if n else []) for n in range(20)])
+def test_random_programs(chunk, request):
+  """States, views, writes, aliases and results, eager and jitted: test/fuzz_views.py."""
+  import fuzz_views
+
+  seed = request.config.option.seed * 100_000 if chunk else 0
+  size = 60 if chunk else 8
+  for n in range(seed + chunk * size, seed + (chunk + 1) * size):
+    assert fuzz_views.check(n) == "", n

@@ -3,6 +3,7 @@
   - of a gradient: the loss that it came from, and the other gradients of that `backward()`
   - what was updated in place from its own value: `w -= lr * g`, running statistics, averages, counts. It is state of a
     loop, whose graph would grow with every turn
+  - of one of several views: what they are views of
   - where the graph is a large one: what the program still holds of it, such as the state of a recurrent network
 
 Nothing of this holds while a function is traced: there the trace decides.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mini.ir.uop import UOp
 from mini.tensor.trace import local
+from mini.tensor.views import base_to_compute
 
 if TYPE_CHECKING:
   from mini.tensor.handle import Handle
@@ -54,6 +56,8 @@ def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
   """What else is computed with these. gradients: those that the graph contains, too, with those of the same pass."""
   found: list[Handle] = []
   for t in handles:
+    if t._base is not None and (base := base_to_compute(t)) is not None:
+      found.append(base)
     if t._grad is not None:
       found += (h for ref in t._grad._losses if (h := ref()) is not None)
   if local.states is not None:

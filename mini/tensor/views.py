@@ -405,19 +405,28 @@ def change(t: Handle, node: UOp, recorded: bool) -> None:
   t._set(node)
 
 
+def base_to_compute(view: Handle) -> Handle | None:
+  """The base that is computed with a view: where several views are all of it, they do not keep its graph for it."""
+  base = root_of(view)
+  if base is None or base.is_realized or needs(base._uop):
+    return None
+  sizes = [t.numel() for t in views_of(base)]
+  return base if len(sizes) > 1 and sum(sizes) >= base.numel() else None
+
+
 def let_go(view: Handle) -> None:
   """Of a view that has been computed: the base stays for others alone. Where none has it, nobody sees what is written;
-  where it is only a graph, it is not kept for this view's sake."""
+  where it is only a graph, it is not kept for this view's sake, but for that of other views."""
   base = root_of(view)
   if base is None:
     return
-  computed = base.is_realized
+  stays = base.is_realized or any(t is not view for t in views_of(base))
   view._base = ref = weakref.ref(base)
   del base
   base = ref()
   if base is None:
     view._base = view._how = None
-  elif computed:
+  elif stays:
     view._base = base
 
 
