@@ -50,6 +50,10 @@ class RangeError(ArgumentError, OverflowError):
   """A number that the type does not hold."""
 
 
+class DivisionError(MiniError, ZeroDivisionError, RuntimeError):
+  """An integer divided by the number 0."""
+
+
 class DTypeError(MiniError, TypeError, RuntimeError):
   """A number type that the operation does not take."""
 

@@ -1,4 +1,4 @@
-"""Elements are counted beyond 2**31, and lines of whole numbers meet their ends."""
+"""Elements are counted beyond 2**31, lines of whole numbers meet their ends, and what integers are divided by."""
 
 import numpy as np
 import pytest
@@ -70,3 +70,33 @@ def test_lines_are_those_of_pytorch():
       for n in (0, 1, 2, 3, 4, 5, 7, 10, 11, 23, 50, 100, 129):
         expected = torch.linspace(start, end, n, dtype=getattr(torch, d.name)).numpy()
         assert np.array_equal(Tensor.linspace(start, end, n, dtype=d).numpy(), expected), (d, start, end, n)
+
+
+DIVISIONS = {
+  "//": lambda a, b: a // b,
+  "%": lambda a, b: a % b,
+  "floor": lambda a, b: a.div(b, rounding_mode="floor"),
+  "trunc": lambda a, b: a.div(b, rounding_mode="trunc"),
+  "fmod": lambda a, b: a.fmod(b),
+  "remainder": lambda a, b: a.remainder(b),
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_integers_are_not_divided_by_the_number_0(name):
+  divide = DIVISIONS[name]
+  for error in (ZeroDivisionError, RuntimeError):  # Python's, and PyTorch's
+    with pytest.raises(error, match="divided by 0"):
+      divide(Tensor([7, -7]), 0)
+  with pytest.raises(ZeroDivisionError):
+    divide(Tensor([7], dtype=dtypes.uint8), False)
+  assert divide(Tensor([7, 8]), Tensor([0, 3]))[0].item() == 0  # of a tensor nobody looks for zeros
+  assert not np.isfinite(divide(Tensor([7.0]), 0).item())
+
+
+@pytest.mark.parametrize("d", [dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64])
+def test_the_least_integer_by_minus_one_wraps(d):
+  least = dtypes.iinfo(d).min
+  x, minus = Tensor([least] * 9, dtype=d), Tensor([-1] * 9, dtype=d)
+  assert (x // minus).tolist() == (x // -1).tolist() == [least] * 9
+  assert (x % minus).tolist() == (x.fmod(minus)).tolist() == [0] * 9

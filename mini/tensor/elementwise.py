@@ -129,7 +129,8 @@ class Elementwise(Operators):
     )
 
   def floor_divide(self, other: Operand) -> Tensor:
-    """a // b, rounded towards minus infinity. Integers divided by 0 give 0.
+    """a // b, rounded towards minus infinity. ZeroDivisionError of integers by the number 0;
+    by a tensor's 0 they are 0.
 
     >>> Tensor([7, -7]) // 2
     Tensor([ 3, -4])
@@ -137,7 +138,8 @@ class Elementwise(Operators):
     return self._named("a // b", floor_div, other)
 
   def remainder(self, other: Operand) -> Tensor:
-    """a % b, with the sign of b, as in Python. Of integers by 0: 0.
+    """a % b, with the sign of b, as in Python. ZeroDivisionError of integers by the number 0;
+    by a tensor's 0 it is 0.
 
     >>> Tensor([7, -7]) % 3
     Tensor([1, 2])

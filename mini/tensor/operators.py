@@ -17,6 +17,7 @@ from mini.tensor.algebra import (
   either,
   equals,
   floor_div,
+  fmod,
   ge,
   gt,
   le,
@@ -29,13 +30,14 @@ from mini.tensor.algebra import (
   shift_left,
   shift_right,
   sub,
+  trunc_div,
 )
-from mini.tensor.data import TOO_LARGE, Complex, Operand, complex_numbers, fits
+from mini.tensor.data import TOO_LARGE, Complex, Number, Operand, complex_numbers, fits
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import nodes, result_type
 from mini.tensor.values import Values
-from mini.types import DType, DTypeError, dtypes
+from mini.types import DivisionError, DType, DTypeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 LEAST_TOO_LARGE = min(TOO_LARGE.values())
 Build = Callable[[UOp, UOp], UOp]
 Operator = Callable[[Any, Operand], "Tensor"]
+DIVISIONS = frozenset((floor_div, mod, fmod, trunc_div))  # of integers
 
 
 def operators(what: str, build: Build, way: str = "_binary") -> tuple[Operator, Operator]:
@@ -93,6 +96,14 @@ class Operators(Values):
     elif build in COMPARISONS and isinstance(operand, (int, float)) and abs(operand) >= LEAST_TOO_LARGE:
       operand = compared(build, operand, result_type(self, operand))
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
+    if (
+      build in DIVISIONS
+      and not swap
+      and isinstance(operand, Number)
+      and a.dtype.kind in "iu"
+      and operand == 0
+    ):
+      fail(DivisionError, f"{what}: integers divided by 0", a=self)
     return self._new(build(a, b))
 
   def _foreign(self, what: str, other: Any) -> NoReturn:
