@@ -20,10 +20,13 @@ from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.views import fits, span
-from mini.types import ArgumentError, ShapeError
+from mini.types import ArgumentError, DType, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
+
+
+UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}  # by bytes
 
 
 class Movement(Activations):
@@ -52,9 +55,33 @@ class Movement(Activations):
     """A view where the strides allow one, else a copy."""
     return self._view(("shape", shape)) if fits(self, shape) else self._new(graph.reshape(self.uop, shape))
 
-  def view(self, *shape: Sizes) -> Tensor:
-    """`reshape` that never copies, so that what is written to it is written to x; here it never fails."""
+  def view(self, *shape: Any) -> Tensor:
+    """`reshape` that never copies, so that what is written to it is written to x; here it never fails. Of a type: the
+    bytes, read as that type, of which the last axis has as many more or fewer elements: a value of its own.
+
+    >>> Tensor([1, 2], dtype="int16").view(dtypes.uint8)
+    Tensor([1, 0, 2, 0], dtype=uint8)
+    """
+    if len(shape) == 1 and isinstance(shape[0], (DType, np.dtype, type)):
+      return self._bytes_as(as_dtype(shape[0]))
     return self._view(("shape", self.reshape(*shape).shape))
+
+  def _bytes_as(self, kind: DType) -> Tensor:
+    old, new = self.dtype.itemsize, kind.itemsize
+    if old == new or dtypes.bool in (self.dtype, kind):
+      return self.bitcast(kind)  # type: ignore[attr-defined]
+    if not self.ndim or old < new and self.shape[-1] * old % new:
+      message = f"view: the last axis of {self.dtype.name} does not hold whole elements of {kind.name}"
+      fail(ShapeError, message, x=self)
+    whole: Any = self.bitcast(UNSIGNED[old])  # type: ignore[attr-defined]
+    if old > new:
+      parts = [(whole >> 8 * new * i).cast(UNSIGNED[new]) for i in range(old // new)]
+      return parts[0].stack(*parts[1:], dim=-1).flatten(-2).bitcast(kind)
+    parts = whole.unflatten(-1, (-1, new // old)).cast(UNSIGNED[new]).unbind(-1)
+    total = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+      total = total | (part << 8 * old * i)
+    return total.bitcast(kind)
 
   def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Axes start_dim..end_dim, both included, as one.

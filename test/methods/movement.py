@@ -11,7 +11,7 @@ f: y.shrink(((1,3),None)) => y[1:3]   y.shrink(((0,2),(1,4))) => y[:2,1:4]   T.c
 *: y.float()   y.long()   y.int()   y.bool()   y.double()   y.type_as(i)   y.to(F32)   y.to(I64)   y.to(F64,True)   y.to(I32,copy=True)   y.char()   y.short()   y.half()   y.bfloat16()
 *: y.cast(F64) => y.to(F64)   y.astype(F32) => y.to(F32)   y.type(I32) => y.to(I32)   y.cast(U8) => y.to(U8)
 ~: v.bitcast(I32) => v.view(I32)
-i.float()   b.float()   (y*100).abs().to(U8) // 200   y.cpu()   y.to('CPU') => y.to('cpu')   i.bitcast(F64) => i.view(F64)
+i.float()   b.float()   (y*100).abs().to(U8) // 200   y.cpu()   y.to('CPU') => y.to('cpu')   i.bitcast(F64) => i.view(F64)   i.view(U8)   i.view(I32)   i.view(U8).view(F64)
 T.meshgrid(v,k.float(),indexing='ij')   T.meshgrid([v,v],indexing='ij')   T.meshgrid(k,k,indexing='xy')
 ~: v.shard_(('CPU','CPU:1')) => v   v.shard(('CPU','CPU:1')) => v
 """
