@@ -149,7 +149,7 @@ def again(request):
 @pytest.fixture
 def most(request):
   """Of the places, how many to interrupt at; a jitted step has 700 and an eager one 6,000."""
-  return 500 if request.config.option.full else 40
+  return 500 if request.config.option.full else 16
 
 
 @pytest.mark.parametrize("dtype, kwargs", [("float32", {}), ("bfloat16", {"master_weights": True})])
@@ -293,7 +293,7 @@ def test_a_complex_value_is_whole(most, rng):
     sweep(work, lambda: [z.real.clone(), z.imag.clone()], lambda: z.assign(Tensor(first)), rng, most)
 
 
-def test_a_trace_that_is_interrupted_leaves_no_trace(again, rng):
+def test_a_trace_that_is_interrupted_leaves_no_trace(again, most, rng):
   """The first call, which traces and compiles."""
   case = Case()
   optimizer = nn.optim.SGD(case.params, lr=0.1, momentum=0.9)
@@ -306,14 +306,14 @@ def test_a_trace_that_is_interrupted_leaves_no_trace(again, rng):
   step()
   (b,) = optimizer._buckets
   restore = restorer([*case.params, b.t, *b.slots.values()])
-  assert sweep(lambda: jit(step)(), lambda: case.params, restore, rng, 25, again) > 1000
+  assert sweep(lambda: jit(step)(), lambda: case.params, restore, rng, most // 2, again) > 1000
 
 
 # ---------------------------------------------------------------- signals
 
 
 @pytest.mark.parametrize("floods", [1, pytest.param(10, marks=pytest.mark.full)])
-@pytest.mark.parametrize("how", ["jitted", "eager"])
+@pytest.mark.parametrize("how", ["jitted", pytest.param("eager", marks=pytest.mark.full)])
 def test_floods(how, floods, seed):
   """Of 1,000 signals each, at random moments and in bursts; each seen by the training alone."""
   script = str(Path(__file__).parent / "flood.py")

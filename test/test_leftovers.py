@@ -37,8 +37,10 @@ def run(code, env):
   return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("cache", ["", "0"])
-@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize(
+  "name, cache",
+  [("jitted", "0"), *(pytest.param(n, c, marks=pytest.mark.full) for n in CODES for c in ("", "0"))],
+)
 def test_a_run_leaves_nothing(tmp_path, name, cache):
   env = environment(tmp_path, **({"MINI_CACHE": cache} if cache else {}))
   done = run(CODES[name], env)
@@ -55,7 +57,8 @@ exec sleep 60
 
 
 @pytest.mark.parametrize(
-  "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+  "number",
+  [signal.SIGKILL, *(pytest.param(n, marks=pytest.mark.full) for n in (signal.SIGINT, signal.SIGTERM))],
 )
 def test_who_is_ended_while_compiling(tmp_path, number):
   """Ctrl-C leaves nothing; of a killed process the next one removes what it left, and of a living one nothing."""
