@@ -280,7 +280,7 @@ def _fractional(n: int) -> Callable[..., Any]:
     shape = [m for pair in zip(sizes, kernel) for m in pair]
     index = index.expand(*x.shape[:2], *shape).permute(0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2))
     index = index.reshape(*x.shape[:2], prod(sizes), prod(kernel))
-    found = x.reshape(*x.shape[:2], -1).gather(2, index.flatten(2)).reshape(index.shape)
+    found = x.flatten(2).gather(2, index.flatten(2)).reshape(index.shape)
     best = found.argmax(-1, True)
     out = [t.gather(-1, best).reshape(*x.shape[:2], *sizes) for t in (found, index)]
     out = out if input.ndim == n + 2 else [t.squeeze(0) for t in out]

@@ -49,16 +49,17 @@ MADE_OF_THESE = """
 triplet_margin_loss triplet_margin_with_distance_loss pairwise_distance
 add addbmm addcdiv addcmul addmm addmv addr adjoint allclose angle argwhere as_strided as_strided_scatter astype
 atleast_1d atleast_2d atleast_3d baddbmm bfloat16 bilinear bmm bool byte cat cdouble cfloat char cholesky
-cholesky_inverse cholesky_solve combinations concat cond conj_physical copy_ corrcoef cov cpu cross cuda
-cumulative_trapezoid data det detach_ diagflat diagonal_scatter dim dist div dot double dsplit dtype eigh eigvalsh
-element_size embedding empty_like eq equal fill fill_ fliplr flipud float float_power full_like geqrf gradient H half
-hsplit inner int inv inverse is_complex is_contiguous is_floating_point is_realized isclose isreal istft item kron
-l1_loss ldexp lerp linear logdet logical_and logical_or logical_xor long lstsq lu lu_solve lu_unpack made matmul
-matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty new_full new_ones new_tensor new_zeros
-newton_schulz nonzero_static numel numpy ones_like orgqr ormqr outer pca_lowrank pdist pinv pinverse positive put qr
-rand_like randn_like ravel real realize rearrange renorm resolve_conj rsub select_scatter short size slice_scatter
-slogdet solve stack std_mean stft stride sub sum_to_size svd svd_lowrank swish t tensor_split tensordot tolist
-trapezoid triangular_solve type type_as vander var_mean vdot view_as view_as_real vsplit where zero_ zeros_like
+cholesky_inverse cholesky_solve combinations concat cond conj_physical constant_pad_nd copy_ corrcoef cov cpu cross
+cuda cumulative_trapezoid data det detach_ diagflat diagonal_scatter dim dist div dot double dsplit dtype eigh
+eigvalsh element_size embedding empty_like eq equal fill fill_ fliplr flipud float float_power full_like geqrf
+gradient H half hsplit inner int inv inverse is_complex is_contiguous is_floating_point is_realized isclose isreal
+istft item kron l1_loss ldexp lerp linear logdet logical_and logical_or logical_xor long lstsq lu lu_solve lu_unpack
+made matmul matrix_exp matrix_power matrix_rank mH mm mul mv names nbytes ndim ne new_empty new_full new_ones
+new_tensor new_zeros newton_schulz nonzero_static numel numpy ones_like orgqr ormqr outer pca_lowrank pdist pinv
+pinverse positive put qr rand_like randn_like ravel real realize rearrange renorm resolve_conj rsub select_scatter
+short size slice_scatter slogdet solve stack std_mean stft stride sub sum_to_size svd svd_lowrank swish t tensor_split
+tensordot tolist trapezoid triangular_solve type type_as vander var_mean vdot view_as view_as_real vsplit where zero_
+zeros_like
 """
 # fmt: on
 # Linear in x and in the weight.

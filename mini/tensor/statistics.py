@@ -54,6 +54,8 @@ class Statistics(Pieces):
     """
     if self.ndim > 2:
       fail(ShapeError, "cov: x is no matrix of observations", x=self)
+    if any(w is not None and w.shape != self.shape[-1:] for w in (fweights, aweights)):
+      fail(ShapeError, "cov: weights are vectors, one for each observation", x=self)
     if fweights is not None and fweights.dtype.kind not in "iu":
       fail(DTypeError, f"cov: fweights count, and are integers, not {fweights.dtype.name}", x=self)
     x: Any = self.atleast_2d()

@@ -35,6 +35,8 @@ i.bitwise_left_shift(j)   many.bitwise_right_shift(1)
 """
 
 MISTAKES = """
+y.cov(aweights=y)           !   cov: weights are vectors
+y.cov(fweights=a)           !   cov: fweights count
 x.cov()                     !   cov: x is no matrix
 i.histogram(3)              !   histogram: x has floats
 y.histogram(0)              !   histogram: 0 bins
