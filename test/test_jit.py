@@ -1060,6 +1060,18 @@ def test_modes_and_hooks_are_honoured():
   hook.remove()
   assert run(x).tolist() != [0, 0]
 
+  @jit
+  def slope(x):
+    w.grad = None
+    (w * x).sum().backward()
+    return w.grad
+
+  assert slope(x).tolist() == [1, 1]
+  hook = w.register_hook(lambda g: g * 10)
+  assert slope(x).tolist() == [10, 10]
+  hook.remove()
+  assert slope(x).tolist() == [1, 1]
+
 
 # ---------------------------------------------------------------- what is updated in place, and what adds to a sum
 

@@ -173,7 +173,7 @@ class Module:
     return hook
 
   def _set_hooks(self, hooks: tuple[ModuleHook, ...]) -> None:
-    ModuleHook.changed += 1
+    ModuleHook.changed += local.current is None
     self._hooks = hooks
 
   def _home(self) -> str:

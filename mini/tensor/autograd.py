@@ -159,6 +159,8 @@ class Autograd(Losses):
       fail(
         ShapeError, "x.backward(gradient): the gradient does not have x's shape", x=self, gradient=gradient
       )
+    if local.current is not None:
+      local.current.relies(Hook.changes)
     seed = self._seed(gradient)
     found = leaves(self.uop)
     if inputs is not None:
@@ -300,9 +302,17 @@ class Autograd(Losses):
 class Hook:
   """A hook of a tensor, until it is removed."""
 
+  changed = 0  # how often hooks of any tensor came or went
+
+  @staticmethod
+  def changes() -> int:
+    """What was captured before the last of them is captured again."""
+    return Hook.changed
+
   def __init__(self, hooks: dict[Any, Callable[[UOp], UOp]], f: Callable[[Tensor], Tensor | None]):
     self.hooks, self.f = hooks, f
     hooks[self] = self.on_node
+    Hook.changed += local.current is None
 
   def on_node(self, g: UOp) -> UOp:
     new = self.f(Handle._new(g))
@@ -315,6 +325,7 @@ class Hook:
   def remove(self) -> None:
     """End it."""
     self.hooks.pop(self, None)
+    Hook.changed += local.current is None
 
 
 # ---------------------------------------------------------------- functions
