@@ -34,7 +34,7 @@ MISTAKES = """
 pole.polygamma(-1)                        !   polygamma: there is no derivative -1
 M.signal.windows.hann(-1)                 !   hann: no window of M=-1
 M.signal.windows.gaussian(3, std=0.0)     !   gaussian: no window of M=3
-M.signal.windows.hann(3, dtype=I32)       !   hann: a window is of a float type
+M.signal.windows.hann(3, dtype=I32)       !   hann: a window is of float32 or float64
 M.signal.windows.general_cosine(3)        !   see 'a'
 M.signal.windows.exponential(3, center=1.0)  !   exponential: no window
 y.igamma('a')                             !   igamma: other is 'a'
