@@ -4,7 +4,7 @@
 
 An index is any mix of ints, slices with any step, None, ..., masks and integer arrays that broadcast, each as a list,
 an array or a tensor. Ints, and arrays without axes, are taken first, as in PyTorch: x[0, :, k] has the axes of
-x[0][:, k]. What was taken before a set keeps its values. Getting and setting move numbers: their gradients are counted
+x[0][:, k]. What basic indices take is a view, and changes with what it is a view of. Getting and setting move numbers: their gradients are counted
 by doing the same to the numbers' names.
 """
 
@@ -49,8 +49,10 @@ def divided(index, shape):
 
 
 def get(a, index):
+  """A view, or what arrays take: a copy."""
   basic, arrays = divided(index, a.shape)
-  return np.array(a[basic][arrays])
+  view = a[(*basic, ...)]
+  return view[arrays] if any(isinstance(i, np.ndarray) for i in arrays) else view
 
 
 def put(a, index, value):
@@ -209,7 +211,7 @@ class Fuzzer:
     loss = sum((t.double() * Tensor(w)).sum() for t, w in zip(known, weights))
     if not loss.requires_grad:
       return
-    got = loss.gradient(*leaves)
+    got = loss.gradient(*leaves, materialize_grads=True)
     Tensor.realize(*got)
     for n, g in enumerate(got):
       want = counted[starts[n] : starts[n + 1]].reshape(g.shape)
