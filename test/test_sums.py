@@ -12,8 +12,9 @@ import pytest
 
 from mini import Tensor, dtypes
 
-# of the sum of what is added: what it may be off by
-BOUND = {"float64": 1e-14, "float32": 2e-6, "float16": 2.0**-11 + 2e-6, "bfloat16": 2.0**-8 + 2e-6}
+# Of the sum of what is added: what it may be off by. A piece of 128 terms may be off by 128 half units of the last place;
+# half of that is what all pieces together stay below, however long the sum is.
+BOUND = {"float64": 1e-14, "float32": 64 * 2.0**-24, "float16": 2.0**-11 + 4e-6, "bfloat16": 2.0**-8 + 4e-6}
 
 
 def matrix(x, n):
@@ -63,8 +64,8 @@ MOST = {"float64": 1_000_000, "float32": 20_000_000, "float16": 50_000, "bfloat1
 @pytest.mark.parametrize("d", BOUND)
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_of_every_length_and_type(name, d, rng):
-  if d in ("float16", "bfloat16") and name in ("norm", "logsumexp"):
-    pytest.skip("rounded before it is squared, or raised to a power")
+  if d in ("float16", "bfloat16") and name in ("norm", "logsumexp", "fused"):
+    pytest.skip("what is added is rounded first, or the sum before it is squared")
   for n in [100, 127, 129, 1000, 4097, 70_001, 1_000_000, 3_000_017, 20_000_000]:
     for values in (np.full(n, 0.1, np.float32), rng.uniform(0.1, 0.3, n).astype(np.float32)):
       assert n > MOST[d] or off_by(name, values, d) < 1, (n, values[0])
