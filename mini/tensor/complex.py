@@ -36,6 +36,7 @@ from mini.types import DTypeError, real_of
 # fmt: off
 # Linear: of each part by itself. With = what follows are parameters that hold values, and are taken apart, too.
 EACH_PART = """
+pixel_shuffle pixel_unshuffle channel_shuffle
 im2col
 __getitem__ __pos__ at broadcast_to chunk clone contiguous cumsum detach diag diag_embed diagonal
 diff=prepend,append expand expand_as flatten flip gather index_add=source index_copy=source index_fill=value
