@@ -200,7 +200,7 @@ def translated(x: Any, leaves: list[tuple[Any, Tensor]] | None = None) -> Any:
   if isinstance(x, (torch.Size, list, tuple)):
     kind = tuple if isinstance(x, tuple) else list
     return kind(translated(v, leaves) for v in x)
-  if isinstance(x, torch.nn.Module):
+  if isinstance(x, torch.nn.Module) and not x.state_dict():
     return getattr(mini.nn, type(x).__name__)()
   if inspect.isfunction(x) and x.__module__ == "torch.nn.functional":
     return getattr(mini.nn.functional, x.__name__)
