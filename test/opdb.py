@@ -448,6 +448,7 @@ def line(error: Exception) -> str:
 
 
 MODULES_EXCLUDED = {
+  "nn.TransformerEncoder": "its samples are made of a layer of PyTorch's; TransformerEncoderLayer is asked for",
   **dict.fromkeys(
     (
       "nn.LazyConv1d",
