@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from math import prod
 
-from mini.codegen.linearize import lanes, loops_of
+from mini.codegen.linearize import Line, lanes, loops_of
 from mini.codegen.matrix import instruction_of
 from mini.ir.uop import UOp, rsize, toposort
+from mini.render.folds import Folds
 
 TERMS = 128  # that one accumulator adds up before it is added to the next
 RUNNING = 32  # the same of a running sum, where each value that it takes is a result
@@ -47,3 +48,40 @@ def pieces(u: UOp, width: int) -> list[tuple[UOp, int]]:
       found.append((r, step))
     terms *= -(-rsize(r) // step)
   return found
+
+
+class Chains(Folds):
+  """The loops over pieces, and the accumulators of each. cstyle.py prints what a line of a piece is."""
+
+  cuts: dict[UOp, list[tuple[UOp, int]]]
+  depths: dict[UOp, int]
+
+  def run(self, segment: list[Line]) -> None:
+    raise NotImplementedError
+
+  def accumulator(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
+    """What a sum is added to in this piece of it, or in the one around."""
+    return f"acc{self.number[u]}" + "p" * (self.depths.get(u, 0) - out) + self.suffix(lanes(u.src[0]), env)
+
+  def sofar(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
+    """What the pieces of a scan before this one had, or before the one around."""
+    return f"sofar{self.number[u]}" + "p" * (self.depths[u] - out) + self.suffix(lanes(u.src[0]), env)
+
+  def open_pieces(self, r: UOp, first: str, end: str) -> tuple[str, str]:
+    """The loops over the pieces of sums along r: (where r begins and ends in one of them)."""
+    for u, step in self.cuts.get(r, ()):
+      depth = self.depths[u] = self.depths.get(u, 0) + 1
+      i = f"at{self.number[u]}" + "p" * depth
+      self.emit(f"for ({self.index} {i} = {first}; {i} < {end}; {i} += {step}) {{")
+      self.depth += 1
+      self.emit(f"const {self.index} {i}e = {end} - {i} < {step} ? {end} : {i} + {step};")
+      self.run([Line("acc", u)] + [Line("sofar", u)] * (u.op == "scan"))
+      first, end = i, f"{i}e"
+    return first, end
+
+  def close_pieces(self, r: UOp) -> None:
+    for u, _ in self.cuts.get(r, ()):
+      self.run([Line("join", u)])
+      self.depths[u] -= 1
+      self.depth -= 1
+      self.emit("}")

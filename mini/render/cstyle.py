@@ -269,33 +269,6 @@ class Renderer(Shuffles):
         s = self.load(u, e) if op == "load" else self.fold(u, e) if op == "fold" else self.arith(u, e)
         self.emit(f"{kind} v{self.number[u]}{self.suffix(lanes(u), e)} = {s};")
 
-  def accumulator(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
-    """What a sum is added to in this piece of it, or in the one around."""
-    return f"acc{self.number[u]}" + "p" * (self.depths.get(u, 0) - out) + self.suffix(lanes(u.src[0]), env)
-
-  def sofar(self, u: UOp, env: dict[UOp, int], out: int = 0) -> str:
-    """What the pieces of a scan before this one had, or before the one around."""
-    return f"sofar{self.number[u]}" + "p" * (self.depths[u] - out) + self.suffix(lanes(u.src[0]), env)
-
-  def open_pieces(self, r: UOp, first: str, end: str) -> tuple[str, str]:
-    """The loops over the pieces of sums along r: (where r begins and ends in one of them)."""
-    for u, step in self.cuts.get(r, ()):
-      depth = self.depths[u] = self.depths.get(u, 0) + 1
-      i = f"at{self.number[u]}" + "p" * depth
-      self.emit(f"for ({self.index} {i} = {first}; {i} < {end}; {i} += {step}) {{")
-      self.depth += 1
-      self.emit(f"const {self.index} {i}e = {end} - {i} < {step} ? {end} : {i} + {step};")
-      self.run([Line("acc", u)] + [Line("sofar", u)] * (u.op == "scan"))
-      first, end = i, f"{i}e"
-    return first, end
-
-  def close_pieces(self, r: UOp) -> None:
-    for u, _ in self.cuts.get(r, ()):
-      self.run([Line("join", u)])
-      self.depths[u] -= 1
-      self.depth -= 1
-      self.emit("}")
-
   def added(self, u: UOp, env: dict[UOp, int]) -> tuple[UOp, str]:
     """What a reduce or a scan adds, and when: a branch leaves out the lanes that add nothing, with what computes it,
     where one condition holds for a whole vector."""

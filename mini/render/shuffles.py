@@ -8,8 +8,8 @@ from mini.codegen.linearize import Line, lanes, sort_lanes
 from mini.codegen.writer import LINE
 from mini.ir.kernel import stage_index
 from mini.ir.uop import UOp, rkind, rsize
+from mini.render.chains import Chains
 from mini.render.expressions import vector
-from mini.render.folds import Folds
 
 
 def line_lanes(line: Line) -> tuple[UOp, ...]:
@@ -28,7 +28,7 @@ def unrolled(ls: tuple[UOp, ...]) -> list[UOp]:
   return [r for r in ls if rkind(r) == "unroll"]
 
 
-class Shuffles(Folds):
+class Shuffles(Chains):
   """Blocks that are written across, and vectors whose elements take turns."""
 
   def transposes(self, line: Line, r: UOp) -> bool:

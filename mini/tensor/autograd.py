@@ -27,7 +27,7 @@ from mini.tensor.handle import Handle, needs
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
 from mini.tensor.views import derive, nodes_of
-from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, promote_types
+from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, as_dtype, promote_types
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -100,7 +100,7 @@ def tags_of(u: UOp, given: bool = False) -> list[UOp]:
   return found
 
 
-def leaves(u: UOp) -> list[tuple[UOp, Handle]]:
+def leaves(u: UOp) -> list[tuple[UOp, Tensor]]:
   """The tags below u that belong to a living handle which wants a gradient, with it."""
   owned = [
     (n, n.memo[key]()) for n in tags_of(u, given=True) for key in ("owner", "retains") if key in n.memo
@@ -122,6 +122,35 @@ def depends_on_more(u: UOp, own: set[UOp]) -> bool:
 
 class Autograd(Losses):
   """Backward."""
+
+  @property
+  def grad_dtype(self) -> DType:
+    """The type of `.grad`: this tensor's, unless it is set. In a wider one gradients are added up without being rounded
+    to the tensor's before. MiniError of what is computed, and where there is a gradient of another type.
+
+    >>> w = Tensor([1.0], dtype="bfloat16", requires_grad=True)
+    >>> w.grad_dtype = dtypes.float32
+    >>> (w * 3).sum().backward()
+    >>> w.grad
+    Tensor([3.])
+    """
+    return self._grad_dtype or self.dtype
+
+  @grad_dtype.setter
+  def grad_dtype(self, dtype: Any) -> None:
+    kind = as_dtype(dtype)
+    if kind.kind != "f":
+      fail(DTypeError, f"grad_dtype: a gradient is of a float type, not {kind.name}", x=self)
+    if not self.is_leaf:
+      fail(MiniError, "grad_dtype: x was computed; that of a leaf can be set", x=self)
+    if self._grad is not None and self._grad.dtype is not kind:
+      fail(
+        MiniError,
+        "grad_dtype: there is a gradient of another type; x.grad = None would fit",
+        x=self,
+        gradient=self._grad,
+      )
+    self._grad_dtype = kind
 
   def backward(
     self,

@@ -211,35 +211,6 @@ class Handle:
     self._grad = value
 
   @property
-  def grad_dtype(self) -> DType:
-    """The type of `.grad`: this tensor's, unless it is set. In a wider one gradients are added up without being rounded
-    to the tensor's before. MiniError of what is computed, and where there is a gradient of another type.
-
-    >>> w = Tensor([1.0], dtype="bfloat16", requires_grad=True)
-    >>> w.grad_dtype = dtypes.float32
-    >>> (w * 3).sum().backward()
-    >>> w.grad
-    Tensor([3.])
-    """
-    return self._grad_dtype or self.dtype
-
-  @grad_dtype.setter
-  def grad_dtype(self, dtype: Any) -> None:
-    kind = as_dtype(dtype)
-    if kind.kind != "f":
-      fail(DTypeError, f"grad_dtype: a gradient is of a float type, not {kind.name}", x=self)
-    if not self.is_leaf:
-      fail(MiniError, "grad_dtype: x was computed; that of a leaf can be set", x=self)
-    if self._grad is not None and self._grad.dtype is not kind:
-      fail(
-        MiniError,
-        "grad_dtype: there is a gradient of another type; x.grad = None would fit",
-        x=self,
-        gradient=self._grad,
-      )
-    self._grad_dtype = kind
-
-  @property
   def made(self) -> str:
     """The user's line that made this tensor: "train.py:12"."""
     file, line = self._where
@@ -291,50 +262,10 @@ class Handle:
     """
     return prod(self.shape)
 
-  def element_size(self) -> int:
-    """Bytes of an element."""
-    return self.dtype.itemsize
-
-  def size(self, dim: int | None = None) -> Any:
-    """The shape, or one of its sizes.
-
-    >>> Tensor.zeros(2, 3).size(-1)
-    3
-    """
-    return self.shape if dim is None else self.shape[self._axis(dim, "size")]
-
-  def is_floating_point(self) -> bool:
-    """Is the type one of the float types?"""
-    return self.dtype.kind == "f"
-
   def __len__(self) -> int:
     if not self.shape:
       fail(ShapeError, "len(x): a 0-d tensor has no length", x=self)
     return self.shape[0]
-
-  def _axis(self, axis: Any, what: str, ndim: int | None = None) -> int:
-    """A non-negative axis from one that may count from the end."""
-    n = self.ndim if ndim is None else ndim
-    if not hasattr(axis, "__index__") or isinstance(axis, bool):
-      fail(DTypeError, f"{what}: an axis is an integer, not {axis!r}", x=self)
-    if not -max(n, 1) <= axis < max(n, 1):
-      fail(AxisError, f"{what}: there is no axis {axis}: x has {n} axes", x=self)
-    return int(axis) % max(n, 1)
-
-  def _axis_of_some(self, what: str, axis: Any) -> int:
-    """As `_axis`, of what a 0-d tensor lacks."""
-    if not self.ndim:
-      fail(AxisError, f"{what}: a 0-d tensor has no axes", x=self)
-    return self._axis(axis, what)
-
-  def _axes(self, axis: Any, what: str) -> tuple[int, ...]:
-    """Axes from None (all), one or several."""
-    if axis is None:
-      return tuple(range(self.ndim))
-    axes = tuple(self._axis(a, what) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-    if len(set(axes)) != len(axes):
-      fail(ShapeError, f"{what}: an axis appears twice in {axis}", x=self)
-    return axes if self.ndim else ()
 
   # ---------------------------------------------------------------- memory
 

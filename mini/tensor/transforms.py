@@ -257,7 +257,7 @@ def _axes_of(what: str, axes: Any, tree: Any) -> list[int | None]:
   )
 
 
-def _in_front(x: Handle, axis: int) -> UOp:
+def _in_front(x: Tensor, axis: int) -> UOp:
   axis = x._axis(axis, "vmap")
   return graph.permute(x.uop, (axis, *(a for a in range(x.ndim) if a != axis)))
 
@@ -314,7 +314,7 @@ def vmap(
   return vectorized
 
 
-def _placed(one: Handle, many: UOp | None, axis: int | None, n: int) -> Tensor:
+def _placed(one: Tensor, many: UOp | None, axis: int | None, n: int) -> Tensor:
   """A result, with the axis of samples where it is wanted."""
   if axis is None:
     if many is not None:

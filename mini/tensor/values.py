@@ -1,4 +1,4 @@
-"""The values of a tensor, as NumPy arrays, Python numbers and text: here the program waits for them.
+"""The axes of a tensor, and its values as NumPy arrays, Python numbers and text: for these the program waits.
 
 How they are computed is `realize` (handle.py).
 """
@@ -16,14 +16,58 @@ from mini.ir.sizes import known, varies
 from mini.tensor.errors import fail, spelled
 from mini.tensor.handle import Handle, untagged
 from mini.tensor.trace import local
-from mini.types import DType, DTypeError, ShapeError, dtypes
+from mini.types import AxisError, DType, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
 
 
 class Values(Handle):
-  """Its values, asked for."""
+  """Its axes, and its values, asked for."""
+
+  # ---------------------------------------------------------------- sizes and axes
+
+  def element_size(self) -> int:
+    """Bytes of an element."""
+    return self.dtype.itemsize
+
+  def size(self, dim: int | None = None) -> Any:
+    """The shape, or one of its sizes.
+
+    >>> Tensor.zeros(2, 3).size(-1)
+    3
+    """
+    return self.shape if dim is None else self.shape[self._axis(dim, "size")]
+
+  def is_floating_point(self) -> bool:
+    """Is the type one of the float types?"""
+    return self.dtype.kind == "f"
+
+  def _axis(self, axis: Any, what: str, ndim: int | None = None) -> int:
+    """A non-negative axis from one that may count from the end."""
+    n = self.ndim if ndim is None else ndim
+    if not hasattr(axis, "__index__") or isinstance(axis, bool):
+      fail(DTypeError, f"{what}: an axis is an integer, not {axis!r}", x=self)
+    if not -max(n, 1) <= axis < max(n, 1):
+      fail(AxisError, f"{what}: there is no axis {axis}: x has {n} axes", x=self)
+    return int(axis) % max(n, 1)
+
+  def _axis_of_some(self, what: str, axis: Any) -> int:
+    """As `_axis`, of what a 0-d tensor lacks."""
+    if not self.ndim:
+      fail(AxisError, f"{what}: a 0-d tensor has no axes", x=self)
+    return self._axis(axis, what)
+
+  def _axes(self, axis: Any, what: str) -> tuple[int, ...]:
+    """Axes from None (all), one or several."""
+    if axis is None:
+      return tuple(range(self.ndim))
+    axes = tuple(self._axis(a, what) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+      fail(ShapeError, f"{what}: an axis appears twice in {axis}", x=self)
+    return axes if self.ndim else ()
+
+  # ---------------------------------------------------------------- numbers
 
   def numpy(self) -> np.ndarray:
     """The values as a NumPy array of its own; bfloat16 as float32.
