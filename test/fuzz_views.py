@@ -264,7 +264,9 @@ class Run:
     elif name == "clamp_":
       t.clamp_(fitting(-3, t), 3) if not str(t.dtype).startswith(("torch.u", "dtypes.u")) else t.clamp_(0, 3)
     elif name == "mul_":
-      t.mul_(x).clamp_(fitting(-9, t), 9)
+      t.mul_(x)
+      if not str(t.dtype).endswith("bool"):  # whose clamp PyTorch refuses, when it has been multiplied
+        t.clamp_(fitting(-9, t), 9)
     elif name == "iadd":
       t += x
     elif name == "zero_" or name == "neg_":

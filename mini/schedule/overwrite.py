@@ -85,8 +85,13 @@ def overwrite(
       found[n] = k
     done[out] = old
   kept = [found[n] for n in sequence(order) if stores(found[n])]
-  outs = (p for k in kept for p in written(k) if p.arg[0] in done)
-  place = {p.arg[0]: param(done[p.arg[0]], p.arg[1], p.dtype) for p in outs}
+  place: dict[str, UOp] = {}
+  for k in kept:  # who writes over what it reads has one parameter for both, so that recipes know
+    own = {p.arg[0]: p for p in params_of(k)}
+    for p in written(k):
+      if p.arg[0] in done:
+        default = place.get(p.arg[0]) or param(done[p.arg[0]], p.arg[1], p.dtype)
+        place[p.arg[0]] = own.get(done[p.arg[0]], default)
   return [moved(k, place) for k in kept], done
 
 
