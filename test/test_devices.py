@@ -571,7 +571,7 @@ def test_a_graph_with_copies_becomes_a_schedule_with_copies(tmp_path, capsys, mo
   ("run k(%b, %a)", "run k: its memory is on CPU:1 and on CPU"),
 ])  # fmt: skip
 def test_a_schedule_that_is_wrong_is_refused(wrong, says):
-  source = """schedule s(%a: in f32[4] on "CPU", %b: out f32[4] on "CPU:1", %c: in f32[4] on "CPU:1", %i: out i32[4] on "CPU") {
+  source = """schedule s(%a: in f32[4] on "CPU", %b: out f32[4] on "CPU:1", %c: in f32[4] on "CPU:1", %i: in i32[4] on "CPU") {
     %t = arena 0 on "CPU" : f32[4]
     kernel k(%x: out f32[4], %y: in f32[4]) {
       %i = range 4
@@ -580,6 +580,7 @@ def test_a_schedule_that_is_wrong_is_refused(wrong, says):
       end over (%i)
     }
     WRONG
+    run k(%t, %a)
   }"""
   parse(source.replace("WRONG", "copy %a -> %b"))
   with pytest.raises(TextError, match=re.escape(says)):

@@ -18,7 +18,7 @@ from mini.ir.interp import evaluate, run_kernel, run_schedule
 from mini.ir.kernel import directions
 from mini.ir.text import Copy, Memory, Plan, Run, input_names
 from mini.ir.uop import UOp
-from mini.types import dtypes, from_storage, to_bfloat16
+from mini.types import AxisError, dtypes, from_storage, to_bfloat16
 from runtime.base import Call
 
 Arrays = dict[str, np.ndarray]  # by name, as the interpreter holds them
@@ -129,7 +129,7 @@ class Launchable:
     self.once(handles)
     for step in self.steps:
       if not isinstance(step, Copy) and (error := step[1].error()):
-        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
+        raise AxisError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
     found = {}
     for m in self.arguments:
       if m.where != "in":
@@ -148,7 +148,7 @@ class Launchable:
         slot, at = self.slots[target][step.target]
         Device[target].shim.upload(handles[target][slot], data, at)
       elif error := step[1].run(handles[step[0]]):
-        raise IndexError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
+        raise AxisError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
 
   def fastest(self, handles: dict[str, list[Any]], seconds: float) -> float:
     best, start = float("inf"), time.perf_counter()

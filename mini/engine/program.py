@@ -50,7 +50,7 @@ from mini.schedule.overwrite import overwrite
 from mini.schedule.regions import regions
 from mini.schedule.split import split_reductions
 from mini.stats import stats
-from mini.types import from_storage
+from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
 
 
@@ -501,7 +501,7 @@ class Program:
       self.check(ran[-1])
 
   def check(self, error: int | None = None) -> None:
-    """IndexError for an error word that is not 0; without one, for that which an asynchronous device kept."""
+    """AxisError for an error word that is not 0; without one, for that which an asynchronous device kept."""
     if error is None:
       error = max((s.error() for s in self.sequences), key=bool)
     if error:
@@ -509,7 +509,7 @@ class Program:
       # the word holds 32 bits of it
       if size >= 1 << 31 or 0 <= index < size:
         beyond = "an index" if size >= 1 << 31 else "an index beyond 32 bits"
-        raise IndexError(f"{self.guarded(size)}: {beyond} is out of bounds for an axis of size {size}")
+        raise AxisError(f"{self.guarded(size)}: {beyond} is out of bounds for an axis of size {size}")
       raise out_of_bounds(self.guarded(size), index, size)
 
   def guarded(self, size: int) -> str:

@@ -28,7 +28,7 @@ from mini.engine.search import Timing
 from mini.ir.kernel import guarded, params_of
 from mini.ir.parse import parse
 from mini.ir.uop import UOp
-from mini.types import from_storage, to_storage
+from mini.types import AxisError, from_storage, to_storage
 from runtime.base import Call, DeviceError
 
 BATCH_SECONDS = 1e-3  # of one of the turns, at least: as many calls as that takes
@@ -75,7 +75,7 @@ class Bench:
     for m in self.written:
       self.shim.upload(self.handles[self.slots[m.name]], self.raw(m.name, m.dtype))
     if self.sequence(recipe, 1).run(self.handles):
-      raise IndexError("an index is out of bounds")
+      raise AxisError("an index is out of bounds")
     found = {}
     for m in self.written:
       got = self.shim.download(self.handles[self.slots[m.name]], self.raw(m.name, m.dtype).nbytes)

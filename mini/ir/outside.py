@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from mini.ir.graph import alu
 from mini.ir.uop import UOp, const
+from mini.types import AxisError
 
 AXES, MOST = 8, 1 << 26  # more is said as the last, and as the most
 FIRST = -(1 << 31)  # axis a, index i: FIRST + a * 2 * MOST + MOST + i
@@ -22,15 +23,15 @@ def outside(index: UOp, axis: int) -> UOp:
   return alu("add", i, const(FIRST + min(axis, AXES - 1) * 2 * MOST + MOST, index.dtype))
 
 
-def out_of_bounds(what: str, index: int, size: int) -> IndexError:
+def out_of_bounds(what: str, index: int, size: int) -> AxisError:
   """The error of an index that a guard found.
 
   >>> out_of_bounds("gather", 7, 3)
-  IndexError('gather: index 7 is out of bounds for an axis of size 3')
+  AxisError('gather: index 7 is out of bounds for an axis of size 3')
   """
   if not FIRST <= index < LAST:
-    return IndexError(f"{what}: index {index} is out of bounds for an axis of size {size}")
+    return AxisError(f"{what}: index {index} is out of bounds for an axis of size {size}")
   axis, i = divmod(index - FIRST, 2 * MOST)
   i -= MOST
   beyond = f" or {'less' if i < 0 else 'more'}" * (i in (-MOST, MOST - 1))
-  return IndexError(f"{what}: index {i}{beyond} is out of bounds for axis {axis}")
+  return AxisError(f"{what}: index {i}{beyond} is out of bounds for axis {axis}")

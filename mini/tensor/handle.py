@@ -303,9 +303,7 @@ class Handle:
         for node, leaf in found.items():
           if place(node):
             node.memo["leaf"] = leaf
-      except IndexError as e:
-        if "out of bounds" not in str(e):
-          raise
+      except AxisError as e:
         raise AxisError("\n".join([str(e), *(described("in", t) for t in pending[:3])])) from None
     for t in tensors:
       t._keep_leaf(found)
