@@ -610,6 +610,7 @@ MADE = {  # graphs that went wrong once, or whose recipes are the long ones
 # fmt: on
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", MADE)
 def test_made_kernels(what):
   array = np.random.default_rng(0).standard_normal((300, 301)).astype(np.float32)

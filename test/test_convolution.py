@@ -273,6 +273,7 @@ def prepared(name):
   return x, w, g, y
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SHAPES)
 def test_recipes(name):
   """Float32 on the CPU, with vectors, beside PyTorch."""

@@ -36,16 +36,12 @@ WHOLE = [dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8]
 
 
 def test_a_line_of_whole_numbers_meets_its_end():
-  for d in WHOLE:
-    for start, end in [(0, 10), (3, 17), (100, 1), (0, 127), (5, 5)]:
-      for n in (1, 2, 3, 7, 10, 11, 23, 50, 100):
-        line = Tensor.linspace(start, end, n, dtype=d).tolist()
-        assert len(line) == n and line[0] == start and line[-1] == (end if n > 1 else start), (
-          d,
-          start,
-          end,
-          n,
-        )
+  ends, counts = [(0, 10), (3, 17), (100, 1), (0, 127), (5, 5)], (1, 2, 3, 7, 10, 11, 23, 50, 100)
+  lines = {(d, *e, n): Tensor.linspace(*e, n, dtype=d) for d in WHOLE for e in ends for n in counts}
+  Tensor.realize(*lines.values())
+  for (d, start, end, n), t in lines.items():
+    line = t.tolist()
+    assert len(line) == n and line[0] == start and line[-1] == (end if n > 1 else start), (d, start, end, n)
   assert Tensor.linspace(0, 10, 7, dtype=dtypes.int32).tolist() == [0, 1, 3, 5, 6, 8, 10]  # PyTorch's
   assert Tensor.linspace(-3.9, 3.9, 4, dtype=dtypes.int64).tolist() == [-3, -1, 1, 3]
 

@@ -112,6 +112,7 @@ def values():
   return together(found)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ROWS)
 def test_values_and_gradients(name, values):
   *ours, single = values[name][0]
@@ -345,6 +346,7 @@ JITTED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", JITTED)
 def test_in_a_jitted_function(name, rng):
   """Values and gradients as outside, between lazy operations, for other matrices than it was traced with, and within vmap."""

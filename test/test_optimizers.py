@@ -332,6 +332,7 @@ OneCycleLR(o,0.1,20,anneal_strategy='linear',three_phase=True,pct_start=0.4,base
   "name, options",
   [("SGD", {"momentum": 0.7, "dampening": 0.2}), ("SGD", {}), ("AdamW", {}), ("NAdam", {}), ("RMSprop", {})],
 )
+@pytest.mark.sample(3)
 def test_momentum_that_moves(expression, name, options):
   """20 steps with a schedule inside of the jitted step, which is compiled once."""
   ps, qs = (
@@ -425,6 +426,7 @@ def for_torch(x):
   return torch.tensor(x.numpy()) if isinstance(x, Tensor) else x
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name, options", [(n, o) for n, os in STATES.items() for o in os])
 @pytest.mark.parametrize("ours_first", [False, True])
 def test_a_state_of_the_other_library_goes_on(name, options, ours_first, tmp_path):

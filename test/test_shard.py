@@ -167,6 +167,7 @@ def test_operation(name, axis, request):
       assert all((p.numpy() == memory(got).parts[0].numpy()).all() for p in memory(got).parts)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("devices", [THREE, pytest.param(TWO, marks=pytest.mark.full)])
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("where", [0, 1, None])
@@ -347,6 +348,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_training(name):
   """The parameters of one device, after 20 steps; and what each step copies, whatever the model is."""

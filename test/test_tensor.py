@@ -239,6 +239,7 @@ def test_halves_are_summed_in_float32(d):
   "I, :, I", "0, I", ":, J", "J, 0:1", "M", ":, N", "[1, 0], [0, 2]", "..., [0, 1]", "I, None", "J, I[0]",
   "None, I, None", "M2", "[True, False, True, True]", "I[:, None], I",
 ])  # fmt: skip
+@pytest.mark.sample(2)
 def test_getitem(index, rng):
   a = rng.standard_normal((4, 3, 5)).astype(np.float32)
   names = {

@@ -298,18 +298,18 @@ def test_views_of_what_has_no_name():
 
 
 def test_many_writes_and_views_of_views():
-  x = Tensor.zeros(80, 3)
+  x = Tensor.zeros(24, 3)
   for n, row in enumerate(x):
     row += n
-  assert x[:, 1].tolist() == [*range(80)]
+  assert x[:, 1].tolist() == [*range(24)]
   y = x
-  for _ in range(79):
+  for _ in range(23):
     y = y[1:]
   y[0, 1] = -1
-  assert x[79].tolist() == [79, -1, 79]
+  assert x[23].tolist() == [23, -1, 23]
   for _ in range(40):
     y.add_(1)
-  assert x[79].tolist() == [119, 39, 119]
+  assert x[23].tolist() == [63, 39, 63]
 
 
 def test_complex_tensors_and_several_devices():
