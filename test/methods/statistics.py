@@ -30,7 +30,7 @@ h.frexp()   h.ldexp(j)   i.ldexp(i)   e.frexp()[0]   e.ldexp(s)   small.frexp()
 many.gcd(more)   many.lcm(more)   many.int().gcd(more.int())   many[:,:1].char().gcd(more.char())   u.gcd(6) => torch.gcd(u,torch.tensor(6))   many.gcd(0) => many.abs()   (many*10**15).lcm(more)   many.lcm(more*0)
 fhiub: y.isposinf()   y.isneginf()
 e.isposinf()   e.isneginf()   (-e).isposinf()
-many.clone().gcd_(more).lcm_(more)   y.clone().ldexp_(j)   y.double().float_power_(2)   (y*3).clone().renorm_(2,0,1.0)
+many.clone().gcd_(more).lcm_(more)   y.clone().ldexp_(j)   y.double().clone().float_power_(2)   (y*3).clone().renorm_(2,0,1.0)
 i.bitwise_left_shift(j)   many.bitwise_right_shift(1)
 """
 
