@@ -18,6 +18,9 @@ sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # for scripts under test, too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+# a test that starts a program with CACHE=... means it, whatever MINI_CACHE the whole run has
+for prefixed in [name for name in os.environ if name.startswith("MINI_")]:
+  os.environ[prefixed.removeprefix("MINI_")] = os.environ.pop(prefixed)
 
 
 def pytest_addoption(parser):
