@@ -412,3 +412,16 @@ def test_a_module_becomes_complex(rng):
   got, want = model.to(dtypes.complex128)[0].weight, weight - 0.5 * np.conj(1j * z.sum(0))
   assert got.dtype is dtypes.complex128
   np.testing.assert_allclose(got.numpy(), np.broadcast_to(want, got.shape), rtol=1e-5)
+
+
+def test_a_cast_to_real_numbers_is_a_copy():
+  z = Tensor([1 + 2j, 3 + 0j])
+  with pytest.warns(UserWarning, match="imaginary"):
+    copies = [z.float(), z.to(dtypes.float32), z.type(dtypes.float32)]
+  for c in copies:
+    c.zero_()
+  assert z.tolist() == [1 + 2j, 3 + 0j]
+  z[0] = 5j
+  assert [c.tolist() for c in copies] == [[0, 0]] * 3
+  z.real.zero_()  # which is a view
+  assert z.tolist() == [5j, 0]

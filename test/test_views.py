@@ -330,11 +330,13 @@ def test_complex_tensors_and_several_devices():
     assert x.tolist() == [[0, 0, 1], [3, 3, 4], [0, 0, 1], [0, 0, 1]] and whole[0].tolist() == [0, 3, 0, 0]
 
 
-# Where sharing memory is not PyTorch's: results of einsum, `contiguous` and `view_as_real` are copies.
+# Where sharing memory is not PyTorch's: results of einsum, `contiguous`, `view_as_real` and `view` as a type of another
+# size are copies.
 COPIES = (
   "einsum",
   "contiguous",
   "view_as_real",
+  "i.view(",
   "shard",
   "pad_to",
   "from_dlpack",

@@ -126,7 +126,7 @@ class Twofold(Tensor):
       return self != 0
     if kind.kind != "c":
       warnings.warn("casting complex values to real ones drops the imaginary part", stacklevel=2)
-      return self._re.cast(kind)
+      return self._re.cast(kind).clone()  # of the same type, the cast alone is the real part itself
     return self._mapped(lambda p: p.cast(real_of(kind)))
 
   # ---------------------------------------------------------------- rebinding
