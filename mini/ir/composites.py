@@ -148,8 +148,8 @@ EXPM1 = 0.49999997, 0.166665465, 0.0416674353, 0.00836625881, 0.00138706493  # (
 LN2 = 0.693115234375, 3.1946184945e-05  # the first has 12 bits
 ERF_NEAR = (0.128379121, -0.37612322, 0.112801544, -0.026710717,  # erf(x) / x - 1 as a function of x^2, |x| <= 1
             0.00491695898, -0.00056292821)
-ERF_FAR = (1.00417554, -0.303482324, -0.0723310411, -0.0423706472,  # the fourth root of erfc(x), 1 <= x <= 4.1
-           0.0618029349, -0.0208695438, 0.00300831604, -0.000163697696)
+ERF_FAR = (0.445314318, -0.293794364, 0.00308379345, 0.0357858576,  # the fourth root of erfc(x) / 4 as a function of
+           -0.0022693749, -0.00437790668, 0.00129279319, -0.000111081186)  # x - 1, 1 <= x <= 4.1
 ERFC = (1.27697837, -0.0927638113, -0.166030496, 0.164049894, -0.0542132109,  # (1 + 2x) e^x^2 erfc(x) as a function of
         -0.00801482424, 0.00866158027, 0.00117660058, -0.00126315281, -0.000261012494)  # (x - 2) / (x + 2), x >= 0.45
 SIN = -0.16666667, 0.0083333505, -0.00019843093, 2.762705e-06, -2.5502594e-08  # (sin(r) - r) / r^3, |r| <= pi / 2
@@ -364,13 +364,13 @@ def tanh(x: UOp) -> UOp:
 
 
 def erf(x: UOp) -> UOp:
-  """Beyond 1, 1 less the fourth power of a polynomial."""
+  """Beyond 1, 1 less 4 times the fourth power of a polynomial: below 1/2, it is rounded more finely."""
   a = magnitude(x)
   z = mul(x, x)
   near = add(mul(x, polynomial(z, ERF_NEAR)), x)
-  root = polynomial(where(lt(4.1, a), 4.1, a), ERF_FAR)  # beyond, it rounds to 1
+  root = polynomial(add(where(lt(4.1, a), 4.1, a), -1), ERF_FAR)  # beyond, it rounds to 1
   square = mul(root, root)
-  far = add(mul(mul(square, -1), square), 1)
+  far = add(mul(mul(square, -4), square), 1)
   return where(lt(a, 1), near, signed(far, sign_of(x)))
 
 
