@@ -49,8 +49,7 @@ def values(result):
   if isinstance(result, Tensor):
     return result.numpy()
   if torch is not None and isinstance(result, torch.Tensor):
-    result = result.detach().resolve_conj().resolve_neg()
-    return (result.float() if result.dtype in (torch.bfloat16,) else result).numpy()
+    return (result.float() if result.dtype in (torch.bfloat16,) else result).numpy(force=True)
   return np.asarray(result)
 
 

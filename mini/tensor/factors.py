@@ -93,13 +93,13 @@ def _back(x: Tensor, order: Tensor) -> Tensor:
   return _rows(x, order.argsort(-1))
 
 
-def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tuple[Tensor, Tensor, None]:
+def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tuple[Tensor, None, None]:
   """Of the first k rows and columns, and of what more rows or columns there are. (As PyTorch's `plu_backward`.)"""
   k = min(a.shape[-2:])
-  l, u, gl, gu = lu[..., :k, :k], lu[..., :k, :k], g[..., :k, :k].tril(-1), g[..., :k, :k].triu()
+  l, u, gl, gu = out[..., :k, :k], out[..., :k, :k], g[..., :k, :k].tril(-1), g[..., :k, :k].triu()
   l, u = l.tril(-1) + eye(k, a), u.triu()
   lower, upper = l.mH @ gl, gu @ u.mH
-  below, right, gbelow, gright = lu[..., k:, :], lu[..., k:], g[..., k:, :], g[..., k:]
+  below, right, gbelow, gright = out[..., k:, :], out[..., k:], g[..., k:, :], g[..., k:]
   if right.shape[-1]:
     lower = lower - gright @ right.mH
   if below.shape[-2]:
@@ -110,7 +110,7 @@ def _of_lu(g: Tensor, out: Tensor, a: Tensor, lu: Tensor, order: Tensor) -> tupl
     found = found.cat(solve_triangular(l.mH, gright, upper=True, unitriangular=True), dim=-1)
   if below.shape[-2]:
     found = found.cat(solve_triangular(u.mH, gbelow, upper=False, left=False), dim=-2)
-  return _back(found, order), lu.zeros_like(), None
+  return _back(found, order), None, None
 
 
 _with_gradient = custom_gradient(_of_lu)(lambda a, lu, order: lu)

@@ -3,9 +3,7 @@
 import numpy as np
 
 ROWS = """
-# PyTorch's any and all of uint8 are uint8
-fhib: x.any()   x.all()   x.any(1)   x.all(0,keepdim=True)   x.amax(1,keepdims=True)
-u: x.any() => (x!=0).any()   x.all(0) => (x!=0).all(0)
+fhiub: x.any()   x.all()   x.any(1)   x.all(0)   x.all(0,keepdim=True)   x.amax(1,keepdims=True)
 fhiub: x.sum()   x.sum(1)   x.count_nonzero()   x.count_nonzero(0)   x.cumsum(1)
 # PyTorch's gradients of var and std over dim=() are others than those over all axes
 f: x.sum(dim=())   x.mean(dim=())   x.var(dim=()) => x.var()   x.std(dim=()) => x.std()   x.norm(dim=())   x.nansum(dim=())   x.nanmean(dim=(),keepdim=True)   x.count_nonzero(dim=())   T.var_mean(x,dim=1,unbiased=False)   T.std_mean(x,dim=(),unbiased=False) => T.std_mean(x,unbiased=False)   T.var_mean(x,dim=(0,2),keepdim=True,unbiased=True)
