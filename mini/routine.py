@@ -48,7 +48,7 @@ from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, user_line
 from mini.tensor.handle import tagged, untagged
-from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, views_of
+from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, strides_of, views_of
 from mini.types import AxisError, DType
 
 second = itemgetter(1)
@@ -165,6 +165,7 @@ class Routine:
     self.updated = [at[t] for t in updated]  # places that get new values
     # {result: the place of what it is a view of, or of another view of that, and how}
     self.shared_results = {n: p for n, t in enumerate(returned) if (p := memory_place(t, at)) is not None}
+    self.strides: dict[tuple[int, Any], Any] = {}  # theirs, by those of the base
     self.graded = [
       (Place(number.get(t, t)), g is not None) for t, g in changed.items()
     ]  # whose .grad is set, or to None
@@ -490,7 +491,11 @@ class Routine:
       i, is_base, how = self.shared_results[n]
       found = self.places[i].find(args)
       share(t, found if is_base else owner_of(found), tuple(steps_of(how)))
-      t._base = weakref.ref(t._base)  # type: ignore[arg-type]
+      root: Any = t._base
+      key = n, root._strides
+      if key not in self.strides:
+        self.strides[key] = strides_of(t)
+      t._strides, t._base = self.strides[key], weakref.ref(root)  # they stay when the base goes
     return t
 
   def found_again(self, args: Sequence[Tensor]) -> list[int]:

@@ -410,3 +410,39 @@ def test_random_programs(chunk, request, monkeypatch):
   size = 60 if chunk else 3
   for n in range(seed + chunk * size, seed + (chunk + 1) * size):
     assert fuzz_views.check(n) == "", n
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("computed", [True, False])
+def test_reshape_copies_whether_the_base_is_held_or_not(kept, computed):
+  """PyTorch: what `reshape` cannot see as a view is a copy. A view that had been computed after nobody held its base was
+  taken for a memory in the order of its axes."""
+  base = Tensor(np.arange(6).reshape(2, 3))
+  base = base.realize() if computed else base + 0
+  view = base.T
+  if not kept:
+    del base
+  jit(lambda v: v + 1)(view)
+  assert view.numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+  assert view.stride() == (1, 3) and not view.is_contiguous() and view[1:].stride() == (1, 3)
+  flat, rows = view.reshape(-1), view[:, 0].reshape(3, 1)  # a copy, a view
+  view[...] = 7
+  assert flat.tolist() == [0, 3, 1, 4, 2, 5] and rows.tolist() == [[7]] * 3
+
+
+def test_a_jitted_view_keeps_its_strides_when_its_base_goes():
+  x = Tensor(np.arange(6).reshape(2, 3)).realize()
+  view = jit(lambda x: x.T)(x)
+  del x
+  assert view.realize().stride() == (1, 3)
+  flat = view.reshape(-1)
+  view[0] = 7
+  assert flat.tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_what_becomes_a_view_in_place_has_its_strides():
+  x = Tensor(np.arange(6).reshape(2, 3)).realize()
+  assert x.t_().stride() == (1, 3) and x.realize().t_().stride() == (3, 1) and x.t_().stride() == (1, 3)
+  flat = x.reshape(-1)
+  x[0] = 7
+  assert flat.tolist() == [0, 3, 1, 4, 2, 5]

@@ -98,6 +98,7 @@ class Handle:
     None  # of a view: what it is a view of; weak where that is a mere graph
   )
   _how: How = None  # the steps from there
+  _strides: tuple[int, ...] | None = None  # of a view whose base is gone: those that it had
   _views: list[weakref.ref[Handle]] | None = None  # those of this one
   _spent: bool = False  # backward() has been called: a realize may drop the graph
   _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?

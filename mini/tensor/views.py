@@ -176,13 +176,16 @@ def reshaped(s: Sizes, strides: Sizes, new: Sizes) -> Sizes | None:
 
 def strides_of(t: Handle) -> Sizes | None:
   """How far neighbours along each axis are apart in the memory of which it is a view. What was computed lies in the
-  order of its axes."""
-  steps, u = steps_of(t._how), t._uop
+  order of its axes; a view whose base is gone has the strides that it had, for `reshape` copies it or not whether
+  somebody still holds the base or nobody."""
   base = root_of(t)
-  if base is None:
-    return packed(t.shape)
-  u, strides = base._uop, packed(base.shape)
-  for kind, arg in steps:
+  return t._strides or packed(t.shape) if base is None else strides_along(t._how, base._uop, base._strides)
+
+
+def strides_along(how: How, u: UOp, strides: Sizes | None) -> Sizes | None:
+  """Those of a view of a base that has this node and these strides (None: in the order of its axes)."""
+  strides = strides or packed(graph.shape(u))
+  for kind, arg in steps_of(how):
     found = STEPS[kind].strides(graph.shape(u), strides, arg)
     if found is None:
       return None
@@ -192,7 +195,7 @@ def strides_of(t: Handle) -> Sizes | None:
 
 def fits(t: Handle, shape: Sizes) -> bool:
   """Is the memory of a tensor that of another shape, too?"""
-  if t._base is None:
+  if t._base is None and t._strides is None:
     return True
   strides = strides_of(t)
   return strides is not None and reshaped(t.shape, strides, shape) is not None
@@ -422,8 +425,11 @@ def let_go(view: Handle) -> None:
     return
   stays = base.is_realized or any(t is not view for t in views_of(base))
   view._base = ref = weakref.ref(base)
+  node, strides = base._uop, base._strides
   del base
   base = ref()
+  if base is None or not stays:
+    view._strides = strides_along(view._how, node, strides)
   if base is None:
     view._base = view._how = None
   elif stays:
@@ -465,10 +471,11 @@ def apart(t: Handle) -> Handle | None:
   views = [*views_of(t)]
   if views or t._base is not None:
     check_traceless(t)
-  t._base = t._how = t._views = None
+  strides, t._base, t._how, t._views, t._strides = t._strides, None, None, None, None
   if not views:
     return None
   base = t._at(t._uop, t._where)
+  base._strides = strides
   base._views = [weakref.ref(v) for v in views]
   for v in views:
     v._base = base
@@ -477,13 +484,14 @@ def apart(t: Handle) -> Handle | None:
 
 def become(t: Handle, view: Handle) -> None:
   """In place, what a view of this tensor is."""
-  how, view._base = view._how, None
+  strides, how, view._base = strides_of(view), view._how, None
   if root_of(t) is not None:
     check_traceless(t)
     t._how = how
   elif (base := apart(t)) is not None:
     assert how is not None
     share(t, base, how[1])
+  t._strides = strides
   t._set(view.uop)
 
 
