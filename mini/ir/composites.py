@@ -386,7 +386,8 @@ def erfc(x: UOp) -> UOp:
   y, low = precise_quotient(div(add(a, -2), add(a, 2)), a)
   half = add(mul(n, 0.5), MAGIC)
   others = add(sub(n, add(half, -MAGIC)), MAGIC)
-  tail = mul(mul(add(add(mul(p, y), add(mul(lost, y), low)), y), two_to(half)), two_to(others))
+  low = add(mul(lost, y), add(mul(p, low), low))
+  tail = mul(mul(add(add(mul(p, y), low), y), two_to(half)), two_to(others))
   return where(lt(x, 0.5), sub(1, erf(x)), tail)
 
 
