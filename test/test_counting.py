@@ -32,6 +32,13 @@ def test_positions_and_counts_beyond_32_bits():
     bytes_.gather(0, Tensor([MANY + 7])).realize()
 
 
+@pytest.mark.parametrize("index", [2**31 + 12, 2**32 + 3, -(2**31) - 7, 2**40])
+def test_an_index_beyond_32_bits_is_not_another_index(index):
+  x = Tensor([1.0, 2.0, 3.0]).realize()
+  with pytest.raises(IndexError, match="an index beyond 32 bits is out of bounds for an axis of size 3"):
+    x.gather(0, Tensor([index])).realize()
+
+
 WHOLE = [dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8]
 
 

@@ -36,7 +36,7 @@ from mini.ir.kernel import (
   params_of,
   results,
 )
-from mini.ir.outside import out_of_bounds
+from mini.ir.outside import MOST_SIZE, out_of_bounds
 from mini.ir.rules import rules_here, simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
@@ -505,18 +505,18 @@ class Program:
     if error is None:
       error = max((s.error() for s in self.sequences), key=bool)
     if error:
-      index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32 & 0xFFFFFFFF
-      # the word holds 32 bits of it
-      if size >= 1 << 31 or 0 <= index < size:
-        beyond = "an index" if size >= 1 << 31 else "an index beyond 32 bits"
-        raise AxisError(f"{self.guarded(size)}: {beyond} is out of bounds for an axis of size {size}")
-      raise out_of_bounds(self.guarded(size), index, size)
+      index, size = (error & 0xFFFFFFFF) - (error >> 31 & 1) * (1 << 32), error >> 32
+      what, size = self.guarded(size)
+      if 0 <= index < size:  # what the word cannot hold is 0 there
+        raise AxisError(f"{what}: an index beyond 32 bits is out of bounds for an axis of size {size}")
+      raise out_of_bounds(what, index, size)
 
-  def guarded(self, size: int) -> str:
-    """The operations by whose index an axis of this size is reached."""
-    found = {u.op for u in toposort(self.graph) if u.op == "gather" and shape(u.src[0])[u.arg] == size}
-    found |= {u.op for u in toposort(self.graph) if u.op == "scatter" and shape(u)[u.arg[1]] == size}
-    return " or ".join(sorted(found)) or "gather"
+  def guarded(self, size: int) -> tuple[str, int]:
+    """The operations by whose index an axis is reached that has this size in the error word, and its size."""
+    found = {(u.op, shape(u.src[0])[u.arg]) for u in toposort(self.graph) if u.op == "gather"}
+    found |= {(u.op, shape(u)[u.arg[1]]) for u in toposort(self.graph) if u.op == "scatter"}
+    found = {(op, n) for op, n in found if min(n, MOST_SIZE) == size}
+    return " or ".join(sorted({op for op, _ in found})) or "gather", max((n for _, n in found), default=size)
 
   def lacking(self, e: MemoryError) -> MemoryError:
     """The error of memory that cannot be had: it names this program and what it needs."""

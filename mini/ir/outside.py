@@ -11,6 +11,7 @@ from mini.types import AxisError
 AXES, MOST = 8, 1 << 26  # more is said as the last, and as the most
 FIRST = -(1 << 31)  # axis a, index i: FIRST + a * 2 * MOST + MOST + i
 LAST = FIRST + AXES * 2 * MOST
+MOST_SIZE = (1 << 31) - 1  # of an axis, in the error word: larger ones say this
 
 
 def outside(index: UOp, axis: int) -> UOp:

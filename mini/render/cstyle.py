@@ -30,6 +30,7 @@ from mini.ir.kernel import (
   written,
 )
 from mini.ir.ops import identity
+from mini.ir.outside import MOST_SIZE
 from mini.ir.uop import (
   TRUE,
   UOp,
@@ -363,11 +364,14 @@ class Renderer(Shuffles):
     end = max(ends, key=lambda c: c.src[1].arg)
     values = [v for c in guards for v in toposort(c) if not is_inline(v)]
     differ = any(vector(lanes(u)) is not None for u in (*values, *around))
+    long = any(u.dtype in (dtypes.int64, dtypes.uint64, dtypes.uint32) for u in toposort(end.src[0]))
     for lane in range(self.lang.width if differ else 1):
       fails = f"!({' && '.join(self.at(c, env, lane) for c in guards)})"
       fails = " && ".join([*(self.at(c, env, lane) for c in around), fails])
       index = self.at(end.src[0], env, lane)
-      size = min(max(end.src[1].arg, 1), (1 << 31) - 1)  # what has 31 bits of the word, which is not 0 then
+      if long:  # 0, which no axis keeps out, stands for what 32 bits do not hold
+        index = f"({index} == (int)({index}) ? {index} : 0)"
+      size = min(max(end.src[1].arg, 1), MOST_SIZE)  # what has 31 bits of the word, which is not 0 then
       self.emit(self.lang.raise_.format(fails=fails, size=size, index=index))
 
   # ---------------------------------------------------------------- the kernel

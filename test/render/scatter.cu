@@ -24,7 +24,7 @@ extern "C" __global__ void scatter1(float *a0, const float *a1, const long long 
     for (long long i = 0; i < 6; i++) {
       float v2 = a1[i * 4 + j];
       long long v3 = a2[i * 4 + j];
-      if (!((long long)v3 > -1 && (long long)v3 < 10)) *err = ((long long)10 << 32) | ((long long)v3 & 0xffffffffLL);
+      if (!((long long)v3 > -1 && (long long)v3 < 10)) *err = ((long long)10 << 32) | (((long long)v3 == (int)((long long)v3) ? (long long)v3 : 0) & 0xffffffffLL);
       if ((long long)v3 > -1 && (long long)v3 < 10) a0[(long long)v3 * 4 + j] = (a0[(long long)v3 * 4 + j] + v2);
     }
   }

@@ -24,7 +24,7 @@ kernel void scatter1(device float *a0 [[buffer(0)]], device const float *a1 [[bu
     for (long i = 0; i < 6; i++) {
       float v2 = a1[i * 4 + j];
       long v3 = a2[i * 4 + j];
-      if (!((long)v3 > -1 && (long)v3 < 10)) *err = ((long)10 << 32) | ((long)v3 & 0xffffffffL);
+      if (!((long)v3 > -1 && (long)v3 < 10)) *err = ((long)10 << 32) | (((long)v3 == (int)((long)v3) ? (long)v3 : 0) & 0xffffffffL);
       if ((long)v3 > -1 && (long)v3 < 10) a0[(long)v3 * 4 + j] = (a0[(long)v3 * 4 + j] + v2);
     }
   }
