@@ -5,8 +5,8 @@ pages that nobody may touch, on data that no index should be made of.
 left the numbers of its type, or a result that depends on what no one has written: memory of stages is filled once with
 zeros and once with a pattern, and buffers lie once at the beginning and once at the end of their pages.
 
-Sums and products of data, which may wrap, are printed as unsigned ones. Many kernels are one program, and each runs in
-a process of its own.
+Sums and products of data may wrap: they are printed as unsigned ones or, of vectors, as functions where overflow is
+not looked for. Many kernels are one program, and each runs in a process of its own.
 """
 
 import re
@@ -23,6 +23,7 @@ from mini.render.spelling import WRAPPING
 FLAGS = ["-w", "-O0", "-std=gnu11", "-march=native", "-fno-strict-aliasing", "-ffp-contract=off",
          "-fsanitize=address,undefined", "-fno-sanitize=alignment", "-fno-sanitize-recover=all", "-x", "c", "-",
          "-lm"]  # fmt: skip
+WRAPPING_VECTORS = (("add", "signed", "return a + b;"), ("mul", "signed", "return a * b;"))
 FILLS = ("zero", "pattern")  # what stages hold before they are written
 
 MAIN = """
@@ -101,9 +102,11 @@ int main(void) {
 
 
 def language(kernel, width):
-  """C, where data may wrap."""
+  """C, where data may wrap: vectors of it in functions where overflow is not looked for, as no index is in any."""
   lang = fitting(kernel, width)
-  return replace(lang, rows=(*WRAPPING, *lang.rows), vector_rows=lang.vector_rows if lang.width > 1 else ())
+  vectors = (*WRAPPING_VECTORS, *lang.vector_rows) if lang.width > 1 else ()
+  prelude = lang.prelude.replace("always_inline", 'no_sanitize("signed-integer-overflow")')
+  return replace(lang, rows=(*WRAPPING, *lang.rows), vector_rows=vectors, prelude=prelude)
 
 
 def printed(kernels, width):

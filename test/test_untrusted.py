@@ -180,6 +180,19 @@ def test_sanitizers_find_what_they_are_for():
   assert len(found_wrong(planted(), widths=(1,))) == len(planted())
 
 
+@needs_gcc
+def test_data_wraps_and_is_no_finding():
+  """In vectors, too; and so do positions that are cast to a type which does not hold them."""
+  loads = "%0 = load %b[%i] : {t}; %1 = load %c[%i] : {t}; %2 = {op} %0, %1 : {t}"
+  bodies = [
+    (t, loads.format(t=t, op=op)) for t in ("i8", "i16", "i32", "i64") for op in ("add", "mul", "max")
+  ]
+  bodies += [("i32", "%2 = cast idx(%i + 2147483640) : i32")]
+  of = "kernel k(%a: out {t}[16], %b: in {t}[16], %c: in {t}[16]) {{; %i = range 16 vec; {body}; store %a[%i], %2; end over (%i); }}"
+  sources = [of.format(t=t, body=body).replace("; ", "\n") for t, body in bodies]
+  assert found_wrong([parse(source) for source in sources], seeds=2) == {}
+
+
 @pytest.mark.full
 def test_emulated_devices_find_what_they_are_for():
   found = [text(k) for k in planted() if k.arg.what != "unwritten"]

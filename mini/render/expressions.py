@@ -270,7 +270,8 @@ class Expressions:
       d = dtypes.int32 if u.dtype.kind == "f" and -1 << 31 <= lo <= hi < 1 << 31 else u.dtype
       if step is not None and d.kind in "iu":  # they wrap, so it is one sum whatever the type
         first = self.spelling.splat(f"({self.spelling.type(d)})({self.at(u.src[0], env)})", d)
-        numbers = f"({first} + {self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), d)})"
+        steps = self.elements(u.src[0], env, lambda e, n, lane: str(step * lane), d)
+        numbers = self.spelled("add", d, w, first, steps)
         return numbers if d is u.dtype else self.spelling.operation("cast", (d,), u.dtype, w).format(numbers)
       return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
     return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
