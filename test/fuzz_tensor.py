@@ -262,9 +262,9 @@ class Fuzzer:
     )
     kind, keep = self.pick(kinds), bool(self.r.random() < 0.5)
     if kind in ("any", "all"):
-      self.add(
-        f"{kind} {axes}", getattr(t, kind)(axes, keepdim=keep), getattr(np, kind)(a, axis=axes, keepdims=keep)
-      )
+      out = np.asarray(getattr(np, kind)(a, axis=axes, keepdims=keep))
+      own = a.dtype if a.dtype == np.uint8 else bool  # as PyTorch has it
+      self.add(f"{kind} {axes}", getattr(t, kind)(axes, keepdim=keep), out.astype(own))
       return
     wide = {"sum": np.int64 if a.dtype.kind in "iub" else None}.get(kind)
     b = a.astype(np.float32) if a.dtype == np.float16 and kind != "amax" else a.astype(wide) if wide else a

@@ -106,7 +106,8 @@ def language(kernel, width):
   lang = fitting(kernel, width)
   vectors = (*WRAPPING_VECTORS, *lang.vector_rows) if lang.width > 1 else ()
   prelude = lang.prelude.replace("always_inline", 'no_sanitize("signed-integer-overflow")')
-  return replace(lang, rows=(*WRAPPING, *lang.rows), vector_rows=vectors, prelude=prelude)
+  rows = (*WRAPPING, *lang.rows)
+  return replace(lang, rows=rows, vector_rows=vectors, prelude=prelude, found={}, words=set())
 
 
 def printed(kernels, width):

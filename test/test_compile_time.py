@@ -64,6 +64,7 @@ def test_twice_the_layers_are_twice_the_work():
   assert most - more < 2 * 600_000, most  # 340,000 for each layer when this was written
 
 
+@pytest.mark.full
 def test_no_pass_of_the_scheduler_goes_through_all_for_each_value():
   """Where calls are few, a loop may yet be long. 480,000 for two layers when this was written."""
   few, more, most = map(lines, (2, 4, 8))

@@ -275,6 +275,7 @@ print(hashlib.sha1(b"".join(np.asarray(v).tobytes() for v in values)).hexdigest(
 """
 
 
+@pytest.mark.full
 def test_runs_repeat_to_the_bit():
   """On the same machine, with the same number of threads."""
   found = {}

@@ -319,6 +319,7 @@ def small(rng, bits, block=None, config=SMALL):
   return models
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
   "bits,block", [(8, None), (4, 8), *(pytest.param(*p, marks=pytest.mark.full) for p in ((8, 16), (4, None)))]
 )

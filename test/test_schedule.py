@@ -620,7 +620,7 @@ IN_PLACE = {  # a @ b, and what is made of it, c and d, which are of the same sh
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_what_is_written_in_the_place_of_what_is_read(name, rng):
   """Where nobody else reads it, element by element, and nothing is computed twice at an edge."""
   size, f, expected = IN_PLACE[name]

@@ -5,7 +5,7 @@ import pytest
 
 
 @pytest.mark.parametrize("block", range(4))
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_programs(block):
   for seed in range(block * 10, block * 10 + 10):
     fuzz_tensor.run(seed)

@@ -343,6 +343,7 @@ def test_settings_that_make_no_sense_are_refused(capsys):
     assert f"{setting.split()[1]} is not at least 0" in call("generate.py", *setting.split()).stderr
 
 
+@pytest.mark.full
 def test_at_the_end_alone(tmp_path, text):
   """What is done every 0 steps is done at the end."""
   train(tmp_path, "--data", text, "--steps", 2, "--eval-every", 0, "--save-every", 0)
