@@ -137,7 +137,8 @@ TABLE = {s.name: s for s in (
   Setting("NOOPT", "0", switch,
     "1: each operation is a kernel of plain loops: nothing is rewritten, fused or tuned"),
   Setting("CHECK", "0", switch,
-    "1: verifies the program between every two passes, and looks for NaNs that no input had"),
+    "1: verifies the program between every two passes, and looks for NaNs that no input had, and for integers divided "
+    "by 0"),
   Setting("TRACE", "0", switch,
     "1: logs the name of each rewrite rule where it first applies"),
   Setting("PROFILE", "0", switch,

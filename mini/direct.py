@@ -31,8 +31,16 @@ class Direct:
     from mini.engine.program import Program  # which is there if the routine has one
 
     program = r.program
-    looks = r.outside or r.looked or r.settings or r.updated or r.graded or r.varying or r.shared_results
-    if looks or r.is_cut or r.fixed or r.shared or not isinstance(program, Program):
+    looks = r.outside or r.looked or r.settings or r.updated or r.graded or r.varying
+    if (
+      looks
+      or r.shared_results
+      or r.kin
+      or r.is_cut
+      or r.fixed
+      or r.shared
+      or not isinstance(program, Program)
+    ):
       return None
     returns_new = all(result.memory >= r.made for result in r.results)
     return Direct(r, program) if program.is_one_call and returns_new else None

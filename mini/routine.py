@@ -166,6 +166,12 @@ class Routine:
     # {result: the place of what it is a view of, or of another view of that, and how}
     self.shared_results = {n: p for n, t in enumerate(returned) if (p := memory_place(t, at)) is not None}
     self.strides: dict[tuple[int, Any], Any] = {}  # theirs, by those of the base
+    first: dict[Any, int] = {t: n for n, t in reversed([*enumerate(returned)])}
+    # (result, the one that it is, or of which it is a view, and how)
+    self.kin: list[tuple[int, int, Any]] = [
+      (n, first[t], None) for n, t in enumerate(returned) if first[t] < n
+    ]
+    self.kin += [(n, first[b], steps_of(t._how)) for t, n in first.items() if (b := root_of(t)) in first]
     self.graded = [
       (Place(number.get(t, t)), g is not None) for t, g in changed.items()
     ]  # whose .grad is set, or to None
@@ -470,7 +476,13 @@ class Routine:
     if self.result is SLOT:
       out: Any = self.handle(0, nodes[0], line, args)
     else:
-      out = filled(self.result, (self.handle(n, u, line, args) for n, u in enumerate(nodes)))
+      made = [self.handle(n, u, line, args) for n, u in enumerate(nodes[: self.returned])]
+      for n, m, steps in self.kin:
+        if steps is None:
+          made[n] = made[m]
+        else:
+          share(made[n], made[m], tuple(steps))
+      out = filled(self.result, iter(made))
     values = iter(nodes[self.returned :])
     changes: list[Change] = []
     for place, has in self.graded:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Tensor, dtypes
+from mini import Context, Tensor, dtypes
 from mini.ir import graph
 
 MANY = 2**31 + 5
@@ -93,7 +93,10 @@ def test_integers_are_not_divided_by_the_number_0(name):
       divide(Tensor([7, -7]), 0)
   with pytest.raises(ZeroDivisionError):
     divide(Tensor([7], dtype=dtypes.uint8), False)
-  assert divide(Tensor([7, 8]), Tensor([0, 3]))[0].item() == 0  # of a tensor nobody looks for zeros
+  zero = Tensor([0, 3])
+  assert divide(Tensor([7, 8]), zero)[0].item() == 0  # of a tensor nobody looks for zeros, but with CHECK=1
+  with Context(CHECK="1"), pytest.raises(ZeroDivisionError, match=r"divided by 0(.|\n)*b: i64\[2\]"):
+    divide(Tensor([7, 8]), zero)
   assert not np.isfinite(divide(Tensor([7.0]), 0).item())
 
 

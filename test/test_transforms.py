@@ -476,6 +476,20 @@ def test_custom_gradient_of_what_has_none():
       mini.custom_gradient(backward)(lambda x: x * 1)(x).sum().backward()
 
 
+def test_custom_gradient_of_complex_numbers():
+  """A complex argument is one: None stands for both of its parts."""
+  z, x = Tensor([1 + 2j], requires_grad=True), Tensor([3.0], requires_grad=True)
+  f = mini.custom_gradient(lambda g, out, z, x: (None, g.real * 5))(lambda z, x: z * x)
+  dz, dx = mini.autograd.grad(f(z, x).real.sum(), (z, x), allow_unused=True, materialize_grads=True)
+  assert dz.tolist() == [0] and dx.tolist() == [5]
+  for error, backward in (
+    ("real gradient for a complex", lambda g, out, z: g.real),
+    ("returned 2 gradients for 1", lambda g, out, z: (g, g)),
+  ):
+    with pytest.raises(MiniError, match=error):
+      mini.custom_gradient(backward)(lambda z: z * 1)(z).real.sum().backward()
+
+
 def test_errors_of_transforms():
   x = Tensor(X)
   for error, message, bad in (

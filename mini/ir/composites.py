@@ -144,7 +144,7 @@ LOG2 = (1.442695, -0.7213475, 0.48090374, -0.36068264, 0.28830606, -0.23978853, 
         -0.19330294, 0.1635865, -0.079956815)
 LOG2_WIDE = (2.8853900817901157, 0.9617966733163587, 0.5770835895476111,  # log2(1 + r) / s as a function of s^2, where
              0.4116724446809531, 0.34073525557125034)                     # s = r / (2 + r); float64, to 2^-37
-EXPM1 = 0.49999997, 0.166665465, 0.0416674353, 0.00836625881, 0.00138706493  # (e^r - 1 - r) / r^2, |r| <= ln(2) / 2
+EXPM1 = 0.49999997, 0.16666548, 0.0416674204, 0.00836628582, 0.00138705363  # (e^r - 1 - r) / r^2, |r| <= ln(2) / 2
 LN2 = 0.693115234375, 3.1946184945e-05  # the first has 12 bits
 ERF_NEAR = (0.128379121, -0.37612322, 0.112801544, -0.026710717,  # erf(x) / x - 1 as a function of x^2, |x| <= 1
             0.00491695898, -0.00056292821)
@@ -356,11 +356,15 @@ def expm1(x: UOp) -> UOp:
 
 
 def tanh(x: UOp) -> UOp:
-  """y = h / (h + 1), where h is (e^2|x| - 1) / 2; where it is small h - h y, which loses less."""
-  a = magnitude(add(x, x))
-  h = half_expm1(where(lt(20, a), 20, a))  # beyond, it rounds to 1
-  y = div(h, add(h, 1))
-  return signed(where(lt(h, 0.5), add(mul(mul(h, -1), y), h), y), sign_of(x))
+  """(1 - t) / (1 + t), where t = e^-2|x| = 2^n e^r with n <= 0 and |r| <= ln(2) / 2. Each of the two is 1 - 2^n or
+  1 + 2^n, which is exact where x is small, and a multiple of e^r - 1."""
+  a = magnitude(x)
+  a = where(lt(10, a), 10, a)  # beyond, it rounds to 1
+  shifted = add(mul(a, -2 / math.log(2)), MAGIC)
+  n, scale = add(shifted, -MAGIC), two_to(shifted)
+  r = add(mul(n, -LN2[1]), add(mul(n, -LN2[0]), mul(a, -2)))
+  p = mul(add(mul(mul(r, r), polynomial(r, EXPM1)), r), scale)
+  return signed(div(sub(sub(1, scale), p), add(p, add(scale, 1))), sign_of(x))
 
 
 def erf(x: UOp) -> UOp:

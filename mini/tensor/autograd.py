@@ -386,9 +386,18 @@ def rebuilt(tree: Any, tensors: Iterable[Handle]) -> Any:
 
 def tensors_of(tree: Any) -> list[Tensor]:
   """The tensors in nested lists, tuples and dicts, of a complex one its parts."""
+  return [part for several in parts_of(tree) for part in several]
+
+
+def parts_of(tree: Any) -> list[list[Tensor]]:
+  """Of each tensor in nested lists, tuples and dicts the parts: two of a complex one, else itself."""
+  if isinstance(tree, dict):
+    tree = tuple(tree.values())
+  if isinstance(tree, (list, tuple)):
+    return [several for v in tree for several in parts_of(v)]
   found: list[Tensor] = []
   mapped(found.append, tree)
-  return found
+  return [found] if found else []
 
 
 def given_tensors(what: str, tree: Any) -> list[Tensor]:
@@ -626,7 +635,7 @@ def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any
           whole = (parts(u, smooth) for u in (g, out))
           cotangents, values = (rebuilt(result, among(result, p)) for p in whole)
           found = backward(cotangents, values, *again, **keywords)
-        return checked_gradients(f, found, src)
+        return checked_gradients(f, found, src, parts_of(given))
 
       return rebuilt(result, among(result, parts(with_gradient(value, rule, *inputs), smooth)))
 
@@ -661,16 +670,23 @@ def among(tree: Any, smooth: Sequence[Handle]) -> list[Handle]:
   return [next(rest) if t.dtype.kind == "f" else t for t in tensors_of(tree)]
 
 
-def checked_gradients(f: Callable[..., Any], found: Any, inputs: Sequence[UOp]) -> tuple[UOp | None, ...]:
-  """What a given rule returned, as nodes: one for each input."""
+def checked_gradients(
+  f: Callable[..., Any], found: Any, inputs: Sequence[UOp], given: Sequence[Sequence[Tensor]]
+) -> tuple[UOp | None, ...]:
+  """What a given rule returned for tensors of these parts, as nodes: one for each input."""
   name = getattr(f, "__name__", "f")
-  several = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-  several = tuple(p for g in several for p in (g._parts() if isinstance(g, Handle) else (g,)))
-  if len(several) != len(inputs):
+  whole = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+  if len(whole) != len(given):
     fail(
       MiniError,
-      f"custom_gradient: backward of {name} returned {len(several)} gradients for {len(inputs)} tensors",
+      f"custom_gradient: backward of {name} returned {len(whole)} gradients for {len(given)} tensors",
     )
+  several: list[Any] = []
+  for g, t in zip(whole, given):
+    several += g._parts() if isinstance(g, Handle) else (g,) * len(t)
+    if isinstance(g, Handle) and len(g._parts()) != len(t):
+      kinds = "a complex gradient for a real" if g._complex else "a real gradient for a complex"
+      fail(MiniError, f"custom_gradient: backward of {name} returned {kinds} tensor")
   for g, u in zip(several, inputs):
     if g is not None and (not isinstance(g, Handle) or g.shape != graph.shape(u)):
       about = f"custom_gradient: backward of {name} returned a gradient that does not have the shape of its argument"

@@ -123,7 +123,27 @@ class Call:
     plan = self.planned(inputs, output, sizes)
     if reduce in ("max", "min"):
       self.some(plan, reduce)
+    if (
+      (op, reduce) == ("mul", "sum")
+      and len(inputs) == 1
+      and (view := self.view(inputs[0], output)) is not None
+    ):
+      return view
     return Handle._new(algebra.finished(plan, evaluated(plan, self.nodes(algebra), algebra)))
+
+  def view(self, term: Term, output: Term) -> Handle | None:
+    """The operand with its axes in another order, or its diagonals, where the formula says no more."""
+    before, after = ([a.label if isinstance(a, Index) else None for a in t] for t in (term, output))
+    if None in before or {*before} != {*after} or len({*after}) < len(after):
+      return None
+    x: Any = self.operands[0]
+    for label in after:
+      while before.count(label) > 1:
+        first = before.index(label)
+        second = before.index(label, first + 1)
+        x = x.diagonal(0, first, second)
+        before = [*before[:first], *before[first + 1 : second], *before[second + 1 :], label]
+    return x.permute(tuple(map(before.index, after)))
 
   def algebra(self, op: Any, reduce: str) -> Algebra:
     if not callable(op) and op not in OPERATIONS:

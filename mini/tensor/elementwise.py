@@ -130,7 +130,7 @@ class Elementwise(Operators):
 
   def floor_divide(self, other: Operand) -> Tensor:
     """a // b, rounded towards minus infinity. ZeroDivisionError of integers by the number 0;
-    by a tensor's 0 they are 0.
+    by a tensor's 0 they are 0, or the same error with CHECK=1, outside of jitted functions.
 
     >>> Tensor([7, -7]) // 2
     Tensor([ 3, -4])
@@ -139,7 +139,7 @@ class Elementwise(Operators):
 
   def remainder(self, other: Operand) -> Tensor:
     """a % b, with the sign of b, as in Python. ZeroDivisionError of integers by the number 0;
-    by a tensor's 0 it is 0.
+    by a tensor's 0 it is 0, or the same error with CHECK=1, outside of jitted functions.
 
     >>> Tensor([7, -7]) % 3
     Tensor([1, 2])

@@ -6,7 +6,7 @@ Axes may count from the end; `dim=` may be written `axis=` by position. Sizes ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,8 @@ class Movement(Activations):
 
   def view(self, *shape: Any) -> Tensor:
     """`reshape` that never copies, so that what is written to it is written to x; here it never fails. Of a type: the
-    bytes, read as that type, of which the last axis has as many more or fewer elements: a value of its own.
+    bytes, read as that type, of which the last axis has as many more or fewer elements; it cannot be written to, where
+    elements of x and of it are not one to one.
 
     >>> Tensor([1, 2], dtype="int16").view(dtypes.uint8)
     Tensor([1, 0, 2, 0], dtype=uint8)
@@ -66,9 +67,18 @@ class Movement(Activations):
       return self._bytes_as(as_dtype(shape[0]))
     return self._view(("shape", self.reshape(*shape).shape))
 
+  def _computed(self, f: Callable[[Any], Any]) -> Tensor:
+    """f of this tensor, which is computed anew where that is written to, and cannot be written to itself."""
+    return self._view(("computed", (lambda u: f(self._new(u)).uop, lambda strides: None)))
+
   def _bytes_as(self, kind: DType) -> Tensor:
+    if self.dtype.itemsize != kind.itemsize:
+      return self._computed(lambda x: x._other_bytes(kind))
+    return self.bitcast(kind)  # type: ignore[attr-defined]
+
+  def _other_bytes(self, kind: DType) -> Tensor:
     old, new = self.dtype.itemsize, kind.itemsize
-    if old == new or dtypes.bool in (self.dtype, kind):
+    if dtypes.bool in (self.dtype, kind):
       return self.bitcast(kind)  # type: ignore[attr-defined]
     if not self.ndim or old < new and self.shape[-1] * old % new:
       message = f"view: the last axis of {self.dtype.name} does not hold whole elements of {kind.name}"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mini.config import config
 from mini.ir.uop import UOp
 from mini.tensor.algebra import (
   COMPARISONS,
@@ -32,10 +33,11 @@ from mini.tensor.algebra import (
   sub,
   trunc_div,
 )
-from mini.tensor.data import TOO_LARGE, Complex, Number, Operand, complex_numbers, fits
+from mini.tensor.data import TOO_LARGE, Complex, Operand, complex_numbers, fits
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import nodes, result_type
+from mini.tensor.trace import local
 from mini.tensor.values import Values
 from mini.types import DivisionError, DType, DTypeError, dtypes
 
@@ -71,16 +73,18 @@ def compared(build: Build, x: float, dtype: DType) -> float:
   return far if x > 0 else -far
 
 
+def is_zero(divisor: Any) -> bool:
+  """Is it the number 0 or, with CHECK=1 and outside of jitted functions, a tensor that has a 0?"""
+  if isinstance(divisor, Handle):
+    return config.CHECK and local.current is None and bool(divisor.eq(0).any().item())  # type: ignore[attr-defined]
+  return divisor == 0
+
+
 class Operators(Values):
   """`a + b` and its like."""
 
   def _binary(
-    self,
-    what: str,
-    build: Build,
-    other: Operand,
-    swap: bool = False,
-    dtype: DType | None = None,
+    self, what: str, build: Build, other: Operand, swap: bool = False, dtype: DType | None = None
   ) -> Tensor:
     """Promote, broadcast, build. NotImplemented, for Python to ask `other`, if that is no operand."""
     operand = self._coerced(other)
@@ -96,14 +100,8 @@ class Operators(Values):
     elif build in COMPARISONS and isinstance(operand, (int, float)) and abs(operand) >= LEAST_TOO_LARGE:
       operand = compared(build, operand, result_type(self, operand))
     a, b = nodes(what, (operand, self) if swap else (self, operand), dtype)
-    if (
-      build in DIVISIONS
-      and not swap
-      and isinstance(operand, Number)
-      and a.dtype.kind in "iu"
-      and operand == 0
-    ):
-      fail(DivisionError, f"{what}: integers divided by 0", a=self)
+    if build in DIVISIONS and a.dtype.kind in "iu" and is_zero(self if swap else operand):
+      fail(DivisionError, f"{what}: integers divided by 0", a=self, b=operand)
     return self._new(build(a, b))
 
   def _foreign(self, what: str, other: Any) -> NoReturn:

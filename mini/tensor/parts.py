@@ -66,14 +66,15 @@ class Parts(LinearAlgebra):
     return complex_numbers().joined(self[..., 0], self[..., 1])
 
   def view_as_real(self) -> Tensor:
-    """Real and imaginary parts as a new last axis of size 2. DTypeError of a real tensor.
+    """Real and imaginary parts as a new last axis of size 2. DTypeError of a real tensor. It is a copy that cannot be
+    written to: write to `x.real` and `x.imag`.
 
     >>> Tensor([1 + 2j]).view_as_real()
     Tensor([[1., 2.]])
     """
     if not self._complex:
       fail(DTypeError, f"view_as_real: {self.dtype.name} is not complex", x=self)
-    return self.real.stack(self.imag, dim=-1)
+    return self.real.stack(self.imag, dim=-1)._computed(lambda x: x)
 
   def is_complex(self) -> bool:
     """Is the type one of the complex types?"""

@@ -271,7 +271,7 @@ class Pieces(Spectral):
     [[0, 2], [1, 3], [2, 4]]
     """
     places = _places(size, stride, storage_offset or 0)
-    return self._view(("computed", (lambda u: self._new(u).reshape(-1)[places].uop, lambda strides: None)))
+    return self._computed(lambda x: x.reshape(-1)[places])
 
   def as_strided_scatter(
     self, src: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None

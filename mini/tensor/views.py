@@ -453,8 +453,8 @@ def check_writable(t: Handle, what: str) -> None:
   if base is not None and repeats(t._how):
     fail(
       MiniError,
-      f"{what}: several elements of a are one in the tensor that it is a view of",
-      "a.clone() has memory for each",
+      f"{what}: the elements of a are not one to one elements of the tensor that it is a view of",
+      "a.clone() has memory of its own",
       a=t,
       base=base,
     )
