@@ -167,6 +167,8 @@ def test_fractional_max_pool(n, how):
   for a, b in zip(got, want):
     np.testing.assert_array_equal(a.numpy(), b.numpy())
   assert getattr(F, name)(Tensor(x[0]), 2, **how).shape == want[0].shape[1:]
+  layer = getattr(nn, f"FractionalMaxPool{n}d")(2, **how, _random_samples=Tensor(u))
+  np.testing.assert_array_equal(layer(Tensor(x)).numpy(), want[0].numpy())
   with pytest.raises(ValueError, match="give output_size or output_ratio"):
     getattr(F, name)(Tensor(x), 2)
 

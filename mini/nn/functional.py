@@ -265,7 +265,11 @@ def _fractional(n: int) -> Callable[..., Any]:
     if any(o < 1 or o + k - 1 > s for o, k, s in zip(sizes, kernel, size)):
       fail(ShapeError, f"fractional_max_pool{n}d: no {sizes} windows of {kernel}", x=input)
     x = input if input.ndim == n + 2 else input.unsqueeze(0)
-    u = Tensor.rand(*x.shape[:2], n, device=input.device) if _random_samples is None else _random_samples
+    u = (
+      Tensor.rand(*x.shape[:2], n, device=input.device)
+      if _random_samples is None
+      else _random_samples[: len(x)]
+    )
     index: Any = 0  # of each window's elements, in a channel that is flattened
     for a, (o, k, s) in enumerate(zip(sizes, kernel, size)):
       step = (s - k) / (o - 1) if o > 1 else 0.0

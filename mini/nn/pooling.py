@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mini.nn import functional
 from mini.nn.functions import row
 from mini.nn.module import Module, layers_of
 from mini.tensor import Tensor
@@ -72,6 +73,51 @@ class MaxUnpool3d(_MaxUnpool):
   """Values back at the places where MaxPool3d found them; see Tensor.max_unpool3d."""
 
   method = "max_unpool3d"
+
+
+class _FractionalMaxPool(Module):
+  """One of output_size and output_ratio. ArgumentError of both or none, and where a ratio is not between 0 and 1."""
+
+  axes: int
+
+  def __init__(
+    self,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+  ):
+    if (output_size is None) == (output_ratio is None):
+      fail(ArgumentError, f"{type(self).__name__}: give output_size or output_ratio")
+    ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else [output_ratio]
+    if not all(r is None or 0 < r < 1 for r in ratios):
+      fail(
+        ArgumentError, f"{type(self).__name__}: an output_ratio is between 0 and 1, as {output_ratio} is not"
+      )
+    self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+    self.return_indices, self._random_samples = return_indices, _random_samples
+
+  def forward(self, input: Tensor) -> Any:
+    pool = getattr(functional, f"fractional_max_pool{self.axes}d")
+    return pool(
+      input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+    )
+
+  def extra_repr(self) -> str:
+    return f"kernel_size={self.kernel_size}, output_size={self.output_size}, output_ratio={self.output_ratio}"
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+  """The largest of windows at random places; see nn.functional.fractional_max_pool2d."""
+
+  axes = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+  """The largest of windows at random places; see nn.functional.fractional_max_pool3d."""
+
+  axes = 3
 
 
 def padding(name: str, what: str, axes: int, mode: str = "constant", base: type[_Pad] = _Pad) -> Any:
