@@ -2,9 +2,9 @@
 pool.c is the native half, compiler.py the way to it.
 
 Who owns what: a `Memory` owns its block and gives it back when it dies, to a free list that the shim owns; code stays
-loaded until the process ends. Nothing is asynchronous: when `run` returns, the results are in memory. No compiler, or a
-source that does not compile, is a DeviceError; no memory is a MemoryError with the size that was asked for; what a
-kernel itself found to be wrong is the error word that `run` returns.
+loaded as long as somebody holds the address of a function in it. Nothing is asynchronous: when `run` returns, the
+results are in memory. No compiler, or a source that does not compile, is a DeviceError; no memory is a MemoryError with
+the size that was asked for; what a kernel itself found to be wrong is the error word that `run` returns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Sequence as Many
 from ctypes import c_char_p, c_long, c_longlong, c_void_p
 from functools import partial
 from typing import Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -60,16 +60,17 @@ class CPU:
     self.info = Info("CPU", f"{os.uname().machine} {vectors} ({compiler.name})", lanes, registers, threads,
                      *host.cache_bytes(), stack, host.available_memory(), frozenset(DTYPES.split()),
                      compilers=threads, streams=compiler.streams(), issue=compiler.issue())  # fmt: skip
-    self.libraries: dict[str, Library] = {}
+    self.libraries: WeakValueDictionary[str, Library] = WeakValueDictionary()
     self.begun: dict[str, Build] = {}  # compilers at work on what will be needed, by source
     self.heap = Heap(
       "CPU", self.info.memory_bytes, pages.take, pages.give, self.counters, Memory, self._touch
     )
-    if compiler.key(POOL) not in Native.loaded and not self._from_cache(POOL):
+    pool = None if compiler.key(POOL) in Native.loaded else self._from_cache(POOL)
+    if pool is not None or compiler.key(POOL) in Native.loaded:
+      Native.of(self)
+    else:
       self.begun[POOL] = compiler.start(POOL)
       atexit.register(self.close)
-    if POOL in self.libraries:
-      Native.of(self)
     _opened.add(self)
 
   # ---------------------------------------------------------------- memory
@@ -127,25 +128,24 @@ class CPU:
 
   def compile_all(self, sources: Many[str]) -> list[Library]:
     """The same for several sources, with as many compilers at work as there are threads."""
-    todo = [s for s in dict.fromkeys(sources) if s not in self.libraries and not self._from_cache(s)]
+    found = {s: self.libraries.get(s) or self._from_cache(s) for s in dict.fromkeys(sources)}
+    todo = [s for s, library in found.items() if library is None]
     builds = (self.begun.pop(s) if s in self.begun else self.compiler.start(s) for s in todo)
     for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
-      self.libraries[source] = self._keep(source, data)
-    return [self.libraries[s] for s in sources]
+      self.counters["compiles"] += 1
+      found[source] = self.libraries[source] = Library.kept(self.cache, self.compiler.key(source), data)
+    return [library for s in sources if (library := found[s]) is not None]
 
-  def _from_cache(self, source: str) -> bool:
+  def _from_cache(self, source: str) -> Library | None:
     path = self.cache.get(self.compiler.key(source)) if self.cache else None
-    if path:
-      try:
-        self.libraries[source] = Library.at(path)
-        self.counters["disk_hits"] += 1
-      except OSError:  # another process has just cleared the cache
-        path = None
-    return path is not None
-
-  def _keep(self, source: str, data: bytes) -> Library:
-    self.counters["compiles"] += 1
-    return Library.kept(self.cache, self.compiler.key(source), data)
+    if not path:
+      return None
+    try:
+      self.libraries[source] = library = Library.at(path)
+    except OSError:  # another process has just cleared the cache
+      return None
+    self.counters["disk_hits"] += 1
+    return library
 
   def close(self) -> None:
     """Ends compilers whose work nobody asked for. Everything else ends with the process."""
@@ -209,6 +209,7 @@ class Sequence:
 
   def __init__(self, device: CPU, calls: Many[Call]):
     self.native, self.ncalls = Native.of(device), len(calls)
+    self.functions = [c.function for c in calls]  # loaded as long as this
     self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
     # Of each slot the positions that it fills, each with its offset; last those of the error word.
     patches: list[list[int]] = [[] for _ in range(self.nslots + 1)]

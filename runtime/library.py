@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 from ctypes import c_void_p
 from pathlib import Path
+from weakref import finalize
 
 from runtime.base import Cache, DeviceError
 from runtime.files import mark
 
 
+class Address(int):
+  """Where a function is; the library stays loaded as long as somebody holds this."""
+
+  library: Library
+
+
 class Library:
-  """Loaded code: `library[name]` is the address of a function."""
+  """Loaded code: `library[name]` is the `Address` of a function. A process can have some 13,000 libraries at once, so
+  one that nobody holds any more is unloaded."""
 
   def __init__(self, code: ctypes.CDLL):
     self.code = code
-    self.addresses: dict[str, int] = {}
+    if hasattr(_ctypes, "dlclose"):
+      finalize(self, _ctypes.dlclose, code._handle).atexit = False  # at the end threads may still be in it
 
   @staticmethod
   def at(path: str) -> Library:
@@ -53,12 +63,10 @@ class Library:
     except OSError:  # another process has just cleared the cache
       return Library.of(data)
 
-  def __getitem__(self, name: str) -> int:
-    if name not in self.addresses:
-      address = ctypes.cast(getattr(self.code, name), c_void_p).value
-      assert address is not None
-      self.addresses[name] = address
-    return self.addresses[name]
+  def __getitem__(self, name: str) -> Address:
+    address = Address(ctypes.cast(getattr(self.code, name), c_void_p).value or 0)
+    address.library = self
+    return address
 
 
 def in_memory(data: bytes) -> ctypes.CDLL:

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import mini
 from mini import Tensor, nn
+from runtime import compiler
 
 TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 CALLS = 3
@@ -184,8 +185,8 @@ def fitting(x: Any, t: Any) -> Any:
 class Run:
   """A program in one library: `env` are the tensors that its steps choose from."""
 
-  def __init__(self, program: Program, T: Any):
-    self.p, self.T, self.ours = program, T, T is not torch
+  def __init__(self, program: Program, T: Any, device: str = "CPU"):
+    self.p, self.T, self.ours, self.device = program, T, T is not torch, device
     self.mode = Mode() if self.ours else torch.nn.Module()
     self.env = [self.made(s, d, k) for s, d, k in program.states]
     if self.ours:
@@ -198,7 +199,9 @@ class Run:
 
   def made(self, shape: tuple, name: str, k: int) -> Any:
     values = np.random.default_rng(k).integers(0, 2 if name == "bool" else 5, shape)
-    return (Tensor(values) if self.ours else torch.from_numpy(np.array(values))).to(self.dtype(name))
+    return (Tensor(values, device=self.device) if self.ours else torch.from_numpy(np.array(values))).to(
+      self.dtype(name)
+    )
 
   def tried(self, env: list, s: tuple) -> bool:
     """A step; False where it was refused, and nothing has happened."""
@@ -255,7 +258,7 @@ class Run:
 
   def indices(self, rows: Any) -> Any:
     array = np.array([*rows], np.int64)
-    return Tensor(array) if self.ours else torch.from_numpy(array)
+    return Tensor(array, device=self.device) if self.ours else torch.from_numpy(array)
 
   def method(self, t: Any, name: str, number: Any) -> None:
     x = fitting(number, t)
@@ -281,15 +284,17 @@ class Run:
     return tuple(env[n % len(env)] for n in self.p.returned)
 
 
-def arrays(tensors: Any) -> list[np.ndarray]:
-  return [
-    t.detach().float().numpy() if "16" in str(t.dtype) and "float" in str(t.dtype) else t.detach().numpy()
-    for t in tensors
-  ]
+def arrays(tensors: Any, together: bool = False) -> list[np.ndarray]:
+  """Their values. together: computed by one program, which is one run of the compiler."""
+  shown = [t.detach() for t in tensors]
+  shown = [t.float() if "16" in str(t.dtype) and "float" in str(t.dtype) else t for t in shown]
+  if together:
+    Tensor.realize(*shown)
+  return [t.numpy() for t in shown]
 
 
-def differing(mine: Any, theirs: Any) -> str:
-  for n, (a, b) in enumerate(itertools.zip_longest(arrays(mine), arrays(theirs))):
+def differing(mine: Any, theirs: Any, together: bool) -> str:
+  for n, (a, b) in enumerate(itertools.zip_longest(arrays(mine, together), arrays(theirs))):
     if (
       a is None or b is None or a.shape != b.shape or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     ):
@@ -300,7 +305,8 @@ def differing(mine: Any, theirs: Any) -> str:
 def check(seed: int) -> str:
   """What is wrong with a program: "" if nothing is."""
   p = Program(seed)
-  theirs, runs = Run(p, torch), [Run(p, Tensor), Run(p, Tensor)]
+  quick = seed % 4 > 0  # as few runs of the compiler as there can be, which take most of the time
+  theirs, runs = Run(p, torch), [Run(p, Tensor, "INTERP" if quick else "CPU"), Run(p, Tensor)]
   jitted: dict[
     tuple, Any
   ] = {}  # by the steps that PyTorch accepts, which may differ with shapes, and what they choose from
@@ -319,7 +325,7 @@ def check(seed: int) -> str:
         )
       got = f(mine) if n else run.call(mine, steps)
       name = "jitted" if n else "eager"
-      if wrong := differing([*got, mine, *run.env], [*wanted, a, *theirs.env]):
+      if wrong := differing([*got, mine, *run.env], [*wanted, a, *theirs.env], quick):
         return f"{name}, after a call with {steps}: {wrong}"
       run.after = [*run.env, *(got[k] for k in apart(wanted, [*theirs.env, a]))]
     after = [*theirs.env, *(wanted[k] for k in apart(wanted, [*theirs.env, a]))]
@@ -331,16 +337,22 @@ def check(seed: int) -> str:
     theirs.env += after[made:][:2]
     for run in runs:
       run.env += run.after[made:][:2]
-      if wrong := differing([*run.after, *run.env], [*after, *theirs.env]):
+      if wrong := differing([*run.after, *run.env], [*after, *theirs.env], quick):
         return f"after {outside}: {wrong}"
   return ""
 
 
 def apart(results: Any, known: list) -> list[int]:
-  """The results that are written afterwards: what shares memory that only results have is not, for jitted they are apart."""
+  """The results that are written afterwards: all but views of the same value that is no result, for jitted they are
+  apart."""
   homes = [t.untyped_storage().data_ptr() for t in results]
   outside = {t.untyped_storage().data_ptr() for t in known}
-  return [n for n, home in enumerate(homes) if home in outside or homes.count(home) == 1]
+  hidden = {
+    h for t, h in zip(results, homes) if t._base is not None and all(t._base is not r for r in results)
+  }
+  return [
+    n for n, home in enumerate(homes) if home in outside or homes.count(home) == 1 or home not in hidden
+  ]
 
 
 def accepted(run: Run, a: Any, body: list) -> list:
@@ -353,6 +365,10 @@ def accepted(run: Run, a: Any, body: list) -> list:
 
 
 def main() -> None:
+  compiler.BASE_FLAGS = [
+    "-O0",
+    *(flag for flag in compiler.BASE_FLAGS if not flag.startswith("-O")),
+  ]  # most of the time
   count, seed = int(sys.argv[1]), next((int(a[7:]) for a in sys.argv if a.startswith("--seed=")), 0)
   bad = 0
   for n in range(seed, seed + count):

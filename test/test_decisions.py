@@ -1,8 +1,11 @@
-"""What ten models become: which values get memory and why, the recipe of each kernel, how often each value is computed.
+"""What models become: which values get memory and why, the recipe of each kernel and what it is estimated to take, how
+often each value is computed.
 
   python test/test_decisions.py            compares          python test/test_decisions.py --accept    writes what came out
+  python test/test_decisions.py --print    all of it, with the recipes of every machine, to compare two states of the tree
 
-The machine is a described one, so the text is the same on every machine. `test/decisions.txt` is a record, not a goal:
+The machines are described ones, so the text is the same on every machine: of the first all is recorded, of the others
+a digest of each recipe. `test/decisions.txt` is a record, not a goal:
 who changes a decision accepts the new text, and the diff says which models the change reaches.
 """
 
@@ -11,12 +14,14 @@ from __future__ import annotations
 import sys
 from math import prod
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from mini import Tensor, nn
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
+from mini.codegen.search import estimate
 from mini.engine.program import scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import shape
@@ -25,7 +30,27 @@ from mini.ir.text import graph_program
 from mini.ir.uop import closed, rsize, toposort
 
 RECORD = Path(__file__).parent / "decisions.txt"
-MACHINE = Machine(threads=2)
+MACHINES = {
+  "AVX2": Machine(threads=2),
+  "AVX-512": Machine(threads=4, lanes=16, registers=32, l1_bytes=48 << 10, l2_bytes=1 << 20, issue=8),
+  "CUDA": Machine(
+    lanes=4,
+    kind="gpu",
+    group=1024,
+    shared_bytes=48 << 10,
+    units=16,
+    matrices=frozenset({"m16n8k16 f16", "m16n8k16 bf16", "m16n8k8 tf32"}),
+    fast=True,
+  ),
+  "Metal": Machine(
+    lanes=4,
+    kind="gpu",
+    group=1024,
+    shared_bytes=32 << 10,
+    units=4,
+    matrices=frozenset({"8x8 f32", "8x8 f16"}),
+  ),
+}
 COUNTED = ("exp", "log", "sin", "tanh", "erf", "rsqrt", "sqrt", "div", "pow", "threefry")
 
 # ---------------------------------------------------------------- the models: tensors whose values are asked for
@@ -99,6 +124,80 @@ def two_products():
   return [a @ b + c @ d, (a @ b).tanh() @ c]
 
 
+def strided_convolution():
+  x, w = leaf(4, 32, 28, 28), leaf(64, 32, 3, 3)
+  return step(x.conv2d(w, stride=2, padding=1).relu().sum(), x, w)
+
+
+def depthwise_gradients():
+  x, w = leaf(2, 32, 14, 14), leaf(32, 1, 5, 5)
+  return step(x.conv2d(w, padding=2, groups=32).square().sum(), x, w)
+
+
+def windows():
+  x, w, v = data(4, 8, 33, 33), data(16, 8, 7), data(4, 8, 3, 3, 3)
+  sums = [x.avg_pool2d(3, 1, 1), x.max_pool2d(3, 2), x.unfold(3, 5, 3).amax(-1)]
+  return [*sums, x.flatten(2).conv1d(w, dilation=2), x.reshape(4, 8, 3, 11, 33).conv3d(v)]
+
+
+def sixteen_bits():
+  x, w, v = data(32, 512).bfloat16(), data(512, 512).bfloat16(), data(512, 512).half()
+  return [x @ w.T, (x[:1] @ w).relu(), x.half() @ v, v.float().sum(0)]
+
+
+def eight_bits():
+  x, w = Tensor([[1]] * 64, dtype="int8").expand(64, 256).contiguous(), Tensor([1] * 256, dtype="int8")
+  return [(x.int() @ x.T.int()) * 2, x.int() @ w.int(), (x.float() - 3.0).square().mean(0)]
+
+
+def batches():
+  x, w, v = data(8, 65, 48), data(8, 48, 130), data(8, 130)
+  return [x @ w, (x @ w + v.unsqueeze(1)).softmax(2), x.mT @ x, w.sum(2), (w * v.unsqueeze(1)).sum(2)]
+
+
+def chains():
+  """Two products of which the first may be made on the stack of the second, by what it is read again for."""
+  x, w, v = data(64, 256), data(1024, 256), data(256, 1024)
+  wide, deep = data(16, 4096), data(4096, 4096)
+  return [
+    (x @ w.T).relu() @ v.T,
+    (wide @ deep).gelu() @ deep[:64].T,
+    (data(2048, 16) @ data(16, 512)).exp() @ v.T[:512],
+  ]
+
+
+def long_sums():
+  x = data(1 << 22)
+  return [
+    x.sum(),
+    (x * x).mean(),
+    x.reshape(4, -1).amax(1),
+    x.reshape(-1, 4).sum(0),
+    x.cumsum(0),
+    x[:77].var(),
+  ]
+
+
+def updates():
+  x, n = data(1000, 30), Tensor.arange(30).realize()
+  masked = ((n > 3) & (n < 20)).where(x * 2, 0)
+  shifted = x.pad(((1, 0), (0, 2)))
+  return [
+    masked.sum(1),
+    shifted,
+    x.flip(0).T.contiguous(),
+    x[:, 1:9:2] + x[:, 9:17:2],
+    x[n].mean(0),
+    x.reshape(30, 1000),
+  ]
+
+
+def causal():
+  q, k, v, mask = (leaf(1, 2, 128, 32) for _ in "qkvm")
+  scores = (q @ k.mT / 6).masked_fill(Tensor.ones(128, 128, dtype="bool").triu(1), -1e9)
+  return step((scores.softmax(-1) @ v * mask).sum(), q, k, v)
+
+
 MODELS = (
   perceptron,
   gelu_and_norm,
@@ -110,6 +209,16 @@ MODELS = (
   language_model,
   statistics,
   two_products,
+  strided_convolution,
+  depthwise_gradients,
+  windows,
+  sixteen_bits,
+  eight_bits,
+  batches,
+  chains,
+  long_sums,
+  updates,
+  causal,
 )
 
 # ---------------------------------------------------------------- their text
@@ -126,23 +235,30 @@ def computed(nodes, times):
 
 def text_of(model):
   roots = simplify(list(Numbered([t.uop for t in model()]).roots))
+  return "\n".join(line for name, m in MACHINES.items() for line in decided(model.__name__, roots, name, m))
+
+
+def decided(model, roots, name, machine):
   why = {}
-  kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, why=why)
+  is_first = name == next(iter(MACHINES))
+  whole = is_first or "--print" in sys.argv
+  kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, machine.kind == "gpu", why=why)
+  yield f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"
+  for memory, reasons in sorted(why.items(), key=lambda pair: (len(pair[0]), pair[0])) if is_first else ():
+    yield from (f"  {memory}: {reason}" for reason in reasons)
   asked = computed(toposort(*roots), lambda u: prod(shape(u)))
   done = dict.fromkeys(COUNTED, 0)
-  lines = [f"model {model.__name__}: {len(kernels)} kernels, outputs {same}"]
-  for memory, reasons in sorted(why.items(), key=lambda pair: (len(pair[0]), pair[0])):
-    lines += [f"  {memory}: {reason}" for reason in reasons]
   for k in kernels:
-    tuned, recipe = write_recipe(k, MACHINE)
+    tuned, recipe = write_recipe(k, machine)
     place = places(tuned)
     for op, n in computed(place, lambda u, place=place: prod(map(rsize, (*place[u], *lanes(u))))).items():
       done[op] += n
-    lines.append(
-      f"  kernel {k.arg.what} {'x'.join(str(rsize(r)) for r in closed(k))}: {'; '.join(recipe.splitlines())}"
-    )
-  lines += [f"  {op}: {asked[op]:,} in the graph, {n:,} computed" for op, n in done.items() if n or asked[op]]
-  return "\n".join(lines)
+    cycles = f" ({estimate(tuned, machine):.4g} cycles)" if machine.kind == "cpu" else ""
+    steps = "; ".join(recipe.splitlines()) if whole else f"{crc32(recipe.encode()):08x}"
+    yield f"  kernel {k.arg.what} {'x'.join(str(rsize(r)) for r in closed(k))}{cycles}: {steps}"
+  for op, n in done.items() if is_first else ():
+    if n or asked[op]:
+      yield f"  {op}: {asked[op]:,} in the graph, {n:,} computed"
 
 
 def record():
@@ -156,7 +272,9 @@ def test_decisions_are_as_recorded(model):
 
 
 if __name__ == "__main__":
-  if "--accept" in sys.argv:
+  if "--print" in sys.argv:
+    print(record(), end="")
+  elif "--accept" in sys.argv:
     RECORD.write_text(record())
   else:
     print(

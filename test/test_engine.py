@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -238,6 +239,22 @@ def test_memory_is_given_back():
     work()
   gc.collect()
   assert (stats["bytes_live"], interned_count()) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="what is loaded is read there")
+def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
+  """A process can map some 13,000 libraries. What a program has that somebody holds stays."""
+  monkeypatch.setattr("mini.engine.device.FUNCTIONS", 8)
+  monkeypatch.setattr("mini.engine.realize.PROGRAMS", 4)
+  loaded = lambda: Path("/proc/self/maps").read_text().count("r-xp")
+  kept = jit(lambda x: (x * 3.5).sin() + 1)
+  want = kept(Tensor.arange(7)).numpy()
+  counts = []
+  for n in range(30):
+    assert (Tensor.arange(n + 11) * 2 + n).cos().sum().isfinite().item()
+    counts.append(loaded())
+  assert max(counts[15:]) <= max(counts[:15]) + 3
+  assert np.array_equal(kept(Tensor.arange(7)).numpy(), want)
 
 
 def test_temporaries_share_an_arena():

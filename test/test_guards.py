@@ -5,7 +5,11 @@ from functools import reduce
 from itertools import permutations, product
 
 from mini import Tensor, nn
+from mini.ir.bounded import covered
+from mini.ir.graph import cast
 from mini.ir.guards import guarded, guarded_bounds
+from mini.ir.kernel import load, param
+from mini.ir.machine import MOST, fits
 from mini.ir.text import kernel_text
 from mini.ir.uop import (
   FALSE,
@@ -25,6 +29,7 @@ from mini.ir.uop import (
 )
 from mini.ir.verify import provable
 from mini.schedule import schedule
+from mini.types import dtypes
 
 RANGES = [range_(name, size) for name, size in (("k", 6), ("y", 4), ("x", 5), ("u", 2))]
 
@@ -112,3 +117,49 @@ def test_a_padded_group_norm_is_read_where_it_lies():
   loads = [line.split(" if ")[0] for k in kernels for line in kernel_text(k).splitlines() if " if " in line]
   assert len(loads) == 3 and loads[0].endswith("[%i, %k, %k1 + %m - 1, %k2 + %n - 1]")
   assert all(e.endswith("[%k // 4]") for e in loads[1:])
+
+
+def test_cells_that_are_covered_are_taken():
+  """What `covered` says, beside all values: it may say nothing, but nothing that is wrong."""
+  rng = random.Random(7)
+  said = 0
+  for _ in range(400):
+    terms = []
+    for r in rng.choices(RANGES, k=rng.randint(1, 3)):
+      t = mul(r, rng.choice((1, 1, 2, 3, -1)))
+      if rng.random() < 0.3:
+        t = rng.choice((div, mod))(r, rng.choice((2, 3)))
+      elif rng.random() < 0.4:
+        t = mul(least(mul(r, rng.choice((1, 2, 3))), rng.choice((1, 4, 7))), rng.choice((1, 4, -1)))
+      terms.append(t)
+    e = reduce(add, terms, const(rng.randint(-3, 3)))
+    if (found := covered(e, frozenset(RANGES))) is None:
+      continue
+    said += 1
+    first, count = found
+    mine = [r for r in RANGES if r in e.free]
+    taken = {
+      substitute(e, dict(zip(mine, map(const, at)))).arg for at in product(*(range(rsize(r)) for r in mine))
+    }
+    assert taken >= {*range(first.arg, first.arg + count)}, e
+  assert said > 60
+
+
+def test_sums_end_where_a_machine_word_does():
+  k, y = RANGES[:2]
+  for sign in (1, -1):
+    far = {k: (0, MOST - 10) if sign > 0 else (10 - MOST, 0)}
+    assert fits(add(k, 9 * sign), far) and not fits(add(k, 10 * sign), far)
+    assert fits(add(k, mul(y, 3 * sign)), far) and not fits(add(k, mul(y, 4 * sign)), far)  # y is 3 at most
+    assert not fits(
+      add(k, -20 * sign), {k: (0, MOST) if sign > 0 else (-MOST, 0)}
+    )  # the sum fits, k alone does not
+    near = {k: (0, MOST // 3) if sign > 0 else (-(MOST // 3), 0)}
+    assert fits(mul(k, 3), near) and not fits(mul(k, 4), near) and fits(k, near, 3) and not fits(k, near, 4)
+  assert fits(mul(k, MOST // 6), {k: (0, 5)}) and not fits(mul(k, MOST), {k: (0, 0)})
+  # any 64 bits, which a minimum compares as they are
+  data = cast(load(param("n", (4,), dtypes.int64), (y,)), dtypes.index)
+  cut, twice = least(data, 7), least(mul(data, 2), 7)
+  assert (
+    fits(cut, {cut: (0, 7)}) and not fits(twice, {twice: (0, 7)}) and not fits(mul(cut, 2), {cut: (0, 7)})
+  )

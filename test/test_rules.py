@@ -11,7 +11,17 @@ from mini import Tensor, rewrite
 from mini.config import Context
 from mini.ir import graph as G
 from mini.ir.interp import evaluate
-from mini.ir.rewrite import Match, Pattern, RewriteError, Rule, Rules, construct, rule
+from mini.ir.rewrite import (
+  Match,
+  Pattern,
+  RewriteError,
+  Rule,
+  Rules,
+  construct,
+  matcher,
+  pattern,
+  rule,
+)
 from mini.ir.rules import RULES, simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import const, toposort
@@ -210,6 +220,30 @@ def test_views_join_when_what_is_between_goes():
   x = G.buffer("x", (2, 6), dtypes.float32)
   u = G.reshape(G.alu("mul", G.reshape(x, (3, 4)), const(1.0, dtypes.float32)), (12,))
   assert simplify([u]) == [G.reshape(x, (12,))]
+
+
+@pytest.mark.parametrize(
+  "text, same",
+  [
+    ("x < y + z", "x < (y + z)"),
+    ("x != y * z", "x != (y * z)"),
+    ("x + y * z", "x + (y * z)"),
+    ("x + y / z", "x + (y / z)"),
+    ("x + y % z", "x + (y % z)"),
+    ("x < y != z", "(x < y) != z"),
+    ("x / y * z", "(x / y) * z"),
+    ("x + y + z", "(x + y) + z"),
+  ],
+)
+def test_what_binds_closer(text, same):
+  assert pattern(text) == pattern(same)
+
+
+def test_a_number_of_a_rule_is_that_of_every_type():
+  for text, value, fits in (("0", False, True), ("1", True, True), ("0", True, False), ("2", 2.0, True)):
+    dtype = dtypes.bool if type(value) is bool else dtypes.float32
+    assert matcher(pattern(text))(const(value, dtype), Match()) == fits
+  assert not matcher(pattern("0"))(const(-0.0, dtypes.float32), Match())
 
 
 def test_a_rule_that_cannot_be_read_says_so():

@@ -110,6 +110,18 @@ def test_other_text_becomes_canonical():
   assert "%0 = load %x[-%j + 7] : f32\n  store %y[%j], %0" in text(k)
 
 
+def test_a_number_says_its_type_only_where_nothing_else_does():
+  lines = (
+    "lt %x, 3.0 : bool[4]",
+    "ne 3.0, %x : bool[4]",
+    "add %x, 3.0 : f32[4]",
+  )
+  for line in lines:
+    program = f"graph g(%x: f32[4]) {{\n  %0 = {line}\n  return %0\n}}"
+    assert text(parse(program)) == program
+    assert text(parse(program.replace("3.0", "f32(3.0)"))) == program
+
+
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
 def test_constants_read_back(dtype):
   values = (

@@ -7,7 +7,7 @@ from mini.ir import kernel as K
 from mini.ir.parse import TextError, parse
 from mini.ir.text import graph_program
 from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, uop
-from mini.ir.verify import VerifyError, is_injective, provable, verify
+from mini.ir.verify import VerifyError, is_injective, nbytes, provable, verify
 from mini.types import dtypes
 
 F = dtypes.float32
@@ -207,3 +207,34 @@ def test_schedules():
   ]:
     with pytest.raises(TextError, match=reason):
       parse(SCHEDULE.format(at=at, second=second, third=third))
+
+
+TWO_KERNELS = """schedule both(%x: in f32[50], %y: out f64[5]) {{
+  %t = arena {at} : f32[50]
+  kernel first(%a: out f32[50], %b: in f32[50]) {{
+    %i = range 50
+    %s = range 50
+    %0 = load %b[%s] : f32
+    %1 = stage %0 at [%s] over (%s) stack : f32[50]
+    %2 = load %1[%i] : f32
+    store %a[%i], %2
+    end over (%i)
+  }}
+  kernel all(%a: out f64[5], %b: in f32[50]) {{
+    %i = range 5
+    %0 = load %b[%i] : f32
+    %1 = cast %0 : f64
+    store %a[%i], %1
+    end over (%i)
+  }}
+  run first(%t, %x)
+  run all(%y, %t)
+}}"""
+
+
+def test_the_bytes_of_a_program():
+  """All memory that has a name, or as far as the arena goes, and what kernels keep on the stack."""
+  for at, most in ((64, 440), (1000, 1200)):
+    schedule = parse(TWO_KERNELS.format(at=at))
+    assert nbytes(schedule) == most + 200
+    assert [nbytes(k) for k in schedule.src] == [600, 240]

@@ -93,6 +93,7 @@ def bytes_of_numpy(nbytes: int) -> np.ndarray:
   return np.empty(nbytes, np.uint8)
 
 
+FUNCTIONS = 4096  # that a device remembers; programs hold theirs
 AHEAD_BYTES = 16 << 20  # of memory: it takes a moment to make so many ready
 COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
 
@@ -212,6 +213,8 @@ class Opened:
     for group, library in zip(groups, self.shim.compile_all(sources) if sources else ()):
       for c in group:
         self.functions[c] = library[c.name]
+    while len(self.functions) > max(FUNCTIONS, len(new)):
+      self.functions.pop(next(iter(self.functions)), None)
 
 
 def in_units(codes: list[Code], count: int) -> list[list[Code]]:

@@ -20,7 +20,7 @@ from mini.config import config
 from mini.engine import kept
 from mini.engine.buffer import Buffer
 from mini.engine.cache import result_cache
-from mini.engine.device import Code, Device, Opened
+from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
 from mini.ir.graph import shape
@@ -137,8 +137,11 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
     made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
-  opened.build([known[k].code for k in kernels])
-  return known
+  found = {k: known[k] for k in kernels}
+  opened.build([c.code for c in found.values()])
+  while len(known) > FUNCTIONS:
+    known.pop(next(iter(known)), None)
+  return found
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
