@@ -26,7 +26,7 @@ class Library:
   def __init__(self, code: ctypes.CDLL):
     self.code = code
     if hasattr(_ctypes, "dlclose"):
-      finalize(self, _ctypes.dlclose, code._handle).atexit = False  # at the end threads may still be in it
+      finalize(code, _ctypes.dlclose, code._handle).atexit = False  # at the end threads may still be in it
 
   @staticmethod
   def at(path: str) -> Library:
@@ -64,7 +64,7 @@ class Library:
       return Library.of(data)
 
   def __getitem__(self, name: str) -> Address:
-    address = Address(ctypes.cast(getattr(self.code, name), c_void_p).value or 0)
+    address = Address(ctypes.cast(self.code[name], c_void_p).value or 0)
     address.library = self
     return address
 

@@ -318,6 +318,23 @@ def test_the_verifier_refuses_an_index_that_is_data():
     one(source)
 
 
+def test_limits_depend_on_output_loops_alone():
+  source = """kernel f(%y: out f32[4], %x: in f32[4, 6]) {
+  %i = range 4
+  %s = range 6
+  %k = range 6 from %s to 6
+  %0 = load %x[%i, %k] : f32
+  %1 = reduce.add %0 over (%k) : f32
+  %2 = reduce.add %1 over (%s) : f32
+  store %y[%i], %2
+  end over (%i)
+}
+"""
+  with pytest.raises(TextError, match="%k: limits are for loops, by output loops"):
+    one(source)
+  one(source.replace("from %s", "from %i"))
+
+
 def test_what_is_not_taken_is_not_added():
   """Limits mean what they say, whatever the body is."""
   kernel = one("""kernel f(%y: out f32[4], %x: in f32[6]) {

@@ -869,6 +869,16 @@ def test_a_forked_child_goes_on_by_itself(plain, ab):
   busy.join()
 
 
+@pytest.mark.parametrize("check", [0, 1])
+def test_an_index_out_of_bounds_is_seen_after_the_launch(check):
+  """Asynchronous devices say so when they are asked, with CHECK=1 after each kernel."""
+  with (
+    Context(DEV="CUDA", EMULATE=1, CHECK=check),
+    pytest.raises(IndexError, match="out of bounds for an axis of size 3"),
+  ):
+    Tensor([1.0, 2.0, 3.0])[Tensor([0, 7])].numpy()
+
+
 def test_a_download_that_is_shown_lives_as_long_as_the_array():
   with Context(DEV="CUDA", EMULATE=1):
     t = Tensor([1.0, 2.0]).realize()

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from mini import Device, Tensor, jit, nn, stats
+from mini.engine.program import cost
 from mini.engine.realize import Numbered
 from mini.ir import graph
+from mini.ir.parse import parse
 from mini.ir.uop import interned_count
 from mini.nn.state import lay, views
 
@@ -255,6 +257,28 @@ def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
     counts.append(loaded())
   assert max(counts[15:]) <= max(counts[:15]) + 3
   assert np.array_equal(kept(Tensor.arange(7)).numpy(), want)
+
+
+def test_the_cost_of_a_kernel():
+  """What PROFILE compares with the machine's limits: each element of memory once, each operation as often as it runs."""
+  source = """kernel f(%y: out f64[6], %x: in f32[5, 6], %z: in i8[6]) {
+  %j = range 6
+  %k = range 5
+  %0 = load %x[%k, %j] : f32
+  %1 = exp %0 : f32
+  %2 = reduce.add %1 over (%k) : f32
+  %3 = load %z[%j] : i8
+  %4 = load %x[0, %j] : f32
+  %5 = add %2, %4 : f32
+  %6 = cast %5 : f64
+  %7 = cast %3 : f64
+  %8 = add %6, %7 : f64
+  store %y[%j], %8
+  end over (%j)
+}"""
+  flops, nbytes = cost(parse(source))
+  assert nbytes == 4 * 30 + 6 + 8 * 6
+  assert flops == 30 + 30 + 4 * 6
 
 
 def test_temporaries_share_an_arena():

@@ -276,6 +276,53 @@ def test_what_is_wrong_is_said_with_its_place(program, line, under, reason):
   assert shown[2:][int(column) - 1 :].startswith(under) and caret.index("^") - 2 == int(column) - 1
 
 
+UOPS = """uops f(%y: out f32[4], %x: in f32[4, 3]) {
+  %i = loop 4
+    %1 = alloc stack               : f32[3]
+    %k = loop 3
+      %0 = load %x[%i, %k]         : f32
+      store %1[%k], %0 over (%k)
+    end %k
+    %3.acc = acc.add               : f32
+    %s = loop 3
+      %2 = load %1[%s]             : f32
+      accum.add %3.acc, %2
+    end %s
+    %3 = fold.add %3.acc over (%s) : f32
+    store %y[%i], %3
+  end %i
+  end over (%i)
+}"""
+
+
+@pytest.mark.parametrize(
+  "old, new, says",
+  [
+    ("store %1[%k], %0 over (%k)", "", "%1 is no memory|%1 is not defined|%1 is never written"),
+    ("alloc stack               : f32[3]", "alloc stack : f64[3]", "the value is f32, the memory f64"),
+    ("    end %s\n", "", "%i is not the innermost open loop"),
+    ("end %k", "end %i", "%i is not the innermost open loop"),
+    ("  end %i\n", "", "the loop %i has no end"),
+    ("      accum.add %3.acc, %2\n", "", "%3"),
+    ("accum.add", "accum.mul", "mul"),
+  ],
+)
+def test_what_is_wrong_in_loops_is_said(old, new, says):
+  assert text(parse(UOPS)) == UOPS and UOPS.count(old) == 1
+  with pytest.raises(TextError, match=says):
+    parse(UOPS.replace(old, new))
+
+
+@pytest.mark.parametrize("path", sorted(golden.FOLDER.glob("*.mini")), ids=lambda p: p.stem)
+def test_text_that_ends_too_soon_is_said(path):
+  source = path.read_text().split("\n}")[0] + "\n}"
+  ends = [m.start() for m in re.finditer(r"[\s,()\[\]]", source) if source[: m.start()].strip()]
+  for end in ends[:: max(len(ends) // 60, 1)]:
+    if re.search(r"^[^#\n]", source[:end], re.MULTILINE):
+      with pytest.raises(TextError):
+        parse(source[:end])
+
+
 def test_mutants():
   """A few hundred of the fuzzer's programs; python test/fuzz_text.py FIRST COUNT tries others."""
   sources = fuzz_text.corpus()
