@@ -868,3 +868,23 @@ def agree_over(devices, rng, seed):
       want = run(False)
     for w, got in zip(want, run(True)):
       np.testing.assert_allclose(got, w, rtol=2e-3, atol=2e-4, err_msg=f"program {n} of seed {seed}")
+
+
+@pytest.mark.parametrize("write", [
+  lambda x: x.__setitem__(slice(None), 4),
+  lambda x: x.__setitem__(..., Tensor([4.0])),
+  lambda x: x.__setitem__(slice(1), 4.0),
+  lambda x: x.__setitem__([1, 0], 4.0),
+  lambda x: x.fill_(4),
+  lambda x: x.copy_(Tensor([4.0])),
+  lambda x: x[:].mul_(0),
+])  # fmt: skip
+@pytest.mark.parametrize("jitted", [False, True])
+def test_what_is_written_stays_where_it_is(write, jitted):
+  def body(x):
+    write(x)
+    return x + 1
+
+  x = Tensor([1.0, 2.0], device="INTERP")
+  y = (jit(body) if jitted else body)(x)
+  assert x.device == y.device == x.realize().device == "INTERP"

@@ -18,7 +18,7 @@ from mini.ir.sizes import Variable, bound, number, varies
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Number, is_complex
 from mini.tensor.errors import fail, named
-from mini.tensor.handle import Handle
+from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
 from mini.tensor.views import (
@@ -150,7 +150,7 @@ class Indexing(Random):
       new = graph.alu("add", taken, new)
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
     if all(c.is_whole for c in plan.cuts):
-      return new
+      return on_device(new, self.device)  # as copy_ does; a number is on no device
     here = uncut(graph.full(graph.shape(new), True, dtypes.bool), plan.cuts)
     return graph.alu("where", here, uncut(new, plan.cuts), self.uop)
 
