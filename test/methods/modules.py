@@ -25,13 +25,22 @@ def grouped(x, k, o, q, v, heads, groups):
   return linear(out.transpose(1, 2).flatten(2), o)
 
 
+def pooled(x, kernel, draws, **sizes):
+  """The function, for the module has what is drawn as state."""
+  from torch.nn import functional
+
+  pool = functional.fractional_max_pool2d if x.ndim == 4 else functional.fractional_max_pool3d
+  return pool(x, kernel, **sizes, _random_samples=draws.detach())
+
+
 INPUTS = {
   **losses.INPUTS,
   "a1": normal(2, 4, 9), "a2": normal(2, 4, 7, 6), "a3": normal(2, 2, 3, 4, 5), "c8": normal(2, 8, 3, 2), "c12": normal(2, 8, 12), "row": normal(3, 4), "rare": constant([0, 8, 4], np.int64),
   "u2": normal(1, 1, 2, 2), "at2": constant([[[[1, 2], [12, 15]]]], np.int64), "u1": normal(2, 1, 2), "at1": constant([[[1, 2]], [[0, 3]]], np.int64), "u3": normal(1, 1, 1, 1, 2), "at3d": constant([[[[[1, 3]]]]], np.int64),
   "q6": normal(4, 2, 6), "kv6": normal(3, 2, 6), "k3": normal(3, 2, 3), "v5": normal(3, 2, 5), "h2": normal(1, 3, 5), "h3": normal(1, 3, 5), "h4": normal(4, 3, 5), "words": integers(0, 5, 2, 3), "pull": normal(2, 3), "starts": constant([0, 2, 2, 6], np.int64),
   "causal": constant(np.triu(np.ones((4, 4)), 1), bool), "padding": constant([[0, 0, 0, 1], [0, 0, 0, 0]], bool), "absent": constant([[0, 0, 1], [0, 0, 0]], bool), "bias4": normal(4, 4, 3),
-  "rotated": rotated, "grouped": grouped,
+  "draws2": constant(np.linspace(0, 0.99, 16).reshape(2, 4, 2), np.float32), "draws3": constant(np.linspace(0.99, 0, 12).reshape(2, 2, 3), np.float32),
+  "rotated": rotated, "grouped": grouped, "pooled": pooled,
 }  # fmt: skip
 FIXED = losses.FIXED
 
@@ -50,7 +59,7 @@ nn.BatchNorm(2)(w) => nn.BatchNorm2d(2)(w)   nn.BatchNorm(4)(row) => nn.BatchNor
 nn.Conv1d(4,6,3,padding='same',padding_mode='circular')(a1)   nn.Conv2d(4,6,(3,2),stride=2,padding=(1,0),groups=2)(a2)   nn.Conv2d(2,3,3,padding=2,padding_mode='reflect',bias=False)(w)   nn.Conv2d(2,3,3,padding=1,padding_mode='replicate',dilation=2)(w)   nn.Conv3d(2,3,2)(a3)
 nn.ConvTranspose1d(4,2,3,stride=2,output_padding=1)(a1)   nn.ConvTranspose2d(2,3,3,stride=2,padding=1)(w,output_size=[12,11])   nn.ConvTranspose1d(4,2,3,stride=3,dilation=2)(a1,(2,2,31))   nn.ConvTranspose2d(4,6,3,stride=2,padding=1,groups=2)(a2)   nn.ConvTranspose3d(2,3,2,dilation=2,bias=False)(a3)
 nn.AvgPool1d(2)(a1)   nn.AvgPool2d(3,2,1)(w)   nn.AvgPool3d(2,1)(a3)   nn.MaxPool1d(3,2)(a1)   nn.MaxPool2d(3,2,1,1,False,True)(a2)   nn.MaxPool2d(2,return_indices=True)(w)   nn.MaxPool3d(2,stride=1)(a3)   nn.LPPool1d(2,3)(a1)   nn.LPPool2d(2,2)(w.abs())   nn.LPPool3d(3,2)(a3.abs())
-nn.AdaptiveAvgPool1d(4)(a1)   nn.AdaptiveAvgPool2d((2,3))(a2)   nn.AdaptiveAvgPool3d(2)(a3)   nn.AdaptiveMaxPool1d(3)(a1)   nn.AdaptiveMaxPool2d((3,2))(a2)   nn.AdaptiveMaxPool3d(2)(a3)   nn.MaxUnpool1d(2)(u1,at1)   nn.MaxUnpool2d(2)(u2,at2,output_size=(5,4))   nn.MaxUnpool3d((1,1,2))(u3,at3d)
+nn.FractionalMaxPool2d(2,(3,4),_random_samples=draws2)(a2) => pooled(a2,2,draws2,output_size=(3,4))   nn.FractionalMaxPool3d((1,2,2),output_ratio=0.6,_random_samples=draws3)(a3) => pooled(a3,(1,2,2),draws3,output_ratio=0.6)   nn.AdaptiveAvgPool1d(4)(a1)   nn.AdaptiveAvgPool2d((2,3))(a2)   nn.AdaptiveAvgPool3d(2)(a3)   nn.AdaptiveMaxPool1d(3)(a1)   nn.AdaptiveMaxPool2d((3,2))(a2)   nn.AdaptiveMaxPool3d(2)(a3)   nn.MaxUnpool1d(2)(u1,at1)   nn.MaxUnpool2d(2)(u2,at2,output_size=(5,4))   nn.MaxUnpool3d((1,1,2))(u3,at3d)
 nn.ReflectionPad2d((1,2,0,3))(a2)   nn.ConstantPad1d(2,3.5)(a1)   nn.ConstantPad2d((1,-1,0,2),3.5)(a2)   nn.ConstantPad3d(1,3.5)(a3)   nn.ChannelShuffle(2)(a2)   nn.PixelShuffle(2)(c8)   nn.PixelUnshuffle(2)(w)   nn.Fold((4,5),2)(c12)   nn.Unfold(2,1,1,2)(a2)
 nn.Upsample((5,9),None,'bilinear',True)(a2)   nn.Upsample(scale_factor=2)(a1)   nn.UpsamplingNearest2d(None,2)(w)   nn.UpsamplingBilinear2d(None,2)(w)
 nn.AdaptiveLogSoftmaxWithLoss(4,9,[3,5],2.0)(row,rare)   nn.AdaptiveLogSoftmaxWithLoss(4,9,[6],2.0,True)(row[0],rare[1])
