@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from weakref import ref
 
@@ -33,19 +34,37 @@ COUNTERS = {
 class Stats(dict[str, int]):
   """The counters by name, as items and as attributes.
 
-  No lock: CPython does not switch threads within `stats[name] += n` on a dict,
-  and an object that dies may count anywhere.
+  No lock: CPython does not switch threads within `stats[name] += n` on a dict, and an object that dies may count
+  anywhere. So what is looked up is the dict's own but for `bytes_live`, which is reckoned when it is asked for:
+  `bytes_held`, less what has died since.
   """
 
   def __init__(self) -> None:
-    super().__init__(dict.fromkeys(COUNTERS, 0))
+    super().__init__(dict.fromkeys([*COUNTERS, "bytes_held"], 0))
+    del self["bytes_live"]
     self.heaps: list[ref[Any]] = []  # which count what has died when they are asked to
 
-  def __getitem__(self, name: str) -> int:
-    if name == "bytes_live":
-      for heap in [h for known in self.heaps if (h := known()) is not None]:
-        heap.settle()
-    return super().__getitem__(name)
+  def __missing__(self, name: str) -> int:
+    if name != "bytes_live":
+      raise KeyError(name)
+    for heap in [h for known in self.heaps if (h := known()) is not None]:
+      heap.settle()
+    return self["bytes_held"]
+
+  def __contains__(self, name: object) -> bool:
+    return name in COUNTERS
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(COUNTERS)
+
+  def keys(self) -> Any:
+    return COUNTERS.keys()
+
+  def values(self) -> Any:
+    return [self[name] for name in COUNTERS]
+
+  def items(self) -> Any:
+    return [(name, self[name]) for name in COUNTERS]
 
   def __getattr__(self, name: str) -> int:
     try:

@@ -11,7 +11,7 @@ from typing import Any
 # What the free list may hold beyond the peak of what was in use, or a 32nd of the peak.
 SLACK_BYTES = 8 << 20
 BIG_BYTES = 1 << 20
-COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
+COUNTERS = "compiles disk_hits bytes_allocated bytes_held bytes_peak"
 
 Counters = dict[str, int]
 
@@ -90,7 +90,7 @@ class Heap:
         self.live += capacity
         self.peak = max(self.peak, self.live)
         counters = self.counters  # whose `get` is quick, and settles nothing
-        counters["bytes_live"] = live = counters.get("bytes_live", 0) + nbytes
+        counters["bytes_held"] = live = counters.get("bytes_held", 0) + nbytes
         if live > counters.get("bytes_peak", 0):
           counters["bytes_peak"] = live
     return self.memory(self, address, nbytes)
@@ -107,7 +107,7 @@ class Heap:
     return None
 
   def settle(self) -> None:
-    """Count what was given as free: `bytes_live` is exact then."""
+    """Count what was given as free: `bytes_held` is exact then."""
     with self.lock:
       self.sort()
 
@@ -125,7 +125,7 @@ class Heap:
       self.idle[capacity] = blocks
       self.live -= capacity
       freed += nbytes
-    self.counters["bytes_live"] = self.counters.get("bytes_live", 0) - freed
+    self.counters["bytes_held"] = self.counters.get("bytes_held", 0) - freed
 
   def fresh(self, nbytes: int, capacity: int) -> Any:
     """A block from the system, if need be after it got all idle ones back."""

@@ -336,14 +336,15 @@ def test_what_a_mask_leaves_out_does_not_underflow(library, op):
 @pytest.mark.parametrize("op", [op for op in IN_C if op in BODIES or op in NEAR])
 def test_body_in_c_on_more_floats(library, op, contraction, seed):
   """Every 31st, beginning where this run's seed says, and all between 1/16 and 128, where a body passes from one formula
-  to another."""
+  to another. A stated bound is less than 1 above what is found
+  without contraction."""
   bound, start = (NEAR.get(op) or ROWS[op]).ulp, seed % 31
   worst = most_ulps(library, op, [(start + (i << 26), i + 1 << 26) for i in range(64)], 31)
-  assert worst[0] <= bound, worst
-  worst = most_ulps(
+  more = most_ulps(
     library, op, [(sign + lo, sign + lo + STEP) for sign in (0, ALL // 2) for lo in BETWEEN], 1
   )
-  assert worst[0] <= bound, worst
+  found = max(worst, more)
+  assert found[0] <= bound and (contraction == "fast" or bound - 1 < found[0]), found
 
 
 def check_pow(library, a, b):

@@ -157,7 +157,7 @@ def test_a_steady_loop_takes_nothing_from_the_system(device, fake):
     step()
   device.heap.settle()
   assert fake.live("Buffer") == buffers
-  assert device.counters == before and before["bytes_live"] == 0 and before["bytes_allocated"] > 2 << 20
+  assert device.counters == before and before["bytes_held"] == 0 and before["bytes_allocated"] > 2 << 20
 
 
 def test_memory_in_a_cycle_of_garbage_goes_back_once(device):
@@ -353,7 +353,7 @@ def test_memory_may_die_while_the_gpu_uses_it(device, lib, fake):
   for n in range(5):
     s.run([total, filled(device, np.full(96, n, np.float32))])
   device.heap.trim()
-  assert fake.live("Buffer") > device.counters["bytes_live"] // 384
+  assert fake.live("Buffer") > device.counters["bytes_held"] // 384
   assert (read(device, total, np.float32) == 10).all() and fake.live("Buffer") == 1
 
 

@@ -213,7 +213,7 @@ def test_a_steady_loop_takes_nothing_from_the_driver(device):
   for _ in range(100):
     step()
   assert device.counters["bytes_allocated"] == before["bytes_allocated"]
-  assert device.counters["bytes_live"] == before["bytes_live"]
+  assert device.counters["bytes_held"] == before["bytes_held"]
 
 
 def test_memory_that_cannot_be_had_is_an_error_with_its_size(device, lib, monkeypatch):

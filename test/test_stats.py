@@ -28,7 +28,7 @@ def test_it_is_a_dict_with_attributes():
 
 def test_reset_keeps_what_is_in_use():
   s = Stats()
-  s.count(kernels=3, bytes_live=100, bytes_peak=500)
+  s.count(kernels=3, bytes_held=100, bytes_peak=500)
   s.reset()
   assert {name: n for name, n in s.items() if n} == {"bytes_live": 100, "bytes_peak": 100}
 
@@ -50,7 +50,7 @@ def test_threads_lose_no_count():
 
 def test_it_prints_as_a_table():
   s = Stats()
-  s.count(bytes_live=1234567)
+  s.count(bytes_held=1234567)
   assert len(str(s).splitlines()) == len(COUNTERS) and "1,234,567" in str(s)
 
 

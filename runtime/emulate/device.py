@@ -31,7 +31,7 @@ GUARD_BYTES = 64  # before and behind each block
 POISON = 0xA5
 GUARD = bytes([POISON]) * GUARD_BYTES
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
-COUNTERS = "compiles disk_hits bytes_allocated bytes_live bytes_peak"
+COUNTERS = "compiles disk_hits bytes_allocated bytes_held bytes_peak"
 # By language: bytes of shared memory (as the headers have it), threads of a warp, and matrix instructions.
 SHARED = {"CUDA": 48 << 10, "METAL": 32 << 10, "CL": 32 << 10}
 WARPS = {"CUDA": 32, "METAL": 32, "CL": 1}
@@ -92,8 +92,8 @@ class Emulation:
     block = Memory(self, nbytes)
     self.live += nbytes
     self.counters["bytes_allocated"] += nbytes
-    self.counters["bytes_live"] += nbytes
-    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_live"])
+    self.counters["bytes_held"] += nbytes
+    self.counters["bytes_peak"] = max(self.counters["bytes_peak"], self.counters["bytes_held"])
     return block
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:
@@ -190,7 +190,7 @@ class Memory:
     """Gives the block back."""
     self.freed = True
     self.device.live -= self.nbytes
-    self.device.counters["bytes_live"] -= self.nbytes
+    self.device.counters["bytes_held"] -= self.nbytes
     self.bytes = self.bytes[:0].copy()
 
   def __del__(self) -> None:
