@@ -105,7 +105,7 @@ lib = device.compile(SOURCE)
 
 def test_info_is_what_the_driver_says(device, api):
   info = device.info
-  assert (info.name, info.target, info.kind) == ("CUDA", "fake GPU 0 sm_90 (CUDA 13.0)", "gpu")
+  assert (info.name, info.target, info.kind) == ("CUDA", "fake GPU 0 sm_89 (CUDA 13.0)", "gpu")
   assert (info.group, info.warp, info.units, info.shared_bytes) == (1024, 32, 4, 48 << 10)
   assert info.memory_bytes == 1 << 32 and "m16n8k16 bf16" in info.matrices and "float64" in info.dtypes
   assert type(device.driver).__name__ == {"ctypes": "Driver", "pycuda": "Pycuda"}[api]

@@ -129,6 +129,34 @@ def strided_convolution():
   return step(x.conv2d(w, stride=2, padding=1).relu().sum(), x, w)
 
 
+def small_images():
+  """Of ResNets' last layers: gradients by the input of strided convolutions, few places and many channels."""
+  x, w, v = leaf(2, 64, 12, 12), leaf(128, 64, 3, 3), leaf(128, 64, 1, 1)
+  y, u = leaf(1, 256, 7, 7), leaf(256, 256, 3, 3)
+  return [
+    *step(x.conv2d(w, stride=2, padding=1).square().sum() + x.conv2d(v, stride=2).sum(), x, w, v),
+    *step(y.conv2d(u, padding=1).square().sum(), y, u),
+  ]
+
+
+def other_convolutions():
+  x, s = leaf(2, 24, 20, 27), leaf(2, 8, 100)
+  grouped, stem, up, line = leaf(48, 6, 3, 3), leaf(16, 24, 7, 7), leaf(24, 12, 4, 4), leaf(16, 8, 5)
+  found = [
+    x.conv2d(grouped, padding=2, dilation=2, groups=4),
+    x.conv2d(stem, stride=2, padding=3),
+    x.conv_transpose2d(up, stride=2, padding=1),
+    s.conv1d(line, stride=3),
+  ]
+  return step(sum(y.square().sum() for y in found), x, s, grouped, stem, up, line)
+
+
+def image_of_one_channel():
+  x, w, v = leaf(8, 1, 28, 28), leaf(6, 1, 5, 5), leaf(16, 6, 5, 5)
+  y = x.conv2d(w, padding=2).relu().avg_pool2d(2).conv2d(v).relu().max_pool2d(2)
+  return step(y.square().sum(), x, w, v)
+
+
 def depthwise_gradients():
   x, w = leaf(2, 32, 14, 14), leaf(32, 1, 5, 5)
   return step(x.conv2d(w, padding=2, groups=32).square().sum(), x, w)
@@ -153,6 +181,28 @@ def eight_bits():
 def batches():
   x, w, v = data(8, 65, 48), data(8, 48, 130), data(8, 130)
   return [x @ w, (x @ w + v.unsqueeze(1)).softmax(2), x.mT @ x, w.sum(2), (w * v.unsqueeze(1)).sum(2)]
+
+
+def products_of_all_forms():
+  rows = [data(n, 300) for n in (1, 2, 7, 16, 33)]
+  w, v, thin, long = data(300, 500), data(300, 17), data(2000, 3), data(8, 20000)
+  found = [r @ w for r in rows] + [r @ v for r in rows]
+  return [
+    *found,
+    thin @ thin.T,
+    thin.T @ thin,
+    long @ long.T,
+    (rows[4] @ w + 1).tanh().T @ rows[4],
+    w.T[:64] @ w,
+  ]
+
+
+def half_products():
+  """What matrix instructions take, where a machine has them."""
+  x, y = (data(256, 128).half().contiguous().realize() for _ in "xy")
+  b = data(128, 128).bfloat16().contiguous().realize()
+  several = data(4, 128, 64)
+  return [x @ y.T, b @ b, data(512, 64) @ data(64, 512), several @ several.mT, data(48, 40) @ data(40, 24)]
 
 
 def chains():
@@ -210,11 +260,16 @@ MODELS = (
   statistics,
   two_products,
   strided_convolution,
+  small_images,
+  other_convolutions,
+  image_of_one_channel,
   depthwise_gradients,
   windows,
   sixteen_bits,
   eight_bits,
   batches,
+  products_of_all_forms,
+  half_products,
   chains,
   long_sums,
   updates,

@@ -256,6 +256,26 @@ matrix m16n8k8 tf32 i j k"""
     render_for("METAL", {"mm": k})
 
 
+@pytest.mark.parametrize(
+  "dev, instruction, tile",
+  [("CUDA", "m16n8k16 f16", (16, 8, 16)), ("CUDA", "m16n8k16 bf16", (16, 8, 16)), ("METAL", "8x8 f16", (8, 8, 8)),
+   ("METAL", "8x8 f32", (8, 8, 8))],
+)  # fmt: skip
+def test_a_product_by_each_instruction(dev, instruction, tile):
+  """Which lane has which element of the operands and of the sum."""
+  kind = instruction.split()[1]
+  source = MATMUL.replace("%a: in f32", f"%a: in {kind}").replace("%b: in f32", f"%b: in {kind}")
+  if kind != "f32":
+    source = (
+      source.replace("%0 = load %a[%i, %k]         : f32", f"%4 = load %a[%i, %k] : {kind}\n  %0 = cast %4 : f32")
+      .replace("%1 = load %b[%k, %j]         : f32", f"%5 = load %b[%k, %j] : {kind}\n  %1 = cast %5 : f32")
+    )  # fmt: skip
+  splits = "".join(f"split {r} {n} -> {r}o, {r}\n" for r, n in zip("ijk", tile))
+  k = apply(parse(source), f"{splits}order io jo i j\ncollapse io jo -> g\npar g\nmatrix {instruction} i j k")
+  assert parse(text(k)) is k
+  agrees(golden.Emulated(render_for(dev, {"mm": k}), dev, check=True), k, rtol=1e-2)
+
+
 TILE = "split i 16 -> io, i\nsplit j 8 -> jo, j\nsplit k 8 -> ko, k\n"
 MATRIX = "matrix m16n8k8 tf32 i j k"
 NO_MATRIX = {

@@ -304,6 +304,11 @@ UOPS = """uops f(%y: out f32[4], %x: in f32[4, 3]) {
     ("end %k", "end %i", "%i is not the innermost open loop"),
     ("  end %i\n", "", "the loop %i has no end"),
     ("      accum.add %3.acc, %2\n", "", "%3"),
+    (
+      "    store %y[%i], %3\n",
+      "    %9 = alloc stack : f32[3]\n    store %y[%i], %3\n",
+      "%9 is never written",
+    ),
     ("accum.add", "accum.mul", "mul"),
   ],
 )
@@ -321,6 +326,37 @@ def test_text_that_ends_too_soon_is_said(path):
     if re.search(r"^[^#\n]", source[:end], re.MULTILINE):
       with pytest.raises(TextError):
         parse(source[:end])
+
+
+@pytest.mark.parametrize(
+  "old, new, says",
+  [
+    ("%t = arena 0", "%y = arena 0", "%y is defined twice, or is no name for memory"),
+    ("%t = arena 0", "%9 = arena 0", "%9 is defined twice, or is no name for memory"),
+    (
+      "%x: in f32[4]) {\n  %i",
+      '%x: in f32[4]) recipe("unroll q") {\n  %i',
+      "no range.* q|q is no range|unroll q",
+    ),
+    ("store %y[%i], %1", "store %y[%i], %1 %1", "expected"),
+  ],
+)
+def test_what_is_wrong_in_a_schedule_is_said(old, new, says):
+  source = """schedule f(%x: in f32[4], %y: out f32[4]) {
+  %t = arena 0 : f32[4]
+  kernel g(%y: out f32[4], %x: in f32[4]) {
+  %i = range 4
+  %0 = load %x[%i] : f32
+  %1 = exp %0 : f32
+  store %y[%i], %1
+  end over (%i)
+  }
+  run g(%t, %x)
+  run g(%y, %t)
+}"""
+  parse(source)
+  with pytest.raises(TextError, match=says):
+    parse(source.replace(old, new))
 
 
 def test_mutants():

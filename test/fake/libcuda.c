@@ -207,7 +207,7 @@ Result cuDeviceGetName(char *name, int n, int device) { CALL(0); snprintf(name, 
 Result cuDeviceTotalMem_v2(size_t *n, int device) { CALL(0); *n = 1ul << 32; return OK; }
 Result cuDeviceGetAttribute(int *value, int attribute, int device) {
   CALL(0);
-  static const int values[][2] = {{1, 1024}, {8, 48 << 10}, {10, 32}, {16, 4}, {38, 4 << 20}, {75, 9}, {76, 0}, {81, 228 << 10}};
+  static const int values[][2] = {{1, 1024}, {8, 48 << 10}, {10, 32}, {16, 4}, {38, 4 << 20}, {75, 8}, {76, 9}, {81, 228 << 10}};
   for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
     if (values[i][0] == attribute) return *value = values[i][1], OK;
   return INVALID;
