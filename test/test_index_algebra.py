@@ -81,3 +81,14 @@ def test_kernels_of_what_lies_side_by_side_do_not_divide(size, capsys):
       y.realize()
   text = capsys.readouterr().err
   assert text.count("source") >= 4 and " / " not in text and " % " not in text
+
+
+def test_digits_of_a_sum_are_those_of_its_terms():
+  """Where no carry comes from below: as sums of digits, not as a remainder of the whole."""
+  i, j, k = range_("i", 8), range_("j", 4), range_("k", 6)
+  assert mod(add(mul(i, 4), j), 8) is add(mul(mod(i, 2), 4), j)
+  assert mod(add(mul(i, 6), k), 18) is add(mul(mod(i, 3), 6), k)
+  assert mod(mul(k, 4), 8) is mul(mod(k, 2), 4)
+  assert div(add(mul(i, 4), j), 8) is div(i, 2)
+  assert div(add(mul(i, 6), k), 18) is div(i, 3)
+  assert mod(add(mul(i, 3), j), 6).op == "mod"  # j may carry

@@ -31,7 +31,7 @@ from mini.ir.text import text
 from mini.ir.uop import add, closed, const, mul, range_, toposort, uop
 from mini.render import render_for
 from mini.render.c import C
-from mini.render.cstyle import Renderer, RenderError
+from mini.render.cstyle import Renderer, RenderError, is_multiple
 from mini.render.cuda import CUDA
 from mini.render.metal import METAL
 from mini.render.opencl import OPENCL
@@ -688,3 +688,16 @@ def test_a_source_has_functions_of_any_name():
     source = render_for("CPU", {name: k}, 4)
     plain = name in ("k0", "rows_2_3_d4de546881")
     assert f"void {name if plain else 'u_' + name.replace('.', '_')}(" in source, source
+
+
+def test_a_vector_is_read_whole_only_where_it_begins_at_a_multiple():
+  i, v = range_("i", 8), range_("v", 4)
+  for e, whole in (
+    (add(mul(i, 4), v), True),
+    (add(add(mul(i, 8), v), 12), True),
+    (v, True),
+    (add(mul(i, 3), v), False),
+    (add(i, v), False),
+    (add(add(mul(i, 4), v), 2), False),
+  ):
+    assert is_multiple(e, v, 4) == whole, e

@@ -354,7 +354,7 @@ def test_what_is_wrong_in_a_schedule_is_said(old, new, says):
   run g(%t, %x)
   run g(%y, %t)
 }"""
-  parse(source)
+  assert text(run_pass(passes()["source"], [parse(source)])[0]).startswith("source f ")
   with pytest.raises(TextError, match=says):
     parse(source.replace(old, new))
 

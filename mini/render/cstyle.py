@@ -559,7 +559,7 @@ class Renderer(Shuffles):
 def is_multiple(flat: UOp, v: UOp, n: int) -> bool:
   """Is the index a multiple of n where v is 0?"""
   terms, k = linear(flat)
-  return k % n == 0 and all(c % n == 0 or (t.op == "range" and t is v) for t, c in terms.items())
+  return k % n == 0 and all(c % n == 0 or t is v for t, c in terms.items())
 
 
 LOOP = "for ({I} {i} = {first}; {i} < {n}; {i}++) {{"
