@@ -21,7 +21,7 @@ import pytest
 from mini import Tensor, nn
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
-from mini.codegen.search import estimate
+from mini.codegen.search import estimate, neighbours
 from mini.engine.program import scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import shape
@@ -42,6 +42,7 @@ MACHINES = {
     matrices=frozenset({"m16n8k16 f16", "m16n8k16 bf16", "m16n8k8 tf32"}),
     fast=True,
   ),
+  "OpenCL": Machine(lanes=4, kind="gpu", group=256, shared_bytes=32 << 10, units=16),
   "Metal": Machine(
     lanes=4,
     kind="gpu",
@@ -205,6 +206,60 @@ def half_products():
   return [x @ y.T, b @ b, data(512, 64) @ data(64, 512), several @ several.mT, data(48, 40) @ data(40, 24)]
 
 
+def blocks():
+  """What no matrix instruction takes: as many blocks as there are units, one fewer, one more."""
+  found = []
+  for batch, m, n in ((8, 128, 64), (4, 128, 128), (16, 64, 64), (3, 192, 96), (1, 256, 256)):
+    a, b = (data(batch, *s).double().contiguous().realize() for s in ((m, 40), (40, n)))
+    found.append(a @ b)
+  return found
+
+
+def narrow_products():
+  """Few columns, sums and results, beside what is packed or kept for each."""
+  a = data(512, 96)
+  found = [a.T @ data(512, n) for n in (8, 15, 16, 17, 32, 33, 64)]
+  found += [data(n, 512) @ a for n in (3, 4, 5)]
+  strided = data(512, 300)
+  found += [strided[:, ::3] @ data(100, 34), strided[:, ::3].T @ a, (a[:, :64] @ data(64, 64)) @ data(64, 10)]
+  return found
+
+
+def rows_of_all_widths():
+  found = []
+  for n in (2, 3, 8, 16, 24, 32, 64, 100, 128, 256):
+    x = data(50, n)
+    found += [x.softmax(1), (x * 2).sum(1), x.T.square().sum(0), data(n, 50).amax(0), x.T.softmax(1)]
+  return found
+
+
+def at_the_limits_of_chains():
+  """What is read again for each row: as much as a cache holds, and more; rows of as much as the stack holds, and more."""
+  found = []
+  for rows, inner, middle in (
+    (4096, 256, 512),
+    (4096, 256, 513),
+    (64, 256, 16384),
+    (64, 256, 20000),
+    (1 << 14, 64, 2048),
+  ):
+    x, w, v = data(rows, inner), data(middle, inner), data(inner, middle)
+    found.append((x @ w.T).relu() @ v.T)
+  return found
+
+
+def images_padded_on_one_side():
+  x, w, v = leaf(2, 16, 15, 18), leaf(32, 16, 3, 3), leaf(16, 8, 2, 2)
+  found = [x.conv2d(w, padding=p) for p in ((0, 1), (1, 0))]
+  found += [
+    x.conv_transpose2d(v, stride=2),
+    x.conv2d(w, stride=(1, 2)),
+    x.pixel_shuffle(2),
+    x.permute(0, 2, 3, 1).mean(3),
+  ]
+  return step(sum(y.square().sum() for y in found), x, w, v)
+
+
 def chains():
   """Two products of which the first may be made on the stack of the second, by what it is read again for."""
   x, w, v = data(64, 256), data(1024, 256), data(256, 1024)
@@ -270,6 +325,11 @@ MODELS = (
   batches,
   products_of_all_forms,
   half_products,
+  blocks,
+  narrow_products,
+  rows_of_all_widths,
+  at_the_limits_of_chains,
+  images_padded_on_one_side,
   chains,
   long_sums,
   updates,
@@ -296,22 +356,29 @@ def text_of(model):
 def decided(model, roots, name, machine):
   why = {}
   is_first = name == next(iter(MACHINES))
-  whole = is_first or "--print" in sys.argv
   kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, machine.kind == "gpu", why=why)
-  yield f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"
-  for memory, reasons in sorted(why.items(), key=lambda pair: (len(pair[0]), pair[0])) if is_first else ():
+  made = [(k, *write_recipe(k, machine)) for k in kernels]
+  cycles = [f"{estimate(k, machine):.4g}" if machine.kind == "cpu" else "" for _, k, _ in made]
+  head = f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"
+  if not is_first and "--print" not in sys.argv:
+    digests = [f"{crc32(recipe.encode()):08x}" for *_, recipe in made]
+    yield "; ".join([head, *map(" ".join, zip(digests, cycles))])
+    return
+  yield head
+  for memory, reasons in sorted(why.items(), key=lambda pair: (len(pair[0]), pair[0])):
     yield from (f"  {memory}: {reason}" for reason in reasons)
   asked = computed(toposort(*roots), lambda u: prod(shape(u)))
   done = dict.fromkeys(COUNTED, 0)
-  for k in kernels:
-    tuned, recipe = write_recipe(k, machine)
+  for n, (k, tuned, recipe) in enumerate(made):
     place = places(tuned)
-    for op, n in computed(place, lambda u, place=place: prod(map(rsize, (*place[u], *lanes(u))))).items():
-      done[op] += n
-    cycles = f" ({estimate(tuned, machine):.4g} cycles)" if machine.kind == "cpu" else ""
-    steps = "; ".join(recipe.splitlines()) if whole else f"{crc32(recipe.encode()):08x}"
-    yield f"  kernel {k.arg.what} {'x'.join(str(rsize(r)) for r in closed(k))}{cycles}: {steps}"
-  for op, n in done.items() if is_first else ():
+    for op, times in computed(place, lambda u, place=place: prod(map(rsize, (*place[u], *lanes(u))))).items():
+      done[op] += times
+    size = "x".join(str(rsize(r)) for r in closed(k))
+    yield f"  kernel {k.arg.what} {size} ({cycles[n]} cycles): {'; '.join(recipe.splitlines())}"
+    if n == 0:
+      tried = [f"{c.cost:.4g}" for c in neighbours(k, recipe, machine)]
+      yield f"    {len(tried)} recipes beside it, the first of {' '.join(tried[:8])} cycles"
+  for op, n in done.items():
     if n or asked[op]:
       yield f"  {op}: {asked[op]:,} in the graph, {n:,} computed"
 
