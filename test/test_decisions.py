@@ -350,7 +350,9 @@ def computed(nodes, times):
 
 def text_of(model):
   roots = simplify(list(Numbered([t.uop for t in model()]).roots))
-  return "\n".join(line for name, m in MACHINES.items() for line in decided(model.__name__, roots, name, m))
+  return "\n".join(
+    x.rstrip() for name, m in MACHINES.items() for x in decided(model.__name__, roots, name, m)
+  )
 
 
 def decided(model, roots, name, machine):
@@ -362,7 +364,7 @@ def decided(model, roots, name, machine):
   head = f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"
   if not is_first and "--print" not in sys.argv:
     digests = [f"{crc32(recipe.encode()):08x}" for *_, recipe in made]
-    yield "; ".join([head, *map(" ".join, zip(digests, cycles))])
+    yield "; ".join([head, *map(" ".join, (filter(None, pair) for pair in zip(digests, cycles)))])
     return
   yield head
   for memory, reasons in sorted(why.items(), key=lambda pair: (len(pair[0]), pair[0])):
