@@ -249,6 +249,7 @@ def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
   monkeypatch.setattr("mini.engine.device.FUNCTIONS", 8)
   monkeypatch.setattr("mini.engine.realize.PROGRAMS", 4)
   loaded = lambda: Path("/proc/self/maps").read_text().count("r-xp")
+  monkeypatch.setattr("mini.engine.program.FUNCTIONS", 8)
   kept = jit(lambda x: (x * 3.5).sin() + 1)
   want = kept(Tensor.arange(7)).numpy()
   counts = []
@@ -257,6 +258,8 @@ def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
     counts.append(loaded())
   assert max(counts[15:]) <= max(counts[:15]) + 3
   assert np.array_equal(kept(Tensor.arange(7)).numpy(), want)
+  several = [(Tensor.arange(11) * 2 + n).cos().sum() + Tensor.ones(n + 2).sin().sum() for n in range(12)]
+  Tensor.realize(*several)  # more than are remembered, of which some were
 
 
 def test_the_cost_of_a_kernel():

@@ -203,18 +203,20 @@ class Opened:
     r = Renderer(kernel, language, "KERNEL")
     return Code("KERNEL", r.source(), tuple(r.helpers.items()), language.prelude)
 
-  def build(self, codes: Iterable[Code]) -> None:
-    """Compile kernels that were rendered together, in as many sources as the device compiles at once."""
+  def build(self, codes: Iterable[Code]) -> dict[Code, Any]:
+    """The functions of kernels, compiled together in as many sources as the device compiles at once."""
     from mini.render.cstyle import link
 
-    new = [c for c in dict.fromkeys(codes) if c not in self.functions]
+    found = {c: self.functions.get(c) for c in codes}
+    new = [c for c, function in found.items() if function is None]
     groups = in_units(new, min(len(new), self.shim.info.compilers))
     sources = [link([(c.source, c.helpers) for c in group], group[0].prelude) for group in groups]
     for group, library in zip(groups, self.shim.compile_all(sources) if sources else ()):
       for c in group:
-        self.functions[c] = library[c.name]
-    while len(self.functions) > max(FUNCTIONS, len(new)):
+        found[c] = self.functions[c] = library[c.name]
+    while len(self.functions) > FUNCTIONS:
       self.functions.pop(next(iter(self.functions)), None)
+    return found
 
 
 def in_units(codes: list[Code], count: int) -> list[list[Code]]:

@@ -86,8 +86,7 @@ class Launchable:
     opened = {d: Device[d] for d in self.devices}
     used = {(run.kernel, self.device_of(run)) for run in self.plan.runs if isinstance(run, Run)}
     made = {(n, d): self.compiled(n, opened[d]) for n, d in sorted(used)}
-    for d in self.devices:
-      opened[d].build([c.code for (_, on), c in made.items() if on == d])
+    functions = {d: opened[d].build([c.code for (_, on), c in made.items() if on == d]) for d in self.devices}
     for key, group in groupby(
       self.plan.runs, lambda run: "" if isinstance(run, Copy) else self.device_of(run)
     ):
@@ -98,9 +97,7 @@ class Launchable:
       for run in group:
         c = made[run.kernel, key]
         slots = [self.slots[key][n] for n in run.names] + [(-1, 0)] * c.guarded
-        calls.append(
-          Call(opened[key].functions[c.code], slots, c.extent, c.nanoseconds, c.group, name=c.name)
-        )
+        calls.append(Call(functions[key][c.code], slots, c.extent, c.nanoseconds, c.group, name=c.name))
       yield key, opened[key].shim.sequence(calls)
 
   def compiled(self, n: int, opened: Opened) -> Compiled:

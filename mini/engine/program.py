@@ -357,8 +357,8 @@ class Program:
       calls = self.planned(codes)
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
       kept.put(key, Plan(*about, self.segments, codes, calls))
-    functions = [opened.functions[c] for c in codes]
-    self.calls = [Call(functions[c.code], *c[1:], name=codes[c.code].name) for c in calls]
+    functions = opened.build(codes)
+    self.calls = [Call(functions[codes[c.code]], *c[1:], name=codes[c.code].name) for c in calls]
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
     del ahead  # not before: it is all in use at once
 

@@ -50,7 +50,7 @@ class Bench:
     for m in memory:
       self.shim.upload(self.handles[self.slots[m.name]], self.raw(m.name, m.dtype))
     self.made: dict[str, Compiled | str] = {r: self.compiled(kernel, r) for r in recipes}
-    opened.build([c.code for c in self.made.values() if isinstance(c, Compiled)])
+    self.functions = opened.build([c.code for c in self.made.values() if isinstance(c, Compiled)])
 
   def raw(self, name: str, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(to_storage(self.data[name], dtype))
@@ -66,9 +66,7 @@ class Bench:
     c = self.made[recipe]
     assert isinstance(c, Compiled)
     args = [(self.slots[p.arg[0]], 0) for p in params_of(c.kernel)] + [(-1, 0)] * guarded(c.kernel)
-    return self.shim.sequence(
-      [Call(self.opened.functions[c.code], args, c.extent, c.nanoseconds, c.group)] * times
-    )
+    return self.shim.sequence([Call(self.functions[c.code], args, c.extent, c.nanoseconds, c.group)] * times)
 
   def results(self, recipe: str) -> dict[str, np.ndarray]:
     """What it writes, from the same beginning each time."""
