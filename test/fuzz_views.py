@@ -185,8 +185,8 @@ def fitting(x: Any, t: Any) -> Any:
 class Run:
   """A program in one library: `env` are the tensors that its steps choose from."""
 
-  def __init__(self, program: Program, T: Any, device: str = "CPU"):
-    self.p, self.T, self.ours, self.device = program, T, T is not torch, device
+  def __init__(self, program: Program, T: Any):
+    self.p, self.T, self.ours = program, T, T is not torch
     self.mode = Mode() if self.ours else torch.nn.Module()
     self.env = [self.made(s, d, k) for s, d, k in program.states]
     if self.ours:
@@ -199,9 +199,7 @@ class Run:
 
   def made(self, shape: tuple, name: str, k: int) -> Any:
     values = np.random.default_rng(k).integers(0, 2 if name == "bool" else 5, shape)
-    return (Tensor(values, device=self.device) if self.ours else torch.from_numpy(np.array(values))).to(
-      self.dtype(name)
-    )
+    return (Tensor(values) if self.ours else torch.from_numpy(np.array(values))).to(self.dtype(name))
 
   def tried(self, env: list, s: tuple) -> bool:
     """A step; False where it was refused, and nothing has happened."""
@@ -258,7 +256,7 @@ class Run:
 
   def indices(self, rows: Any) -> Any:
     array = np.array([*rows], np.int64)
-    return Tensor(array, device=self.device) if self.ours else torch.from_numpy(array)
+    return Tensor(array) if self.ours else torch.from_numpy(array)
 
   def method(self, t: Any, name: str, number: Any) -> None:
     x = fitting(number, t)
@@ -306,7 +304,7 @@ def check(seed: int) -> str:
   """What is wrong with a program: "" if nothing is."""
   p = Program(seed)
   quick = seed % 4 > 0  # as few runs of the compiler as there can be, which take most of the time
-  theirs, runs = Run(p, torch), [Run(p, Tensor, "INTERP" if quick else "CPU"), Run(p, Tensor)]
+  theirs, runs = Run(p, torch), [Run(p, Tensor), Run(p, Tensor)]
   jitted: dict[
     tuple, Any
   ] = {}  # by the steps that PyTorch accepts, which may differ with shapes, and what they choose from
