@@ -252,11 +252,11 @@ def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
   monkeypatch.setattr("mini.engine.program.FUNCTIONS", 8)
   kept = jit(lambda x: (x * 3.5).sin() + 1)
   want = kept(Tensor.arange(7)).numpy()
-  counts = []
-  for n in range(30):
+  before = loaded()
+  for n in range(40):
     assert (Tensor.arange(n + 11) * 2 + n).cos().sum().isfinite().item()
-    counts.append(loaded())
-  assert max(counts[15:]) <= max(counts[:15]) + 3
+  gc.collect()  # programs are in cycles
+  assert loaded() < before + 20
   assert np.array_equal(kept(Tensor.arange(7)).numpy(), want)
   several = [(Tensor.arange(11) * 2 + n).cos().sum() + Tensor.ones(n + 2).sin().sum() for n in range(12)]
   Tensor.realize(*several)  # more than are remembered, of which some were

@@ -154,6 +154,22 @@ def test_results_of_a_jitted_function_share_memory():
     assert row.tolist() == others["column"].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("look", ["realize", "detach", "item", "numpy"])
+def test_a_jitted_function_reads_memory_and_not_what_somebody_saw_of_it(look):
+  """A view whose value was computed outside is a view still, of what the state becomes."""
+  state = Tensor([3, 1, 3]).realize()
+  view = state[0]
+  (view.detach().realize() if look == "detach" else getattr(view, look)())
+
+  @jit
+  def f(x):
+    state[0].sub_(x)
+    return view
+
+  for want in (1, -1, -3):
+    assert f(Tensor(2)).item() == want == state[0].item() == view.item()
+
+
 def test_bytes_follow_a_write():
   x = Tensor([1, 2], dtype="int16")
   y = x.view(dtypes.uint8)
