@@ -83,6 +83,27 @@ def viewed(u: UOp, steps: Steps) -> UOp:
   return u
 
 
+def computed_anew(nodes: Sequence[UOp]) -> list[UOp]:
+  """What a function computes, without values that equal nodes have outside of it: their memory would be read by every
+  call, whatever becomes of the state that they were computed from."""
+  memo: dict[UOp, UOp] = {}
+  stack = list(nodes)
+  while stack:
+    u = stack[-1]
+    if u.op == "buffer":
+      memo[u] = u
+    if u in memo:
+      stack.pop()
+    elif missing := [s for s in u.src if s not in memo]:
+      stack += missing
+    else:
+      src = tuple(memo[s] for s in u.src)
+      memo[u] = alone(u.op, u.dtype, src, u.arg) if "leaf" in u.memo or src != u.src else u
+      if "labels" in u.memo:
+        memo[u].memo["labels"] = u.memo["labels"]
+  return [memo[u] for u in nodes]
+
+
 def kind(t: Tensor) -> tuple:
   """What a routine relies on of a tensor that it gives another value:
   shape, type, what gradients do, and the device."""
@@ -205,6 +226,14 @@ class Trace:
       t._uop = uop("detach", t.dtype, (t._uop,))
     else:
       self.enter(t)
+    root = base(t._uop)
+    leaf = leaf_of(root)
+    if (
+      leaf is not None and leaf is not root
+    ):  # a value that was computed: the memory, and not how it came about
+      for op, arg in steps_from(root, t._uop):
+        leaf = uop(op, leaf.dtype, (leaf,), arg)
+      t._uop = leaf
 
   def rebind(self, t: Tensor) -> None:
     if t._trace is not self:

@@ -24,6 +24,7 @@ from mini.capture import (
   Steps,
   Trace,
   base,
+  computed_anew,
   filled,
   in_order,
   kind,
@@ -181,7 +182,7 @@ class Routine:
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
     # Once known: (of `updated`, of `last`) what is as it was traced after every call.
     self.steady: list[tuple[int, int]] | None = None
-    self.plan([physical(leaf_beneath(t)) for t in trace.outer], nodes)
+    self.plan([physical(leaf_beneath(t)) for t in trace.outer], computed_anew(nodes))
 
   def locate(self, outer: list[UOp]) -> list[UOp]:
     """How each place is found, and of what memory it is a view; that memory, each once."""

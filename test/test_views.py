@@ -154,20 +154,62 @@ def test_results_of_a_jitted_function_share_memory():
     assert row.tolist() == others["column"].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("look", ["realize", "detach", "item", "numpy"])
-def test_a_jitted_function_reads_memory_and_not_what_somebody_saw_of_it(look):
-  """A view whose value was computed outside is a view still, of what the state becomes."""
-  state = Tensor([3, 1, 3]).realize()
-  view = state[0]
-  (view.detach().realize() if look == "detach" else getattr(view, look)())
+LOOKS = {
+  "realize": lambda e: e.realize(),
+  "detach": lambda e: e.detach().realize(),
+  "numpy": lambda e: e.numpy(),
+  "more": lambda e: (e.detach() + 1).numpy(),
+}
+VALUES = {
+  "a view": lambda s: s[0],
+  "other order": lambda s: s.flip(0),
+  "elementwise": lambda s: s * 2,
+  "of a view": lambda s: s[:2] * 2,
+  "a view of it": lambda s: (s * 2)[0],
+  "a sum": lambda s: s.sum(),
+  "a product": lambda s: s @ s,
+  "cast": lambda s: s.half(),
+  "cat": lambda s: s.cat(s),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_jitted_function_computes_what_somebody_computed_outside(look, value, monkeypatch):
+  """Each time, of the state as it is: nodes are equal where what they are of is, and one of them has its value."""
+  compile_quickly(monkeypatch)
+  build, state = VALUES[value], Tensor([3.0, 1.0, 3.0]).realize()
+  held = build(state)
+  first = LOOKS[look](held)
 
   @jit
   def f(x):
-    state[0].sub_(x)
-    return view
+    before = build(state) * 1
+    state.sub_(x)
+    return before, build(state)
 
-  for want in (1, -1, -3):
-    assert f(Tensor(2)).item() == want == state[0].item() == view.item()
+  for n in range(3):
+    for step, got in enumerate(f(Tensor(1.0))):
+      np.testing.assert_array_equal(got.numpy(), build(Tensor([3.0, 1.0, 3.0]) - (n + step)).numpy())
+  assert first is not None
+  shares = owner_of(held) is state
+  np.testing.assert_array_equal(held.numpy(), build(Tensor([3.0, 1.0, 3.0]) - (3 if shares else 0)).numpy())
+
+
+def test_a_value_that_is_read_is_told_from_what_is_computed_anew():
+  """Both are the same expression; one of them somebody has, with its graph."""
+  weight = Tensor([3.0, 1.0], requires_grad=True)
+  held = (weight * 2).realize()
+
+  @jit
+  def f(x):
+    with no_grad():
+      before = weight * 2
+      weight.sub_(x)
+      return before, held.detach()
+
+  for n in range(3):
+    assert [t.tolist() for t in f(Tensor(1.0))] == [[6 - 2 * n, 2 - 2 * n], [6, 2]]
 
 
 def test_bytes_follow_a_write():

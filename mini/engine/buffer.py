@@ -8,26 +8,14 @@ from weakref import ref
 import numpy as np
 
 from mini.engine.device import Device
-from mini.ir.ops import VIEWS
 from mini.ir.uop import UOp
 from mini.stats import stats
 from mini.types import DType, from_storage, to_storage
-
-MARKS = ("tag", "detach")  # they compute nothing
 
 
 def leaf_of(u: UOp) -> UOp | None:
   """The buffer leaf that already holds the value of u."""
   return u if u.op == "buffer" else u.memo.get("leaf")
-
-
-def leaf_beneath_views(u: UOp) -> UOp | None:
-  """The leaf of a node; None for a view of memory whose value somebody copied: a routine reads the memory, which will
-  have other elements when it is called again."""
-  below = u
-  while below.op in VIEWS or below.op in MARKS:
-    below = below.src[0]
-  return None if below is not u and leaf_of(below) is not None else leaf_of(u)
 
 
 class Buffer:

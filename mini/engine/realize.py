@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mini.config import config
-from mini.engine.buffer import MARKS, Buffer, leaf_beneath_views, leaf_of
+from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
@@ -30,6 +30,7 @@ from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
 from mini.types import MiniError, dtypes, to_storage
 
+MARKS = ("tag", "detach")  # they compute nothing
 PROGRAMS = 256  # structures that are remembered
 _programs: dict[tuple, Any] = {}
 _lock = threading.RLock()
@@ -234,7 +235,7 @@ class Numbered:
     if not lift:
       roots = replaced(roots, rules_here().replacements, leaf_of)
     memo: dict[UOp, UOp] = {}
-    known = brought if lift else leaf_beneath_views
+    known = brought if lift else leaf_of
     stack = [(u, False) for u in reversed(roots)]
     while stack:
       u, done = stack.pop()
