@@ -214,7 +214,7 @@ class Opened:
     for group, library in zip(groups, self.shim.compile_all(sources) if sources else ()):
       for c in group:
         found[c] = self.functions[c] = library[c.name]
-    while len(self.functions) > FUNCTIONS:
+    while len(self.functions) > max(FUNCTIONS, len(found)):
       self.functions.pop(next(iter(self.functions)), None)
     return found
 

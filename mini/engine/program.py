@@ -139,7 +139,7 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
   known.update(made)
   found = {k: known[k] for k in kernels}
   opened.build([c.code for c in found.values()])
-  while len(known) > FUNCTIONS:
+  while len(known) > max(FUNCTIONS, len(found)):
     known.pop(next(iter(known)), None)
   return found
 
