@@ -1,24 +1,30 @@
 """What models become: which values get memory and why, the recipe of each kernel and what it is estimated to take, how
-often each value is computed.
+often each value is computed. Of each kernel three digests, too: of its recipe, of all that was estimated on the way to it,
+and of its source.
 
   python test/test_decisions.py            compares          python test/test_decisions.py --accept    writes what came out
   python test/test_decisions.py --print    all of it, with the recipes of every machine, to compare two states of the tree
 
 The machines are described ones, so the text is the same on every machine: of the first all is recorded, of the others
-a digest of each recipe. `test/decisions.txt` is a record, not a goal:
+the digests. `test/decisions.txt` is a record, not a goal:
 who changes a decision accepts the new text, and the diff says which models the change reaches.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
+from unittest.mock import patch
 from zlib import crc32
 
 import pytest
 
 from mini import Tensor, nn
+from mini.codegen import contraction as product
+from mini.codegen import convolution as window
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.codegen.search import estimate, neighbours
@@ -28,6 +34,7 @@ from mini.ir.graph import shape
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import closed, rsize, toposort
+from mini.render import render_for
 
 RECORD = Path(__file__).parent / "decisions.txt"
 MACHINES = {
@@ -52,6 +59,7 @@ MACHINES = {
     matrices=frozenset({"8x8 f32", "8x8 f16"}),
   ),
 }
+PRINTED = {"AVX2": "CPU", "AVX-512": "CPU", "CUDA": "CUDA"}  # of which the source is recorded: the language
 COUNTED = ("exp", "log", "sin", "tanh", "erf", "rsqrt", "sqrt", "div", "pow", "threefry")
 
 # ---------------------------------------------------------------- the models: tensors whose values are asked for
@@ -355,15 +363,49 @@ def text_of(model):
   )
 
 
+def digest(text):
+  return f"{crc32(text.encode()) & 0xFFFF:04x}"
+
+
+@contextmanager
+def estimates() -> Iterator[list[str]]:
+  """All that is estimated of tiles while recipes are written: a line for each plan that was proposed."""
+  lines: list[str] = []
+
+  def watched(propose):
+    def proposed(*args):
+      for plan in propose(*args):
+        lines.append(
+          " ".join(f"{x:.6g}" if isinstance(x, float) else str(x) for x in plan if not isinstance(x, tuple))
+        )
+        yield plan
+
+    return proposed
+
+  makers = (product, "plans"), (window, "plans"), (window, "channel_plans")
+  with ExitStack() as stack:
+    for module, maker in makers:
+      stack.enter_context(patch.object(module, maker, watched(getattr(module, maker))))
+    yield lines
+
+
+def written(kernel, name, machine):
+  """(the kernel with its recipe, the recipe, the digests of what became of it)"""
+  with estimates() as lines:
+    tuned, recipe = write_recipe(kernel, machine)
+  source = render_for(PRINTED[name], {"KERNEL": tuned}, machine.lanes) if name in PRINTED else ""
+  return tuned, recipe, "-".join(map(digest, (recipe, "\n".join(lines), source)))
+
+
 def decided(model, roots, name, machine):
   why = {}
   is_first = name == next(iter(MACHINES))
   kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, machine.kind == "gpu", why=why)
-  made = [(k, *write_recipe(k, machine)) for k in kernels]
-  cycles = [f"{estimate(k, machine):.4g}" if machine.kind == "cpu" else "" for _, k, _ in made]
+  made = [(k, *written(k, name, machine)) for k in kernels]
+  cycles = [f"{estimate(k, machine):.6g}" if machine.kind == "cpu" else "" for _, k, *_ in made]
   head = f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"
   if not is_first and "--print" not in sys.argv:
-    digests = [f"{crc32(recipe.encode()):08x}" for *_, recipe in made]
+    digests = [found for *_, found in made]
     yield "; ".join([head, *map(" ".join, (filter(None, pair) for pair in zip(digests, cycles)))])
     return
   yield head
@@ -371,15 +413,15 @@ def decided(model, roots, name, machine):
     yield from (f"  {memory}: {reason}" for reason in reasons)
   asked = computed(toposort(*roots), lambda u: prod(shape(u)))
   done = dict.fromkeys(COUNTED, 0)
-  for n, (k, tuned, recipe) in enumerate(made):
+  for n, (k, tuned, recipe, found) in enumerate(made):
     place = places(tuned)
     for op, times in computed(place, lambda u, place=place: prod(map(rsize, (*place[u], *lanes(u))))).items():
       done[op] += times
     size = "x".join(str(rsize(r)) for r in closed(k))
-    yield f"  kernel {k.arg.what} {size} ({cycles[n]} cycles): {'; '.join(recipe.splitlines())}"
+    yield f"  kernel {k.arg.what} {size} ({cycles[n]} cycles) {found}: {'; '.join(recipe.splitlines())}"
     if n == 0:
       tried = [f"{c.cost:.4g}" for c in neighbours(k, recipe, machine)]
-      yield f"    {len(tried)} recipes beside it, the first of {' '.join(tried[:8])} cycles"
+      yield f"    {len(tried)} recipes beside it ({digest(' '.join(tried))}), the first of {' '.join(tried[:8])} cycles"
   for op, n in done.items():
     if n or asked[op]:
       yield f"  {op}: {asked[op]:,} in the graph, {n:,} computed"

@@ -293,3 +293,15 @@ def test_lbfgs_state():
     optimizer.step()
   with pytest.raises(MiniError, match="strong_wolfe"):
     nn.optim.LBFGS([w], line_search_fn="exact")
+
+
+def test_what_pytorch_does_in_place_is_in_place_here():
+  torch = pytest.importorskip("torch")
+  theirs = [
+    n for n in dir(torch.Tensor) if n.endswith("_") and not n.startswith("_") and hasattr(Tensor, n[:-1])
+  ]
+  assert len(theirs) > 140
+  assert [n for n in theirs if not hasattr(Tensor, n)] == ["as_strided_"]  # whose view is no part of it here
+  x, y = Tensor([1.0, -2.0]), Tensor([1.0, -2.0])
+  assert x.absolute_().multiply_(3).divide_(2).subtract_(1).negative_() is x
+  assert x.tolist() == [-0.5, -2.0] and y.greater_(0).tolist() == [1.0, 0.0]

@@ -21,7 +21,7 @@ from mini.ir.extern import Extern
 from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
 from mini.ir.sizes import Variable, filled, most
 from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
-from mini.types import DType, DTypeError, ShapeError, dtypes
+from mini.types import AxisError, DType, DTypeError, ShapeError, dtypes
 
 
 def shape(u: UOp) -> tuple[int, ...]:
@@ -254,7 +254,7 @@ def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
   ):
     raise ShapeError(f"{what}: index {si} and {s} differ in an axis other than {axis}")
   if s[axis] == 0 and 0 not in si:
-    raise IndexError(f"{what}: any index is out of bounds for axis {axis} of {s}, which has size 0")
+    raise AxisError(f"{what}: any index is out of bounds for axis {axis} of {s}, which has size 0")
 
 
 # ---------------------------------------------------------------- marks

@@ -202,6 +202,8 @@ class Convolution(Multiply):
     if self.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
       message = f"{what}: x must have {n + 2} axes, or {n + 1} without a batch, and the weight {n + 2}"
       fail(ShapeError, message, x=self, weight=weight)
+    if 0 in weight.shape[2:]:
+      fail(ShapeError, f"{what}: the window {weight.shape[2:]} has no places", x=self, weight=weight)
     if groups < 1 or weight.shape[0] % groups:
       message = f"{what}: {weight.shape[0]} {('outputs', 'channels')[axis]} do not fall into {groups} groups"
       fail(ShapeError, message, x=self, weight=weight)

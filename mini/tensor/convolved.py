@@ -164,7 +164,10 @@ def contracted(a: UOp, b: UOp, axes: Sequence[int]) -> UOp:
 
 
 def resized(u: UOp, axis: int, before: int, after: int) -> UOp:
-  """With zeros around an axis; where a number is negative, so many elements are cut off."""
+  """With zeros around an axis; where a number is negative, so many elements, or zeros, are cut off."""
   n = graph.shape(u)[axis]
-  u = span(u, axis, max(-before, 0), n - max(-after, 0))
-  return graph.pad(u, around(graph.shape(u), axis, max(before, 0), max(after, 0)))
+  first = min(max(-before, 0), n)
+  end = max(n + min(after, 0), first)
+  front = min(max(before, 0), n + before + after)
+  u = span(u, axis, first, end)
+  return graph.pad(u, around(graph.shape(u), axis, front, n + before + after - front - (end - first)))

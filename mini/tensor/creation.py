@@ -281,7 +281,13 @@ class Creation(Reduce):
     """
     if self.dtype.kind not in "iu":
       fail(DTypeError, f"one_hot: places are integers, not {self.dtype.name}", x=self)
-    n = num_classes if num_classes >= 0 else int(self.max().item()) + 1 if self.numel() else 0
+    if num_classes < -1 or (num_classes < 1 and not (num_classes and self.numel())):
+      fail(
+        ArgumentError,
+        f"one_hot: num_classes is {num_classes}; 1 or more would fit, or -1 where x has elements",
+        x=self,
+      )
+    n = num_classes if num_classes > 0 else int(self.max().item()) + 1
     return (self._place(n).unsqueeze(-1) == self._new(graph.iota(n, dtypes.int64))).to(dtypes.int64)
 
   def _place(self, n: int) -> Tensor:

@@ -150,9 +150,9 @@ class Cutting(Movement):
     n = self.shape[a]
     sizes = split_size
     if isinstance(sizes, int):
-      if sizes < 1:
+      if sizes < 0 or (sizes < 1 and n):
         fail(ShapeError, f"split: pieces of size {sizes}", x=self)
-      sizes = [min(sizes, n - i) for i in range(0, max(n, 1), sizes)]
+      sizes = [min(sizes, n - i) for i in range(0, max(n, 1), max(sizes, 1))]
     if sum(sizes) != n:
       fail(
         ShapeError,
@@ -188,10 +188,14 @@ class Cutting(Movement):
       fail(ShapeError, f"unfold: no window of {size}, {step} apart, in an axis of size {n}", x=self)
     if not self.ndim:
       return self.reshape(1).narrow(0, 0, size)
+    count = (n - size) // step + 1
+    if count == 1 or not size:
+      first = self.narrow(a, 0, size).movedim(a, -1).unsqueeze(a)
+      return first if count == 1 else first.expand(*self.shape[:a], count, *self.shape[a + 1 :], 0)
     m = self.ndim
     order = (*range(a), a + 1, *range(a + 2, m + 1), a)
     if step == size:  # windows that lie one behind another
-      s, count = self.shape, n // size
+      s = self.shape
       part = self._part(a, 0, count * size)
       shape = *s[:a], count, size, *s[a + 1 :]
       return part._view(("shape", shape), ("order", (*range(a + 1), *range(a + 2, m + 1), a + 1)))
@@ -279,6 +283,8 @@ def windows(u: UOp, axis: int, size: int, step: int = 1, dilation: int = 1) -> U
   s = graph.shape(u)
   n, before, after = s[axis], s[:axis], s[axis + 1 :]
   count = (n - dilation * (size - 1) - 1) // step + 1
+  if count == 1:  # the step leads nowhere, and may be longer than the axis
+    step = size if dilation == 1 else 1
   if dilation == 1 and step == size:
     u = graph.reshape(span(u, axis, 0, count * size), (*before, count, size, *after))
     return graph.permute(u, (*range(axis), axis + 1, axis, *range(axis + 2, len(s) + 1)))

@@ -350,10 +350,11 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
   [[1, 2, 4], [1, 3, 9]]
   """
   x = x.atleast_1d() if x.dtype.kind in "fc" else x.atleast_1d().long()
+  count = x.shape[-1] if N is None else N
   powers = [x.ones_like()]
-  for _ in range((x.shape[-1] if N is None else N) - 1):
+  for _ in range(count - 1):
     powers.append(powers[-1] * x)
-  return Handle._final.stack(powers, dim=-1)
+  return Handle._final.stack(powers, dim=-1)[..., :count]
 
 
 def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) -> SVD:

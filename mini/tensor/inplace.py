@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.aliases import Aliases
+from mini.tensor.aliases import ALIASES, Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS, fail
 from mini.tensor.views import set_data
@@ -27,12 +27,12 @@ OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshif
 # Methods with a form that ends in an underscore.
 METHODS = """
 abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
-bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div eq erf
-erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot index_add index_copy
-index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or
-logical_xor logit lt masked_fill masked_scatter mul nan_to_num ne neg nextafter pow put rad2deg reciprocal relu
-remainder renorm round rsqrt scatter scatter_add scatter_reduce sigmoid sign sin sinc sinh sqrt square sub tan tanh
-tril triu trunc xlogy
+bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos cosh cumprod cumsum deg2rad
+digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot i0
+igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10 log1p log2
+logical_and logical_not logical_or logical_xor logit lshift lt masked_fill masked_scatter mul mvlgamma nan_to_num ne
+neg nextafter polygamma pow put rad2deg reciprocal relu remainder renorm round rshift rsqrt scatter scatter_add
+scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
 """
 RESHAPING = "squeeze swapaxes swapdims t transpose unsqueeze"  # those that give the handle another shape
 
@@ -175,5 +175,6 @@ def _method(name: str) -> Callable[..., Tensor]:
 
 for name in OPERATORS.split():
   setattr(InPlace, f"__i{name}__", _operator(name))
-for name in (METHODS + RESHAPING).split():
+OTHERS = [name for name, own in ALIASES.items() if own in METHODS.split()]
+for name in [*METHODS.split(), *RESHAPING.split(), *OTHERS]:
   setattr(InPlace, f"{name}_", _method(name))

@@ -111,12 +111,13 @@ class Movement(Activations):
     (2, 3, 4)
     """
     a = self._axis(dim, "unflatten")
-    return self.reshape(*self.shape[:a], *(self._left(sizes, self.shape[a])), *self.shape[a + 1 :])
-
-  @staticmethod
-  def _left(sizes: Sequence[int], total: int) -> tuple[int, ...]:
-    rest = prod(n for n in sizes if n != -1)
-    return tuple(total // rest if n == -1 and rest else n for n in sizes)
+    total, rest = self.shape[a], prod(n for n in sizes if n != -1)
+    found = [total // rest if n == -1 and rest else n for n in sizes]
+    if prod(found) != total or min(found, default=0) < 0 or [*sizes].count(-1) > 1:
+      fail(
+        ShapeError, f"unflatten: axis {a} has {total} elements, which are not of sizes {(*sizes,)}", x=self
+      )
+    return self.reshape(*self.shape[:a], *found, *self.shape[a + 1 :])
 
   def squeeze(self, dim: Sizes | None = None) -> Tensor:
     """Without the axes of size 1: all of them, or of those in dim.
@@ -140,9 +141,9 @@ class Movement(Activations):
             [2, 2, 2]])
     """
     sizes = sizes_of(shape)
-    own = (1,) * (len(sizes) - self.ndim) + self.shape
+    own = (-1,) * (len(sizes) - self.ndim) + self.shape  # a new axis has no size to be left as it is
     sizes = tuple(n if m == -1 else m for n, m in zip(own, sizes)) if len(own) == len(sizes) else sizes
-    if len(own) != len(sizes) or any(n not in (1, m) for n, m in zip(own, sizes)):
+    if len(own) != len(sizes) or any(m < 0 or n not in (-1, 1, m) for n, m in zip(own, sizes)):
       fail(
         ShapeError,
         f"x.expand({', '.join(map(str, sizes))}): {self.shape} does not repeat to that: only axes of size 1 do",

@@ -16,7 +16,7 @@ from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape
 from mini.tensor.spectral import Spectral
-from mini.types import DTypeError, ShapeError, as_dtype, dtypes
+from mini.types import ArgumentError, DTypeError, ShapeError, as_dtype, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -383,5 +383,7 @@ def _places(size: Sizes, stride: Sizes, offset: int) -> np.ndarray:
   sizes, steps = sizes_of((size,)), sizes_of((stride,))
   if len(sizes) != len(steps):
     fail(ShapeError, f"as_strided: {len(sizes)} sizes and {len(steps)} strides")
+  if min(*sizes, *steps, offset) < 0:
+    fail(ArgumentError, f"as_strided: sizes {sizes}, strides {steps} and offset {offset} may not be negative")
   grid = np.indices(sizes)
   return offset + sum((step * i for step, i in zip(steps, grid)), np.zeros(sizes, np.int64))
