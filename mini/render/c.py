@@ -96,7 +96,14 @@ BITS = {
   "bf16_to_f32": "INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; "
                  "__builtin_memcpy(&f, &b, 4); return f; }",
   "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); " + TO_BF16,
-  "round_f16":   "INLINE float round_f16(float x) { return (float)(_Float16)x; }",
+  # gcc 12 takes the two conversions for none, where all elements of a vector pass them
+  "round_f16":   """INLINE float round_f16(float x) {
+  _Float16 h = x;
+#if defined(__AVX512FP16__) && !defined(__clang__)
+  __asm__("" : "+v"(h));
+#endif
+  return h;
+}""",
 }
 
 # Past the caches: only whole registers at addresses that are their multiples.
@@ -179,15 +186,15 @@ SUFFIX = {4: {"int": "d", "float": "s"}, 8: {"int": "q", "float": "d"}}  # of x8
 ROUNDED = "return ((b + 0x7fff + (b >> 16 & 1)) & ~nan) | ((b | 0x400000) & nan);"  # TO_BF16 before its shift
 
 # gcc 12 converts one number at a time
-HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} > 4"
-WIDE_ROUND = HALF + """
+HALF = "#if defined(__F16C__) && (defined(__AVX512F__) || {width} < 16) && {width} "
+WIDE_ROUND = HALF + """> 3
   {H} h; {T} r; __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(a));
   __asm__("vcvtph2ps %1, %0" : "=v"(r) : "v"(h)); return r;
 #else
   {T} r; for (int i = 0; i < {width}; i++) r[i] = round_f16(a[i]); return r;
 #endif
 """
-WIDE_STORE = HALF + """
+WIDE_STORE = HALF + """> 4
   __asm__("vcvtps2ph $0, %1, %0" : "=m"(*({H}u *)p) : "v"(x));
 #else
   for (int i = 0; i < {width}; i++) {one}
@@ -390,7 +397,7 @@ class Vectors(Spelling):
     lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
     one = self.operation(op, sources, d).format(*lanes)
     if narrows and d is dtypes.float16:
-      half = self.type(dtypes.uint16, width)
+      half = self.type(dtypes.uint16, max(width, 8))  # of a whole register
       return "\n" + WIDE_ROUND.format(H=half, T=self.type(d, width), width=width)
     minus = "-" if d is dtypes.bool else ""
     return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
