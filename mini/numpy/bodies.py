@@ -47,24 +47,21 @@ def _remainder(a: Tensor, b: Tensor) -> Tensor:
   if a.dtype.kind != "f":
     return a % b
   r = a % b
-  beyond = (b.isinf() & a.isfinite()).where(((a == 0) | ((a < 0) == (b < 0))).where(a, b), r)
-  return (beyond == 0).where(beyond.zeros_like()._signed_as(b), beyond)
+  return (r == 0).where(r.zeros_like()._signed_as(b), r)
 
 
 def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
   """The largest whole number not above a / b; of an infinite a NaN."""
   if a.dtype.kind != "f":
     return a // b
-  down = (a != 0) & ((a < 0) != (b < 0))
-  q = (b.isinf() & a.isfinite()).where(down.where(-1.0, a / b), a // b)
-  q = (a.isinf() & (b != 0)).where(math.nan, q)
+  q = a // b
   return (q == 0).where(q.zeros_like()._signed_as(a / b), q)
 
 
 def _fmod(a: Tensor, b: Tensor) -> Tensor:
   if a.dtype.kind != "f":
     return a.fmod(b)
-  r = (b.isinf() & a.isfinite()).where(a, a.fmod(b))
+  r = a.fmod(b)
   return (r == 0).where(r._signed_as(a), r)
 
 

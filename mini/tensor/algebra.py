@@ -72,9 +72,11 @@ def on_truth(op: str) -> Callable[[UOp, UOp], UOp]:
 def floor_div(a: UOp, b: UOp) -> UOp:
   if a.dtype.kind != "f":
     return graph.alu("div", a, b)
-  # a whole number, but for rounding
-  quotient = graph.alu("round", graph.alu("div", sub(a, graph.alu("mod", a, b)), b))
-  return graph.alu("where", equals(b, const(0, b.dtype)), graph.alu("div", a, b), quotient)
+  zero, rest = const(0, b.dtype), fmod(a, b)  # that of an infinite b is a
+  quotient = graph.alu("round", graph.alu("div", sub(a, rest), b))  # a whole number, but for rounding
+  above = graph.alu("and", graph.alu("ne", rest, zero), graph.alu("ne", lt(rest, zero), lt(b, zero)))
+  quotient = sub(quotient, graph.cast(above, a.dtype))
+  return graph.alu("where", equals(b, zero), graph.alu("div", a, b), quotient)
 
 
 def magnitude(u: UOp) -> UOp:

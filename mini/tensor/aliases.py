@@ -73,11 +73,11 @@ class Aliases(Statistics):
     >>> Tensor([1, 2]).addcmul(Tensor([3, 4]), Tensor([5, 6]), value=10)
     Tensor([151, 242])
     """
-    return self + tensor1 * tensor2 * value
+    return self + value * tensor1 * tensor2
 
   def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """a + value * tensor1 / tensor2."""
-    return self + tensor1 / tensor2 * value
+    return self + value * tensor1 / tensor2
 
   def logit(self, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), the inverse of `sigmoid`; x is kept within eps and 1 - eps first, if eps is given.

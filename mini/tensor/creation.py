@@ -134,6 +134,8 @@ class Creation(Reduce):
     whole = all(isinstance(x, (int, np.integer, Variable)) for x in (start, end, step))
     if not whole and not math.isfinite((end - start) / step):
       fail(ArgumentError, f"arange: from {start} to {end} by {step} there is no number of steps")
+    if not whole and (end - start) / step >= 1 << 62:
+      fail(ArgumentError, f"arange: from {start} to {end} by {step} there are too many steps")
     kind = kind or (dtypes.default_int if whole else dtypes.default_float)
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     return placed(

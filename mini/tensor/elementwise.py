@@ -400,6 +400,6 @@ class Elementwise(Operators):
     if self.dtype.kind != "f":
       return self._new(self.uop)
     top = float(dtypes.finfo(self.dtype).max)
-    out = self.isnan().where(nan, self)  # type: ignore[arg-type]
-    out = (out == math.inf).where(top if posinf is None else posinf, out)
-    return (out == -math.inf).where(-top if neginf is None else neginf, out)
+    out = (self == math.inf).where(top if posinf is None else posinf, self)
+    out = (self == -math.inf).where(-top if neginf is None else neginf, out)
+    return self.isnan().where(nan, out)  # type: ignore[arg-type]

@@ -339,9 +339,11 @@ class Random(Creation):
     order = Handle._new(joined(random_words((n,), device))).argsort()
     return placed(graph.cast(order.uop, as_dtype(dtype or dtypes.default_int)), device, False)
 
-  def bernoulli(self) -> Tensor:
-    """1 with the probability that the element is, else 0; in self's type."""
-    return (Random.rand(*self.shape, device=self.device) < self).to(self.dtype)
+  def bernoulli(self, p: float | None = None) -> Tensor:
+    """1 with the probability that the element is, or with p, else 0; in self's type."""
+    if p is not None and not 0 <= p <= 1:
+      fail(ArgumentError, f"bernoulli: a probability is between 0 and 1, and p is {p}", x=self)
+    return (Random.rand(*self.shape, device=self.device) < (self if p is None else p)).to(self.dtype)
 
   def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
     """Places drawn with probabilities proportional to the last axis's elements, as int64.
