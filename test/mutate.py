@@ -5,8 +5,8 @@
     python test/mutate.py --show mini/ir/guards.py:46:2  the fault of that name, as a diff
 
 A fault is one changed operator, number, condition or statement, drawn evenly over the lines of the rooms below. It dies
-by a test that fails, or takes ten times as long as it did. Tests that cover the fault's function run quickest first, in two passes: as many as take
-20 s, then, for what is left, as many as take four minutes. Of a survivor its reader has to judge whether the program
+by a test that fails, or takes several times as long as it did. Tests that cover the fault's function run quickest first, in two passes: as many as take
+20 s, then, of what is left, as many as `--seconds` has room for. Of a survivor its reader has to judge whether the program
 that it makes is another one at all.
 """
 
@@ -33,7 +33,6 @@ from queue import Queue
 ROOT = Path(__file__).parent.parent
 ROOMS = ("mini/ir", "mini/schedule", "mini/codegen", "mini/render", "mini/engine", "runtime")
 MAP = Path(tempfile.gettempdir()) / "mini-mutation"
-PASSES = (20.0, 240.0)  # seconds of tests
 SWAPPED = {
   ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
   ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -250,8 +249,8 @@ class Worker:
     failed = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
     return done.returncode == 0, (failed or [f"rc {done.returncode}"])[0][:120]
 
-  def kill(self, name: str, covering: Covering) -> str:
-    """By what it died; "" of a survivor."""
+  def kill(self, name: str, covering: Covering, most: float) -> str:
+    """By what it died; "" of a survivor. most: seconds of tests."""
     path, source, new = changed(name)
     if ast.dump(ast.parse(new)) == ast.dump(ast.parse(source)):
       return "same text"
@@ -263,13 +262,13 @@ class Worker:
     (self.root / path).write_text(new)
     try:
       start = 0
-      for budget in PASSES:
+      for budget in (min(20.0, most), most):
         end, spent = start, 0.0
         while end < len(tests) and spent + covering.seconds[tests[end]] < budget:
           spent += covering.seconds[tests[end]]
           end += 1
         if end > start:
-          fine, by = self.passes(tests[start:end], 60 + 10 * spent)
+          fine, by = self.passes(tests[start:end], 30 + 4 * spent)
           if not fine:
             return by
         start = end
@@ -283,6 +282,7 @@ def main() -> None:
   p.add_argument("count", type=int, nargs="?", default=0)
   p.add_argument("--seed", type=int, default=0)
   p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+  p.add_argument("--seconds", type=float, default=240, help="of tests, at most, for each fault")
   p.add_argument("--map", action="store_true")
   p.add_argument("--show", nargs="*", default=[])
   p.add_argument(
@@ -303,7 +303,7 @@ def main() -> None:
   def tried(name: str) -> tuple[str, str]:
     worker = workers.get()
     try:
-      return name, worker.kill(name, covering)
+      return name, worker.kill(name, covering, args.seconds)
     finally:
       workers.put(worker)
 

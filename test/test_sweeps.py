@@ -1,8 +1,8 @@
-"""Methods with whole numbers as arguments - axes, sizes, steps, widths, indices - beside PyTorch, at all of them that are
-small, and at some that are far outside: the same values and shapes, or an error from both.
+"""Methods with numbers as arguments - axes, sizes, steps, widths, indices; factors, bounds, powers - beside PyTorch, at those
+that are small, at some that are far outside, at infinities and NaN: the same values and shapes, or an error from both.
 
-A row is an expression: {I} is any number, {P} one that is not negative, {D} an axis. With --full all rows take 160 draws of
-their numbers for each shape, else a few.
+A row is an expression: {I} is any whole number, {P} one that is not negative, {D} an axis, {V} any number (the elements of x
+are infinite or NaN then, too). With --full all rows take 160 draws of their numbers for each shape, else a few.
 """
 
 import itertools
@@ -24,7 +24,9 @@ NUMBERS = {
   "I": (-50, -3, -2, -1, 0, 1, 2, 3, 4, 5, 50),
   "P": (0, 1, 2, 3, 4, 7, 50),
   "D": (-3, -2, -1, 0, 1, 2),
+  "V": ("float('-inf')", -2.5, -1.0, -0.0, 0.0, 1e-30, 0.5, 1.0, 2, 3.0, "float('inf')", "float('nan')"),
 }
+ELEMENTS = -4, -1.5, -1, -0.0, 0, 0.25, 1, 2, 3, np.inf, -np.inf, np.nan, 1e-40, 1e30
 SHAPES = (3, 4), (2, 3), (1, 1), (0, 3), (3, 0), (5, 1)
 ROWS = """
 x.unfold({D},{P},{P})   x.narrow({D},{I},{P})   x.roll({I},{D})   x.roll({I})   x.roll(({I},{I}),(0,1))   x.diagonal({I},{D},{D})
@@ -51,6 +53,24 @@ x[{I}:{I}]   x[{I}]   x[:,{I}]   x[::{P}]   x[T.tensor([{I}])]   T.trapezoid(x,d
 x.bincount(minlength={I})   x.histc({P},{I},{I})   T.cdist(x,x,{P})   x.matrix_power({I})   x.diag_embed({I},{D},{D})   x.diagflat({I})
 x.select_scatter(x.sum(0),{D},{I})   x.slice_scatter(x,{D},{I},{I},{P})   x.narrow_copy({D},{I},{P})   x.as_strided(({P},{P}),({P},{P}),{I})
 x.hsplit({P})   x.vsplit({P})   T.channel_shuffle(x[None,:,:,None],{P})   T.vander(x.flatten(),{P})   T.combinations(x.flatten(),{P})
+x.clamp({V},{V})   x.clamp(min={V})   x.clamp(max={V})   x.clamp(T.tensor({V}),T.tensor({V}))
+F.leaky_relu(x,{V})   F.hardshrink(x,{V})   F.softshrink(x,{V})   F.threshold(x,{V},{V})   F.hardtanh(x,{V},{V})   F.elu(x,{V})
+x.pow({V})   x**{V}   {V}**x   x.abs().pow({V})   x.float_power({V})   x/{V}   x//{V}   x%{V}   {V}//x   {V}%x   x.fmod({V})
+x.remainder({V})   x.div({V},rounding_mode='floor')   x.div({V},rounding_mode='trunc')   x.add(x,alpha={V})   x.sub(x,alpha={V})
+x.addcmul(x,x,value={V})   x.addcdiv(x,x,value={V})   x.lerp(x+1,{V})   x.nan_to_num({V},{V},{V})   T.linspace({V},{V},4)
+T.logspace({V},{V},3)   T.arange({V},{V},{V})   F.rms_norm(x,(x.shape[1],),eps={V})
+
+F.huber_loss(x,x+1,delta={V})   F.smooth_l1_loss(x,x+1,beta={V})   x.copysign({V})
+x.nextafter(T.tensor({V}).float())   x.xlogy({V})   x.hypot(T.tensor({V}))   x.atan2(T.tensor({V}))   x.logaddexp(T.tensor({V}))
+x.masked_fill(x>0,{V})   x.fill_({V})   x.clone().fill_diagonal_({V})   T.full((2,),{V})   T.full_like(x,{V})   x.eq({V})   x.lt({V})   x.ge({V})
+x.maximum(T.tensor({V}))   x.fmax(T.tensor({V}))   x.where(x>0,{V})   T.where(x>0,{V},x)   F.interpolate(x[None],scale_factor={V})
+F.margin_ranking_loss(x,x+1,x.sign(),margin={V})   F.hinge_embedding_loss(x,x.sign(),margin={V})   F.poisson_nll_loss(x,x.abs(),eps={V})
+F.gaussian_nll_loss(x,x+1,x.abs(),eps={V})   x.bernoulli({V})*0   x.softmax(0)*{V}   F.prelu(x,T.tensor([{V}]).float())
+"""
+REFUSED = """
+F.cosine_similarity(x,x,eps=-1.0) x.renorm(0,0,1) x.renorm(2,0,-1.0) x.renorm(float('nan'),0,1)
+F.smooth_l1_loss(x,x,beta=-1.0) F.huber_loss(x,x,delta=float('nan')) x.histc(4,0,float('inf')) x.histc(4,float('nan'),1)
+F.interpolate(x[None],scale_factor=float('inf')) T.arange(0,3,1e-30) x.bernoulli(2.0) x.bernoulli(float('nan'))
 """
 # What is one library's alone: {a part of the row: (who refuses or which differs, why)}
 APART = {
@@ -73,6 +93,9 @@ APART = {
   "roll": ("mini", "PyTorch looks at no axis where nothing is rolled"),
   "cummax": ("mini", "PyTorch looks at no axis where nothing is added up"),
   "diff(0": ("mini", "PyTorch looks at no axis where nothing is subtracted"),
+  "softshrink(x,float(": ("torch", "all of it is shrunk to 0, or NaN"),
+  "elu(x,float(": ("any", "infinitely many of nothing"),
+  "x.where(x>0": ("mini", "the condition comes first here, x.where(condition) is a method of the condition"),
 }
 EMPTY = {"interpolate", "_pool", "unfold(x", "fold(", "stft", "quantile", "conv1d", "pixel_unshuffle", "roll", "cummax",
          "unique_consecutive"}  # fmt: skip # only where there is nothing in x
@@ -104,8 +127,9 @@ def apart(expression, shape, who):
   )
 
 
-def differing(expression, shape):
-  array = np.random.default_rng(len(expression)).integers(-4, 5, shape).astype(np.float32)
+def differing(expression, shape, any_number):
+  elements = ELEMENTS if any_number else range(-4, 5)
+  array = np.random.default_rng(len(expression)).choice(elements, shape).astype(np.float32)
   refusals = (
     RuntimeError,
     IndexError,
@@ -126,12 +150,13 @@ def differing(expression, shape):
     shapes = [t.shape for t in ours]
     return "" if apart(expression, shape, "torch") else f"is of shapes {shapes}, and PyTorch says {theirs}"
   alike = len(ours) == len(theirs) and all(
-    a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-5, equal_nan=True) for a, b in zip(ours, theirs)
+    a.shape == b.shape and np.allclose(a, b, 1e-4, 1e-37 if any_number else 1e-5, equal_nan=True)
+    for a, b in zip(ours, theirs)
   )
   return "" if alike or apart(expression, shape, "values") else f"is {ours}, and in PyTorch {theirs}"
 
 
-@pytest.mark.parametrize("row", re.split(r"   |\n", ROWS.strip()))
+@pytest.mark.parametrize("row", filter(None, re.split(r"   |\n", ROWS)))
 def test_numbers_of_all_kinds(row, request, seed):
   draw = random.Random(seed)
   slots = re.findall(r"\{(\w)\}", row)
@@ -143,6 +168,15 @@ def test_numbers_of_all_kinds(row, request, seed):
     for shape in SHAPES:
       for numbers in draw.sample(drawn, min(most, len(drawn))):
         expression = re.sub(r"\{\w\}", "{}", row).format(*numbers)
-        if difference := differing(expression, shape):
+        if difference := differing(expression, shape, "V" in slots):
           wrong.append(f"x: {shape}  {expression}: {difference}")
   assert not wrong, "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("expression", REFUSED.split())
+def test_numbers_that_both_refuse(expression):
+  x = np.ones((2, 3), np.float32)
+  refusals = RuntimeError, ValueError, OverflowError
+  assert isinstance(result(expression, torch.from_numpy(x), torch, F, refusals), refusals)
+  ours = result(expression, Tensor(x), Ours(), functional, MiniError)
+  assert isinstance(ours, MiniError) and "does not take these arguments" not in str(ours)

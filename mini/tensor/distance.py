@@ -57,6 +57,8 @@ class Distance(Image):
     s = broadcast_shape(self.shape, x2.shape)
     if s is None:
       fail(ShapeError, "cosine_similarity: the shapes do not repeat to a common one", x=self, x2=x2)
+    if not eps >= 0:
+      fail(ArgumentError, f"cosine_similarity: eps is 0 or greater, not {eps}", x=self)
     a, b = self.expand(s), x2.expand(s)
     lengths = (t.norm(2, dim, True).maximum(eps) for t in (a, b))
     first, second = lengths

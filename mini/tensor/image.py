@@ -87,6 +87,8 @@ class Image(Pooling):
     if (size is None) == (scale_factor is None):
       fail(ArgumentError, "interpolate: give size or scale_factor, one of them", x=self)
     given = numbers(size, n) if scale_factor is None else each_axis(scale_factor, n)
+    if not all(map(math.isfinite, given)):
+      fail(ArgumentError, f"interpolate: scale_factor={scale_factor} leads to no sizes", x=self)
     new = given if scale_factor is None else tuple(math.floor(m * f) for m, f in zip(old, given))
     if len(given) != n or min(*new, *old) < 1:
       what = f"size={size}" if scale_factor is None else f"scale_factor={scale_factor}"

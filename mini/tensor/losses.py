@@ -168,6 +168,8 @@ class Losses(Normalize):
 
   def smooth_l1_loss(self, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """(x - target)**2 / (2 beta) where |x - target| < beta, else |x - target| - beta / 2."""
+    if not beta >= 0:
+      fail(ArgumentError, f"smooth_l1_loss: beta is 0 or greater, not {beta}", x=self)
     if not beta:
       return (self - target).abs()._mean_or(reduction)
     return ((self - target)._huber(beta) / beta)._mean_or(reduction)
@@ -177,7 +179,7 @@ class Losses(Normalize):
   ) -> Tensor:
     """(x - target)**2 / 2 where |x - target| <= delta, else delta * (|x - target| - delta / 2); times weight, if it is
     given: T in x's shape. The mean is over the number of elements, as PyTorch's."""
-    if isinstance(delta, complex) or delta <= 0:
+    if isinstance(delta, complex) or not delta > 0:
       fail(ArgumentError, f"huber_loss: delta is a number greater than 0, not {delta}", x=self)
     return self._weighted_mean("huber_loss", (self - target)._huber(delta), weight, reduction)
 

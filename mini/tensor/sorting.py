@@ -9,6 +9,7 @@ What depends on values in its size (`unique`, `bincount`) is computed at once, a
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -434,7 +435,7 @@ class Sorting(Scattering):
     """
     if self.dtype.kind != "f":
       fail(DTypeError, f"histc: of {self.dtype.name}; x.float().histc() would fit", x=self)
-    if bins < 1 or min > max:
+    if bins < 1 or not -math.inf < min <= max < math.inf:
       fail(ArgumentError, f"histc: {bins} bins from {min} to {max}", x=self)
     x = self.detach().reshape(-1)
     low, high = (Handle._final(float(n), dtype=x.dtype, device=x.device) for n in (min, max))

@@ -218,6 +218,8 @@ class Statistics(Pieces):
     """
     if self.ndim < 2:
       fail(ShapeError, "renorm: x has fewer than two axes", x=self)
+    if not (p > 0 and maxnorm >= 0):
+      fail(ArgumentError, f"renorm: p = {p} is to be above 0, and maxnorm = {maxnorm} not below", x=self)
     a = self._axis(dim, "renorm")
     norms = self.norm(p, tuple(b for b in range(self.ndim) if b != a), True)
     return self * (norms > maxnorm).where(maxnorm / (norms + 1e-7), 1).cast(self.dtype)
