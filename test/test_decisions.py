@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
+from random import Random
 from unittest.mock import patch
 from zlib import crc32
 
@@ -311,7 +312,90 @@ def causal():
   return step((scores.softmax(-1) @ v * mask).sum(), q, k, v)
 
 
+def drawn_convolutions():
+  r, found = Random(1), []
+  for _ in range(14):
+    size, k = [r.choice((7, 9, 8, 14, 19, 28, 33, 56)) for _ in "hw"], r.choice((1, 2, 3, 3, 5, 7))
+    c, o, groups = r.choice((1, 3, 8, 16, 20, 48, 64, 96)), r.choice((1, 4, 8, 24, 32, 40, 64, 128)), 1
+    if r.random() < 0.2:
+      o = groups = c
+    x, w = leaf(r.choice((1, 2, 8)), c, *size), leaf(o, c // groups, k, k)
+    y = x.conv2d(
+      w,
+      stride=r.choice((1, 1, 2, 3)),
+      padding=r.choice((0, k // 2)),
+      dilation=r.choice((1, 1, 1, 2)) if k < 4 else 1,
+      groups=groups,
+    )
+    found += r.choice(([y.relu()], step(y.square().sum(), x), step(y.square().sum(), w)))
+  return found
+
+
+def drawn_products():
+  r, found = Random(2), []
+  for _ in range(30):
+    sizes = [
+      r.choice((1, 2, 3, 5, 8, 15, 17, 32, 48, 64, 100, 129, 256, 500, 768, 1024, 3000)) for _ in range(3)
+    ]
+    n, k, m = sizes if r.random() < 0.5 else sorted(sizes)
+    kind, batch = (
+      r.choice(("float32",) * 4 + ("float64", "bfloat16", "int8")),
+      r.choice(((), (), (3,), (16,))),
+    )
+    a, b = (
+      (data(*batch, *s).mT if r.random() < 0.4 else data(*batch, *reversed(s))).cast(kind)
+      for s in ((k, n), (m, k))
+    )
+    a, b = (t.contiguous().realize() if kind != "float32" else t for t in (a, b))
+    y = (a.int() @ b.int()) if kind == "int8" else a @ b
+    found.append(r.choice((y, y, y.relu(), y.exp() + 1 if kind != "int8" else y + 1)))
+  return found
+
+
+def drawn_attention():
+  r, found = Random(3), []
+  for _ in range(6):
+    batch, heads, t, s, d = (
+      r.choice((1, 4)),
+      r.choice((1, 5, 12)),
+      r.choice((9, 27, 54, 100, 300)),
+      r.choice((16, 60, 128, 333)),
+      r.choice((8, 24, 32, 40, 64, 80, 128)),
+    )
+    causal = r.random() < 0.5
+    q, k, v = (
+      leaf(batch, heads, t, d),
+      leaf(batch, heads, t if causal else s, d),
+      leaf(batch, heads, t if causal else s, d),
+    )
+    y = q.scaled_dot_product_attention(k, v, is_causal=causal)
+    found += step(y.square().sum(), q, k, v) if r.random() < 0.4 else [y]
+  return found
+
+
+def drawn_sums():
+  r, found = Random(4), []
+  for _ in range(30):
+    sizes = [r.choice((1, 2, 3, 7, 8, 16, 30, 64, 100, 257, 1024, 4000)) for _ in range(3)]
+    if prod(sizes) > 1 << 22:
+      continue
+    x = data(*sizes)
+    x = x.permute(*r.sample(range(3), 3)) if r.random() < 0.5 else x
+    axes = r.sample(range(3), r.choice((1, 1, 2)))
+    x = r.choice((x, x * 2 + 1, x.exp(), x.half(), x * x[:1]))
+    found.append(r.choice((x.sum, x.amax, x.var, x.mean, x.logsumexp))(tuple(axes)))
+    found.append(x.softmax(axes[0]) if r.random() < 0.3 else x.cumsum(axes[0]))
+  return found
+
+
+DRAWN = (
+  drawn_convolutions,
+  drawn_products,
+  drawn_attention,
+  drawn_sums,
+)  # of these there are digests alone, for CPUs
 MODELS = (
+  *DRAWN,
   perceptron,
   gelu_and_norm,
   attention,
@@ -358,8 +442,9 @@ def computed(nodes, times):
 
 def text_of(model):
   roots = simplify(list(Numbered([t.uop for t in model()]).roots))
+  machines = {name: m for name, m in MACHINES.items() if m.kind == "cpu" or model not in DRAWN}
   return "\n".join(
-    x.rstrip() for name, m in MACHINES.items() for x in decided(model.__name__, roots, name, m)
+    x.rstrip() for name, m in machines.items() for x in decided(model.__name__, roots, name, m)
   )
 
 
@@ -399,7 +484,7 @@ def written(kernel, name, machine):
 
 def decided(model, roots, name, machine):
   why = {}
-  is_first = name == next(iter(MACHINES))
+  is_first = name == next(iter(MACHINES)) and model not in {m.__name__ for m in DRAWN}
   kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, machine.kind == "gpu", why=why)
   made = [(k, *written(k, name, machine)) for k in kernels]
   cycles = [f"{estimate(k, machine):.6g}" if machine.kind == "cpu" else "" for _, k, *_ in made]

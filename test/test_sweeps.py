@@ -161,7 +161,7 @@ def test_numbers_of_all_kinds(row, request, seed):
   draw = random.Random(seed)
   slots = re.findall(r"\{(\w)\}", row)
   drawn = [*itertools.product(*(NUMBERS[s] for s in slots))]
-  most = 160 if request.config.option.full else 4
+  most = 160 if request.config.option.full else 2
   wrong = []
   with mini.Context(DEV="INTERP"), warnings.catch_warnings():
     warnings.simplefilter("ignore")
