@@ -16,7 +16,7 @@ from mini.engine.program import cost
 from mini.engine.realize import Numbered
 from mini.ir import graph
 from mini.ir.parse import parse
-from mini.ir.uop import interned_count
+from mini.ir.uop import interned_count, without_collector
 from mini.nn.state import lay, views
 
 
@@ -580,3 +580,34 @@ def test_what_is_gathered_from_a_range_has_memory():
   assert (Tensor.arange(36).reshape(6, 6).gather(0, index.reshape(1, 3)) * 2).tolist() == [[36, 14, 28]]
   with pytest.raises(IndexError, match="index 10 is out of bounds"):
     Tensor.arange(10).gather(0, index + 7).realize()
+
+
+def test_the_collector_is_as_it_was_after_a_program_was_made():
+  """Of two threads the one that begins later may end later, too."""
+  order = [threading.Event() for _ in range(3)]
+
+  @without_collector
+  def first():
+    order[0].set()
+    assert not gc.isenabled() and order[1].wait(10)
+
+  @without_collector
+  def second():
+    order[1].set()
+    assert order[2].wait(10)
+
+  assert gc.isenabled()
+  threads = [threading.Thread(target=first), threading.Thread(target=second)]
+  threads[0].start()
+  assert order[0].wait(10)
+  threads[1].start()
+  threads[0].join()
+  order[2].set()
+  threads[1].join()
+  assert gc.isenabled()
+  gc.disable()
+  try:
+    without_collector(lambda: None)()
+    assert not gc.isenabled()
+  finally:
+    gc.enable()

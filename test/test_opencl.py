@@ -515,3 +515,16 @@ print(device.download(block, 4).view(np.int32)[0] - 50 * len(done))
 
 def test_functions_are_those_of_the_library(device):
   assert all(isinstance(f, ctypes._CFuncPtr) and f.argtypes for f in device.cl.table.values())
+
+
+def test_which_codes_say_that_memory_is_short(device):
+  for code, error in (
+    (-4, MemoryError),
+    (-6, MemoryError),
+    (-61, MemoryError),
+    (-5, DeviceError),
+    (-62, DeviceError),
+  ):
+    with pytest.raises(error, match=rf"clFinish says \w.*\({code}\)"):
+      device.cl.check(code, "clFinish")
+  device.cl.check(0, "clFinish")

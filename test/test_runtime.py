@@ -547,3 +547,23 @@ def test_what_a_control_c_kept_from_being_made_ends_quietly(module, name, monkey
   made = object.__new__(kind)
   del made
   assert not ignored
+
+
+def test_who_closes_the_cpu_ends_its_compilers(tmp_path):
+  fake = tmp_path / "slowcc"
+  fake.write_text('#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) exec sleep 30;; esac\n')
+  fake.chmod(0o755)
+  code = f"""
+import os
+from runtime import cpu
+device = cpu.open(cc={str(fake)!r})
+print(len(device.begun))
+device.close()
+print(device.begun)
+try:
+  os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+  print("no child is left")
+"""
+  done = run_python(code)
+  assert done.stdout.split("\n")[:3] == ["1", "{}", "no child is left"], done.stderr

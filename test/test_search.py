@@ -17,6 +17,7 @@ from mini.codegen.search import candidate, estimate, neighbours
 from mini.config import Context
 from mini.engine import realize, search
 from mini.engine.cache import result_cache
+from mini.engine.launch import difference
 from mini.engine.program import machine_of, nameless
 from mini.engine.search import Found, Timer, Timing, keep, known
 from mini.ir.parse import parse
@@ -166,6 +167,31 @@ def test_a_small_gain_and_one_that_does_not_last_are_none():
     return 1.01 if again else 0.5
 
   assert search.search(PRODUCT, HEURISTIC, MACHINE, 6, times_of(once)).recipe == HEURISTIC
+
+
+def test_nothing_is_timed_where_there_is_nothing_new(monkeypatch):
+  monkeypatch.setattr(search, "neighbours", lambda *args: [])
+  asked = []
+
+  def times(kernel, base, recipes):
+    asked.append(len(recipes))
+    return [Timing(1e-3, 1.0) for _ in recipes]
+
+  assert search.search(PRODUCT, HEURISTIC, MACHINE, 6, times).tried == 0
+  assert 0 not in asked
+
+
+def test_by_how_much_results_differ():
+  want, got = (np.array(x, np.float32) for x in ([3.0, -1.0, np.nan], [3.4, -1.0, np.nan]))
+  assert difference(want, got) == pytest.approx(0.1) and difference(want, want) == 0
+  assert (
+    difference(want, np.float32([3, np.nan, np.nan]))
+    == difference(want, np.float32([3, -1, 1]))
+    == float("inf")
+  )
+  assert (
+    difference(np.array([1, 2]), np.array([1, 3])) == 1.0 and difference(np.array([1]), np.array([1])) == 0.0
+  )
 
 
 def test_what_does_not_count_is_not_taken(cache):

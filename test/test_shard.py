@@ -552,3 +552,11 @@ def test_errors():
     Tensor(data(6, 4)).shard(TWO)[Tensor([1, 2, 3, 7]).shard(TWO, 0)].realize()
   with pytest.raises(DeviceError, match="linear: its inputs are on CPU and on CPU and CPU:1"):
     nn.Linear(4, 2).to(TWO)(Tensor(data(6, 4)))
+
+
+def test_each_part_that_goes_to_another_device_is_a_copy():
+  x = Tensor(np.ones((4, 2), np.float32)).realize()
+  for devices, copies in ((TWO, 1), (THREE, 2)):
+    before = stats["copies"]
+    x.to(devices).realize()
+    assert stats["copies"] - before == copies

@@ -176,12 +176,13 @@ def without_collector(f: Callable[P, T]) -> Callable[P, T]:
 
   @wraps(f)
   def inner(*args: P.args, **kwargs: P.kwargs) -> T:
-    restore = gc.enable if gc.isenabled() else gc.disable
+    if not gc.isenabled():  # another thread is at it, and will enable it again; or the user wants none
+      return f(*args, **kwargs)
     try:
       gc.disable()
       return f(*args, **kwargs)
     finally:
-      restore()
+      gc.enable()
 
   return inner
 
