@@ -204,6 +204,7 @@ def products_of_all_forms():
     long @ long.T,
     (rows[4] @ w + 1).tanh().T @ rows[4],
     w.T[:64] @ w,
+    Tensor.einsum("bik,bjk->ij", data(2, 8, 3600), data(2, 5, 3600)),
   ]
 
 
@@ -239,7 +240,9 @@ def rows_of_all_widths():
   for n in (2, 3, 8, 16, 24, 32, 64, 100, 128, 256):
     x = data(50, n)
     found += [x.softmax(1), (x * 2).sum(1), x.T.square().sum(0), data(n, 50).amax(0), x.T.softmax(1)]
-  return found
+  return found + [
+    data(64, n)[:, :3].sum(1) for n in (512, 513)
+  ]  # as far apart as what lanes take together, and farther
 
 
 def at_the_limits_of_chains():

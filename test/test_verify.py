@@ -209,6 +209,31 @@ def test_schedules():
       parse(SCHEDULE.format(at=at, second=second, third=third))
 
 
+def test_memory_is_compared_in_the_order_of_its_use():
+  kernel = SCHEDULE.format(at=0, second="", third="").split("\n")[3:9]
+  memory = ["  %t2 = arena 0 : f32[8]", "  %t0 = arena 32 : f32[8]", "  %t1 = arena 0 : f32[8]"]
+  runs = ["  run k(%t1, %x)", "  run k(%t0, %t1)", "  run k(%t2, %t0)", "  run k(%y, %t2)"]
+  head = "schedule f(%x: in f32[8], %y: out f32[8]) {"
+  assert parse("\n".join([head, *memory, *kernel, *runs, "}"]))
+  with pytest.raises(TextError, match="%t2 and %t1 share memory while both are in use"):
+    parse(
+      "\n".join([head, *memory, *kernel, runs[0], *runs[2:3], *runs[1:2], runs[3], "}"]).replace(
+        "%t2, %t0", "%t2, %x"
+      )
+    )
+
+
+def test_an_error_lists_what_there_is_if_it_is_little():
+  kernel = SCHEDULE.format(at=0, second="", third="").split("\n")[3:9]
+  for count, said in (
+    (19, r"expected a kernel \(k0, .*, k18\), found nobody"),
+    (20, "expected a kernel, found nobody"),
+  ):
+    kernels = [line.replace("kernel k(", f"kernel k{n}(") for n in range(count) for line in kernel]
+    with pytest.raises(TextError, match=said):
+      parse("\n".join(["schedule f(%x: in f32[8], %y: out f32[8]) {", *kernels, "  run nobody(%y, %x)", "}"]))
+
+
 TWO_KERNELS = """schedule both(%x: in f32[50], %y: out f64[5]) {{
   %t = arena {at} : f32[50]
   kernel first(%a: out f32[50], %b: in f32[50]) {{
