@@ -22,6 +22,7 @@ from mini.ir.verify import nbytes
 from mini.render.cstyle import link
 from mini.render.spelling import RenderError
 from mini.types import dtypes
+from runtime.base import DeviceError
 
 # ---------------------------------------------------------------- which code runs
 
@@ -298,3 +299,108 @@ def test_deep_text_is_an_error_with_its_place(way):
   made = before * 3000 + "%i" + after * 3000
   with pytest.raises(TextError, match=r"^x.mini:3:\d+: brackets are nested too deeply"):
     parse(f"kernel k(%a: out f32[8]) {{\n%i = range 8\nstore %a[{made}], 1.0\nend over (%i)\n}}", "x.mini")
+
+
+# ---------------------------------------------------------------- stages that loops with limits fill
+
+LIMITED = """kernel k({params}) {{
+{ranges}
+  %m = stage 1.0 at [{at}] over ({over}) stack : f32[{shape}]
+  %c = load %m[{read}] : f32
+  store %o[%i], %c
+  end over ({outer})
+}}"""
+
+
+@pytest.mark.parametrize(
+  "params, ranges, at, over, shape, read, outer",
+  [  # 64 bits wrap: of all the data z * 2 + 2 would be 0..2
+    ("%o: out f32[3], %n: in i64[3]", "%i = range 3; %s = range 8 from 0 to %i + 3; %z = load %n[%i] : i64", "%s", "%s",
+     "8", "%z * 2 + 2] if (%z >= 0 && %z < 3", "%i"),
+    # what data leave over of a division rises and falls with them
+    ("%o: out f32[8], %n: in i32[1]", "%i = range 8; %z = load %n[0] : i32; %s = range 8 from 0 to (%z + 4) % 7 * 4", "%s", "%s",
+     "8", "6", "%i"),
+    # so does a difference of minima; and one of two data stays where it is while the other does not
+    ("%o: out f32[8], %n: in i32[1]", "%i = range 8; %z = load %n[0] : i32; %s = range 8 from 0 to min(%z, 4) * 8 - min(%z, 1000)", "%s", "%s", "8", "6", "%i"),
+    # cells between the steps are filled by a loop around the stage: one at a time
+    ("%o: out f32[8, 8]", "%p = range 8; %i = range 8; %s = range 8 from 0 to %p + 1", "%s * 8 + %i", "%s", "64", "%i", "%p, %i"),
+    # the same range fills two axes: a diagonal
+    ("%o: out f32[8]", "%i = range 8; %s = range 8 from 0 to %i + 1; %r = range 8 from 0 to %i + 1; %t = range 8",
+     "%s * 8 + %t, %r * 8 + %t", "%s, %r, %t", "64, 64", "0, 1", "%i"),
+  ],
+)  # fmt: skip
+def test_a_stage_is_filled_before_it_is_read(params, ranges, at, over, shape, read, outer):
+  lines = "\n".join(f"  {line.strip()}" for line in ranges.split(";"))
+  source = LIMITED.format(params=params, ranges=lines, at=at, over=over, shape=shape, read=read, outer=outer)
+  source = source.replace("store %o[%i]", "store %o[%p, %i]" if "%p" in outer else "store %o[%i]")
+  source = re.sub(r"load %m\[(.*)\] if \((.*)\]", r"load %m[\1] if \2", source)
+  with pytest.raises(TextError, match="what its stage did not write|too many values|limits are for"):
+    parse(source)
+
+
+# ---------------------------------------------------------------- conditions on indices have types, too
+
+
+@pytest.mark.parametrize(
+  "line",
+  [
+    "lt %i, %i",
+    "lt %i, idx(%v)",
+    "lt %i",
+    "lt %i, %i, %i",
+    "lt",
+    "and",
+    "and %i < 3",
+    "and %i < 3, %i < 4, %i < 5",
+    "lt %i, f32(2.5)",
+    "lt %i, %v",
+  ],
+)
+def test_a_condition_has_the_operands_that_it_takes(line):
+  source = f"""kernel k(%o: out f32[8], %n: in i32[8]) {{
+  %i = range 8
+  %v = load %n[%i] : i32
+  %c = {line} : bool
+  %d = where %c, 1.0, 2.0 : f32
+  store %o[%i], %d
+  end over (%i)
+}}"""
+  with pytest.raises(TextError):
+    parse(source)
+  for bad in ("cast %i, %v : f32", "cast %i, %i, %i : f32"):
+    with pytest.raises(TextError, match="cast has 1 input"):
+      parse(source.replace(f"{line} : bool", "lt %v, 3 : bool").replace("where %c, 1.0, 2.0 : f32", bad))
+
+
+# ---------------------------------------------------------------- devices that a schedule names
+
+TWO_DEVICES = """schedule s(%y: out f32[8] on "{first}", %z: out f32[8] on "CPU") {{
+  %t = arena 0{of} : f32[8]
+  kernel one(%a: out f32[8], %b: out f32[8]) {{
+    %i = range 8
+    store %a[%i], 1.0
+    store %b[%i], 3.0
+    end over (%i)
+  }}
+  kernel two(%a: out f32[8], %b: in f32[8]) {{
+    %i = range 8
+    %0 = load %b[%i] : f32
+    store %a[%i], %0
+    end over (%i)
+  }}
+  run one(%y, %t)
+  run two(%z, %t)
+}}"""
+
+
+def test_memory_of_no_device_is_used_on_one():
+  with pytest.raises(TextError, match="%t is on no device, and used on CPU and on CPU:1"):
+    parse(TWO_DEVICES.format(first="CPU:1", of=""))
+  with pytest.raises(TextError, match="run two: its memory is on CPU and on CPU:1"):
+    parse(TWO_DEVICES.format(first="CPU:1", of=' on "CPU:1"'))
+  assert parse(TWO_DEVICES.format(first="CPU", of=""))
+  for name in ("cpu", "CPU:01", "CPU:٣", "CPU:0", ""):
+    with pytest.raises(TextError):
+      parse(TWO_DEVICES.format(first=name, of=' on "cpu"'))
+  with pytest.raises(DeviceError, match="--dev=INTERP"):
+    Launchable(parse(TWO_DEVICES.format(first="INTERP", of="").replace('"CPU"', '"INTERP"')), "CPU")

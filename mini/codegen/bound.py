@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from mini.ir.bounded import accumulated, taken, unclamped, values
+from mini.ir.bounded import accumulated, is_exact, taken, unclamped, values
 from mini.ir.kernel import access, below_data, stage_index, stores, under, wanted
 from mini.ir.ops import identity
 from mini.ir.uop import (
@@ -235,7 +235,7 @@ def _extreme(
 ) -> UOp | None:
   """The limit of a range of this size that is never beaten by one of the first `count`."""
   outer = values([(e, size) for e in es])
-  if outer is None:
+  if outer is None or not all(is_exact(e, outer) for e in es):
     return None
   found = [taken(e, outer)[0].clip(0, size) for e in es]
   for e, v in zip(es, found):

@@ -19,7 +19,7 @@ from mini.ir.kernel import directions
 from mini.ir.text import Copy, Memory, Plan, Run, input_names
 from mini.ir.uop import UOp
 from mini.types import AxisError, dtypes, from_storage, to_bfloat16
-from runtime.base import Call
+from runtime.base import Call, DeviceError
 
 Arrays = dict[str, np.ndarray]  # by name, as the interpreter holds them
 
@@ -84,6 +84,10 @@ class Launchable:
   def in_steps(self) -> Iterator[Any]:
     """(device, sequence) for runs that follow each other on one device; copies."""
     opened = {d: Device[d] for d in self.devices}
+    if said := [d for d in self.devices if opened[d].interprets]:
+      raise DeviceError(
+        f"{said[0]} interprets programs: it is no device that one of them can name, but --dev={said[0]} is"
+      )
     used = {(run.kernel, self.device_of(run)) for run in self.plan.runs if isinstance(run, Run)}
     made = {(n, d): self.compiled(n, opened[d]) for n, d in sorted(used)}
     functions = {d: opened[d].build([c.code for (_, on), c in made.items() if on == d]) for d in self.devices}

@@ -15,6 +15,7 @@ import numpy as np
 
 from mini.ir.guards import guarded_bounds
 from mini.ir.kernel import access, carries_value, stage_index, stores, wanted
+from mini.ir.machine import wraps
 from mini.ir.uop import (
   Terms,
   UOp,
@@ -62,16 +63,36 @@ def values(limits: list[tuple[UOp, int]]) -> Outer | None:
 
 def settled(x: UOp, limits: list[tuple[UOp, int]], sign: int) -> int:
   """How far from 0 the data x changes nothing more: then each of its limits is beyond all values of its range, or where
-  it stays."""
+  it stays. Known of limits that rise or fall with x alone among the data; of others it is too far to look."""
 
   def at(v: int) -> list[tuple[int, int]]:
     return [bounds(substitute(e, {x: const(sign * v)})) for e in mine]
 
   mine, sizes = zip(*((e, n) for e, n in limits if x in index_nodes(e)))
+  if any(
+    len(directions(e, x)) > 1 or any(u.op == "cast" and u is not x for u in index_nodes(e)) for e in mine
+  ):
+    return CELLS
   v, last = 1, at(CELLS)
   while v < CELLS and not all(b[1] <= 0 or b[0] >= n or b == z for b, z, n in zip(at(v), last, sizes)):
     v *= 2
   return v
+
+
+def directions(e: UOp, x: UOp) -> set[int]:
+  """In which directions an index expression goes when x rises: 1, -1, both, or none."""
+  if e is x:
+    return {1}
+  if e.op in ("div", "min", "mod"):
+    inner = directions(e.src[0], x)
+    return {1, -1} if inner and e.op == "mod" else inner
+  terms = linear(e)[0].items() if e.op in ("add", "mul") else ()
+  return {way if c > 0 else -way for t, c in terms for way in directions(t, x)}
+
+
+def is_exact(e: UOp, outer: Outer) -> bool:
+  """Is what `taken` computes of it, in 64 bits, what it is?"""
+  return not wraps(e, {x: (at[0], at[-1]) for x, at in outer.items()})
 
 
 def taken(e: UOp, outer: Outer) -> Interval:
@@ -128,7 +149,8 @@ def unwritten(load: UOp, filled: list[Cells | None]) -> str:
     return "limits are for a loop over one axis of its memory"
   for i, e, rs, cells in zip(index, own, limited, filled):
     if not rs.isdisjoint(closed(memory)):
-      why = beyond_limits(i, e)
+      plain = {r for r in closed(memory) if not r.src and sum(r in x.free for x in own) == 1}
+      why = beyond_limits(i, e, plain)
       if why:
         return why
     elif cells is None or not within_cells(i, gate, *cells):
@@ -141,13 +163,15 @@ def within_cells(index: UOp, gate: UOp, first: UOp, count: int) -> bool:
   return any(lo >= 0 and hi < count for lo, hi in (bounds(place), guarded_bounds(place, gate)))
 
 
-def beyond_limits(index: UOp, own: UOp) -> str:
-  """The same along one axis that a loop with limits fills."""
-  if not in_steps(own):
+def beyond_limits(index: UOp, own: UOp, plain: set[UOp]) -> str:
+  """The same along one axis that a loop with limits fills, with ranges of the stage's own that fill nothing else."""
+  if not in_steps(own, plain):
     return "limits are for an outermost loop over an axis of its memory"
   outer = deciding([index, own])
   if outer is None:
     return "too many values of the loops that decide its limits"
+  if not (is_exact(index, outer) and is_exact(own, outer)):
+    return UNWRITTEN
   lo, hi = taken(index, outer)
   first, last = taken(own, outer)
   fine = (first <= lo) & (hi <= last) & runs((own,), outer) | ~runs((index,), outer)
@@ -235,7 +259,7 @@ def leaves_wanted(kernel: UOp, r: UOp) -> bool:
     return True
   conditions = [unclamped(c.src[0], r) for c in wanted(kernel)]
   at_end = [substitute(e, {r: end}) for e in conditions if linear(e)[0].get(r, 0) > 0]
-  return not any(np.all(taken(e, outer)[0] >= 0) for e in at_end)
+  return not any(is_exact(e, outer) and np.all(taken(e, outer)[0] >= 0) for e in at_end)
 
 
 def unclamped(e: UOp, r: UOp) -> UOp:
@@ -249,8 +273,9 @@ def unclamped(e: UOp, r: UOp) -> UOp:
   return e
 
 
-def in_steps(e: UOp) -> bool:
-  """Is this c * R + rest or min(c * R, n) + rest, where R has limits and rest takes all values from 0 to c - 1?"""
+def in_steps(e: UOp, plain: set[UOp]) -> bool:
+  """Is this c * R + rest or min(c * R, n) + rest, where R has limits and rest takes all values from 0 to c - 1, by
+  ranges among these?"""
   terms, k = linear(e)
   limited = [(t, c) for t, c in terms.items() if any(r.src for r in index_nodes(t) if r.op == "range")]
   if len(limited) != 1 or k:
@@ -261,14 +286,15 @@ def in_steps(e: UOp) -> bool:
     if len(inner) != 1 or zero:
       return False
     atom, c = next(iter(inner.items()))
-  return atom.op == "range" and fills({t: x for t, x in terms.items() if (t, x) != limited[0]}, c)
+  rest = {t: x for t, x in terms.items() if (t, x) != limited[0]}
+  return atom.op == "range" and rest.keys() <= plain and fills(rest, c)
 
 
 def fills(terms: Terms, count: int) -> bool:
   """Do these ranges together take all values from 0 to count - 1?"""
   reach = 1
   for t, c in sorted(terms.items(), key=lambda tc: tc[1]):
-    if t.op != "range" or c != reach:
+    if t.op != "range" or t.src or c != reach:
       return False
     reach *= rsize(t)
   return reach == count

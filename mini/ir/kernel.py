@@ -127,9 +127,11 @@ def is_inline(u: UOp) -> bool:
 
 
 def _on_indices(u: UOp) -> bool:
+  if len(u.src) != 2:
+    return False
   if u.op == "lt":
-    return u.src[0].dtype is dtypes.index
-  return u.op == "and" and _on_indices(u.src[0]) and _on_indices(u.src[1])
+    return all(s.dtype is dtypes.index for s in u.src) and u.src[1].op == "const"
+  return u.op == "and" and all(map(_on_indices, u.src))
 
 
 def around(u: UOp) -> tuple[UOp, ...]:

@@ -8,6 +8,7 @@ parameter that is read and written is so at one index. The verifier refuses what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from math import prod
@@ -61,6 +62,7 @@ from mini.types import DType, MiniError, dtypes
 
 STACK_BYTES = 4 << 20  # of all stages of a kernel
 SHARED_BYTES = 48 << 10  # of all stages of a kernel that the threads of a group share
+DEVICE = re.compile(r"[A-Z][A-Z0-9_]*(:[1-9][0-9]*)?")  # as text names one
 TOO_WIDE = "is not proved to stay within 62 bits on the way"
 LANE_BYTES = 1 << 20  # of all values: what registers do not hold is on the stack, too
 MAX_LANES = 4096  # of one value: each group of lanes is a variable in the source
@@ -261,7 +263,7 @@ def check_kernel_types(u: UOp) -> None:
     kind = u.arg.what if u.op == "reduce" else u.arg
     if kind not in REDUCERS:
       raise VerifyError(u, f"{u.op} knows {', '.join(REDUCERS)}, not {kind}")
-  elif u.op == "cast" and u.src and dtypes.index in (u.dtype, u.src[0].dtype):
+  elif u.op == "cast" and len(u.src) == 1 and dtypes.index in (u.dtype, u.src[0].dtype):
     other = u.src[0].dtype if u.dtype is dtypes.index else u.dtype
     if u.dtype is dtypes.index and other.kind not in "biu":
       raise VerifyError(u, f"an index is an integer, not {other.short}")
@@ -453,10 +455,33 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
     if p.dtype is not memory[n].dtype or p.arg[1] != memory[n].shape:
       want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:4]))
       raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}")
-  devices = dict.fromkeys(d for n in run.names if (d := memory[n].device))
-  if len(devices) > 1:
-    raise VerifyError(program, f"run {kernel.arg.what}: its memory is on {' and on '.join(devices)}")
+  device_of(program, run, memory)
   return list(zip(run.names, params.values()))
+
+
+def device_of(program: UOp, run: Run, memory: dict[str, Memory]) -> str:
+  """The one device that a run's memory is on; "" where none is said."""
+  devices = list(dict.fromkeys(d for n in run.names if (d := memory[n].device)))
+  if len(devices) > 1:
+    what = program.src[run.kernel].arg.what
+    raise VerifyError(program, f"run {what}: its memory is on {' and on '.join(devices)}")
+  return devices[0] if devices else ""
+
+
+def _check_devices(program: UOp, memory: dict[str, Memory]) -> None:
+  """Names are as devices have them, and memory of which none is said is used on one."""
+  for m in memory.values():
+    if m.device and not DEVICE.fullmatch(m.device):
+      raise VerifyError(program, f"%{m.name} is on {m.device!r}, which is no device, such as CPU or CPU:1")
+  home: dict[str, str] = {}
+  for run in program.arg.runs:
+    names = (run.source, run.target) if isinstance(run, Copy) else run.names
+    at = "" if isinstance(run, Copy) else device_of(program, run, memory)
+    for n in names:
+      if not memory[n].device and home.setdefault(n, at) != at:
+        first, second = sorted((home[n], at))
+        other = f"on {first} and " if first else "without a device and "
+        raise VerifyError(program, f"%{n} is on no device, and used {other}on {second}")
 
 
 def _check_copy(program: UOp, run: Copy, memory: dict[str, Memory]) -> list[tuple[str, str]]:
@@ -475,6 +500,7 @@ def verify_schedule(program: UOp) -> None:
   memory = {m.name: m for m in plan.memory}
   for k in program.src:
     verify_kernel(k)
+  _check_devices(program, memory)
   used: dict[str, list[int]] = {}
   written: set[str] = {m.name for m in plan.memory if m.where in ("in", "inout")}
   for n, run in enumerate(plan.runs):

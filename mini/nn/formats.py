@@ -16,13 +16,14 @@ import mmap
 import os
 import pickle
 import pickletools
+import reprlib
 import struct
 import zipfile
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,8 @@ MOST_OVERLAP = 8  # how often tensors may hold the same elements of a storage: e
 MOST_UNPACKED = 64  # times the size of an archive of arrays that they may take ...
 LEAST_LIMIT_BYTES = 64 << 20  # ... unless it is less than this
 MOST_HEADER_BYTES = 10_000  # of an array: NumPy's own limit
+MOST_AXES = 64  # of an array: NumPy's own limit, too
+CONTAINER_BYTES = 100  # that one takes, about
 
 
 def _failed(path: Any, what: str, e: Exception) -> StateError:
@@ -72,18 +75,25 @@ class _Storage(NamedTuple):
   numel: int
 
 
-class _Unpickler(pickle.Unpickler):
-  """Makes tensors and plain containers; StateError for every other name."""
+_InPython: Any = getattr(pickle, "_Unpickler")  # noqa: B009 (mypy knows the one in C, of which no opcode can be changed)
+
+
+class _Unpickler(_InPython):
+  """Makes tensors and plain containers; StateError for every other name, for keys that are no texts, numbers or rows of
+  them (the hash of nested tuples may take for ever), and for attributes of anything but OrderedDicts, as state_dicts
+  have them."""
+
+  dispatch: ClassVar[dict[int, Any]] = {**_InPython.dispatch}
 
   def __init__(self, data: bytes, tensor: Callable[..., Tensor]):
     super().__init__(io.BytesIO(data))
     self.known: dict[tuple[str, str], Any] = {
-      ("collections", "OrderedDict"): OrderedDict,
+      ("collections", "OrderedDict"): lambda *pairs: OrderedDict(*map(_keyed, pairs)),
       ("torch._utils", "_rebuild_tensor_v2"): tensor,
       ("torch._utils", "_rebuild_parameter"): lambda t, *rest: t,
       ("torch", "Size"): lambda s: tuple(s),
-      ("builtins", "set"): set,
-      ("__builtin__", "set"): set,
+      ("builtins", "set"): lambda items=(): set(map(_key, items)),
+      ("__builtin__", "set"): lambda items=(): set(map(_key, items)),
       **{
         ("torch", name): name for name in STORAGES
       },  # not the types: a pickle can set attributes of what it has
@@ -96,9 +106,50 @@ class _Unpickler(pickle.Unpickler):
 
   def persistent_load(self, pid: Any) -> _Storage:
     tag, kind, key, _, numel = pid
-    if tag != "storage" or kind not in STORAGES or not isinstance(key, str) or type(numel) is not int:
-      raise StateError(f"it speaks of {pid!r}, which is no storage")
+    if tag != "storage" or not all(isinstance(x, str) for x in (kind, key)) or type(numel) is not int:
+      raise StateError(f"it speaks of {reprlib.repr(pid)}, which is no storage")
+    if kind not in STORAGES:
+      raise StateError(f"it speaks of a {kind[:80]}, which is no storage")
     return _Storage(STORAGES[kind], key, numel)
+
+  def load_build(self) -> None:
+    if type(self.stack[-2]) is not OrderedDict or not isinstance(self.stack[-1], dict):
+      raise StateError(f"it sets attributes of a {type(self.stack[-2]).__name__}")
+    super().load_build()
+
+  def load_setitem(self) -> None:
+    self.sets(self.stack[-3], self.stack[-2:-1])
+    super().load_setitem()
+
+  def load_setitems(self) -> None:
+    self.sets(self.metastack[-1][-1], self.stack[::2])
+    super().load_setitems()
+
+  def sets(self, target: Any, keys: Sequence[Any]) -> None:
+    if not isinstance(target, dict):
+      raise StateError(f"it sets items of a {type(target).__name__}")
+    for key in keys:
+      _key(key)
+
+  def load_items(self) -> None:
+    raise StateError("it holds sets in a form that torch.save does not write")
+
+  dispatch[pickle.BUILD[0]] = load_build
+  dispatch[pickle.SETITEM[0]] = load_setitem
+  dispatch[pickle.SETITEMS[0]] = load_setitems
+  dispatch[pickle.DICT[0]] = dispatch[pickle.FROZENSET[0]] = dispatch[pickle.ADDITEMS[0]] = load_items
+
+
+def _key(x: Any) -> Any:
+  """x, if it is a text, a number or None, or a short row of these."""
+  plain = str, bytes, int, float, complex, bool, type(None)
+  if type(x) not in plain and not (type(x) is tuple and len(x) < 64 and all(type(y) in plain for y in x)):
+    raise StateError(f"a key is a {type(x).__name__}, not a text or a number")
+  return x
+
+
+def _keyed(pairs: Any) -> Any:
+  return {_key(k): v for k, v in (pairs.items() if isinstance(pairs, dict) else pairs)}
 
 
 def torch_load(path: str | os.PathLike, device: str | None = None) -> Any:
@@ -117,8 +168,13 @@ def torch_load(path: str | os.PathLike, device: str | None = None) -> Any:
 
 
 def _plain_pickle(data: bytes) -> bytes:
-  """The pickle, if its parts are as long as they say and its memo is dense: unpickling takes that memory first."""
+  """The pickle, if its parts are as long as they say, its memo is dense and its containers are not all that is in it:
+  unpickling takes that memory first."""
+  containers = 0
   for n, (op, arg, _) in enumerate(pickletools.genops(data)):
+    containers += op.name.startswith(("EMPTY_", "LIST", "TUPLE", "REDUCE"))
+    if containers * CONTAINER_BYTES > LEAST_LIMIT_BYTES + MOST_OVERLAP * len(data):
+      raise StateError(f"its data.pkl of {len(data)} bytes holds more than {containers} containers")
     if "PUT" in op.name and int(arg or 0) > n:
       raise StateError(f"its data.pkl puts something at {arg}, and has come to its opcode {n}")
   return data
@@ -164,8 +220,11 @@ class _Archive:
     """A copy of these elements; along strides of 0 it is expanded, which takes no memory."""
     if not isinstance(s, _Storage) or len(size) != len(stride):
       raise StateError("a tensor is not made of a storage, a shape and strides")
-    if any(type(n) is not int or n < 0 for n in (offset, *size, *stride)):
-      raise StateError(f"a tensor has the shape {size!r}, the strides {stride!r} and begins at {offset!r}")
+    if len(size) > MOST_AXES or any(
+      type(n) is not int or not 0 <= n < 1 << 63 for n in (offset, *size, *stride)
+    ):
+      said = (*map(reprlib.repr, (size, stride, offset)),)
+      raise StateError("a tensor has the shape {}, the strides {} and begins at {}".format(*said))
     fits_memory(size, s.kind)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride)) if prod(size) else -1
     if last >= s.numel or prod(size) > max(s.numel, 1) * 4096:
@@ -363,7 +422,9 @@ def npz_load(path: str | os.PathLike, device: str | None = None) -> dict[str, Te
 
 def _unpacked(z: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
   """An array, if its header speaks of as many bytes as there are."""
-  with z.open(entry) as f:
+  with io.BytesIO(
+    z.read(entry)
+  ) as f:  # all at once, with its CRC: who seeks in an entry is told of no flipped bit
     version = np.lib.format.read_magic(f)  # type: ignore[no-untyped-call]
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     begin = f.tell()
