@@ -469,7 +469,7 @@ def device_of(program: UOp, run: Run, memory: dict[str, Memory]) -> str:
 
 
 def _check_devices(program: UOp, memory: dict[str, Memory]) -> None:
-  """Names are as devices have them, and memory of which none is said is used on one."""
+  """Names are as devices have them; memory of which none is said is used on one, if it is written."""
   for m in memory.values():
     if m.device and not DEVICE.fullmatch(m.device):
       raise VerifyError(program, f"%{m.name} is on {m.device!r}, which is no device, such as CPU or CPU:1")
@@ -478,7 +478,7 @@ def _check_devices(program: UOp, memory: dict[str, Memory]) -> None:
     names = (run.source, run.target) if isinstance(run, Copy) else run.names
     at = "" if isinstance(run, Copy) else device_of(program, run, memory)
     for n in names:
-      if not memory[n].device and home.setdefault(n, at) != at:
+      if not memory[n].device and memory[n].where != "in" and home.setdefault(n, at) != at:
         first, second = sorted((home[n], at))
         other = f"on {first} and " if first else "without a device and "
         raise VerifyError(program, f"%{n} is on no device, and used {other}on {second}")
@@ -500,7 +500,6 @@ def verify_schedule(program: UOp) -> None:
   memory = {m.name: m for m in plan.memory}
   for k in program.src:
     verify_kernel(k)
-  _check_devices(program, memory)
   used: dict[str, list[int]] = {}
   written: set[str] = {m.name for m in plan.memory if m.where in ("in", "inout")}
   for n, run in enumerate(plan.runs):
@@ -531,6 +530,7 @@ def verify_schedule(program: UOp) -> None:
       if start < hi and lo < end and (m.device == other.device or "" in (m.device, other.device)):
         raise VerifyError(program, f"%{m.name} and %{other.name} share memory while both are in use")
     live.append((lo, hi, m))
+  _check_devices(program, memory)
 
 
 def graph_bytes(graph: UOp) -> int:
