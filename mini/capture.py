@@ -19,9 +19,9 @@ from mini.ir.uop import UOp, alone, toposort, uop
 from mini.tensor import Tensor
 from mini.tensor.autograd import holds_tensor
 from mini.tensor.errors import fail
-from mini.tensor.handle import needs
+from mini.tensor.handle import needs, tagged
 from mini.tensor.trace import local, outside
-from mini.tensor.views import owner_of
+from mini.tensor.views import owner_of, packed, repeats, root_of, strides_of
 from mini.types import DType, MiniError
 
 MARKS = ("tag", "detach")
@@ -61,6 +61,14 @@ def unmarked(u: UOp) -> UOp:
 def in_order(u: UOp) -> bool:
   """Do its elements stand in memory as they do in the node beneath its views?"""
   return all(op in ("reshape", "shrink") for op, _ in steps_from(base(u), u))
+
+
+def moved_strides(t: Tensor) -> tuple[int, ...] | None:
+  """Those of a tensor whose elements are not in the order of its axes: what `reshape` copies, it copies inside, too."""
+  if t._base is None and t._strides is None:
+    return None
+  found = strides_of(t)
+  return None if found == packed(t.shape) else found
 
 
 Steps = tuple[tuple[str, Any], ...]  # views, the first one first
@@ -173,6 +181,7 @@ class Trace:
     if t.requires_grad:
       s.requires_grad_()
     s._grad = t._grad
+    s._strides = moved_strides(t)
     self.enter(s)
     return s
 
@@ -189,7 +198,11 @@ class Trace:
       owner_of(t) for t, s in stand_ins.items() if s in self.rebound
     }
     seen = Counter([*map(owner_of, outside), *map(owner_of, stand_ins)])
-    for t in stand_ins:
+    for t, s in stand_ins.items():
+      if s in self.rebound and root_of(t) is not None and repeats(t._how):
+        fail(
+          JitError, "x is an argument of a jitted function, which updates it, and holds elements twice", x=t
+        )
       is_shared = owner_of(t) in changed and seen[owner_of(t)] > 1
       if is_shared or (t.requires_grad and t in outside):
         fail(
@@ -233,7 +246,7 @@ class Trace:
     ):  # a value that was computed: the memory, and not how it came about
       for op, arg in steps_from(root, t._uop):
         leaf = uop(op, leaf.dtype, (leaf,), arg)
-      t._uop = leaf
+      t._uop = tagged(t, leaf) if t._is_own_tag() else leaf
 
   def rebind(self, t: Tensor) -> None:
     if t._trace is not self:

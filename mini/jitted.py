@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mini.capture import JitError, memory_of
+from mini.capture import JitError, memory_of, moved_strides
 from mini.config import config, settings_here
 from mini.direct import Direct
 from mini.engine.device import Device
@@ -105,7 +105,7 @@ def jit(fn: Callable | None = None) -> Callable:
     with _lock:
       if tensors:
         tensors[0].realize(*tensors[1:])
-      kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t)) for t in tensors)
+      kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t), moved_strides(t)) for t in tensors)
       defaults = dtypes.default_float, dtypes.default_int
       modes = (
         devices,
@@ -160,6 +160,8 @@ def plain(args: tuple) -> tuple | None:
         kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
       if t._grad is not None or t._trace is not None:
         return None
+      if t._base is not None or t._strides is not None:
+        kind = kind, moved_strides(t)
     elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
       kind = type(t)
     elif type(t) is Variable and t.value is not None and t.value.op == "const":

@@ -183,6 +183,8 @@ class Routine:
     # Once known: (of `updated`, of `last`) what is as it was traced after every call.
     self.steady: list[tuple[int, int]] | None = None
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], computed_anew(nodes))
+    self.closure = {t for t in self.there if t is not None}
+    self.sharing = self.partition(args, self.find(args))
 
   def locate(self, outer: list[UOp]) -> list[UOp]:
     """How each place is found, and of what memory it is a view; that memory, each once."""
@@ -332,6 +334,10 @@ class Routine:
     if len(tensors) < len(self.outside):
       return False
     serials = [*map(serial_of, map(node_of, tensors))]
+    if self.updated and (serials != self.last or any(map(self.may_share, args))):
+      shared = self.partition(args, found)
+      if shared != self.sharing:
+        return False
     if serials == self.last:
       return True
     for k, (n, t) in enumerate(zip(self.outside, tensors)):
@@ -347,6 +353,16 @@ class Routine:
       return False
     self.last = serials
     return True
+
+  def may_share(self, t: Tensor) -> bool:
+    """Is an argument a view, the base of one, or reached from outside, too?"""
+    return t._base is not None or bool(t._views) or t in self.closure
+
+  def partition(self, args: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[int]:
+    """Which tensors share memory: of each the first one that has the same."""
+    first: dict[int, int] = {}
+    tensors = [*args, *(t for n in self.outside if (t := found[n]) is not None)]
+    return [first.setdefault(id(owner_of(t)), n) for n, t in enumerate(tensors)]
 
   def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
     """All tensors have new values, or none, whatever goes wrong (Ctrl-C, no memory, an index out of bounds): what is

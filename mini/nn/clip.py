@@ -16,6 +16,8 @@ from mini.nn.state import part_of, views
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
 from mini.tensor.promotion import wide
+from mini.tensor.trace import local
+from mini.tensor.views import nodes_of
 
 
 def _with_gradients(parameters: Any) -> list[Tensor]:
@@ -76,12 +78,23 @@ def _give(rows: Sequence[Sequence[Tensor]], flats: Sequence[Tensor], total: Tens
   def give() -> None:
     for row, flat in zip(rows, flats):
       for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
-        new, old = Tensor(u), p.grad
+        old = p.grad
         assert old is not None
-        new._losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
-        p.grad = new
+        losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))
+        if local.current is not None:
+          p.grad = Tensor(u)
+        elif old._base is not None or old._views:
+          old._bind(u)
+        else:
+          old._set(u)
+        new = p.grad
+        assert new is not None
+        new._losses = losses
 
-  all_or_nothing([(p, "_grad", p._grad) for row in rows for p in row], give)
+  params = [p for row in rows for p in row]
+  grads = [p.grad for p in params if p.grad is not None]
+  with no_grad():
+    all_or_nothing([*((p, "_grad", p._grad) for p in params), *nodes_of(grads)], give)
 
 
 @no_grad()

@@ -15,6 +15,7 @@ from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn.state import Matched, get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
+from mini.tensor.autograd import no_grad
 from mini.tensor.errors import fail
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.joining import wanted_of
@@ -303,10 +304,14 @@ class Module:
       p.requires_grad_(requires_grad)
     return self
 
-  def zero_grad(self) -> None:
-    """Forget the gradients of its parameters."""
+  def zero_grad(self, set_to_none: bool = True) -> None:
+    """Forget the gradients of its parameters; or, if they are not to become None, make them zeros."""
     for p in self.parameters():
-      p.grad = None
+      if set_to_none or p.grad is None:
+        p.grad = None
+      else:
+        with no_grad():
+          p.grad.zero_()
 
   def to(self, *args: Any, **kwargs: Any) -> Module:
     """Put its tensors, and their gradients, on a device: `model.layers[6:].to("CL")`; and give those of float types

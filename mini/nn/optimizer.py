@@ -266,7 +266,12 @@ class Optimizer:
           old.assign(x)
         if g in pending:
           for p, u in zip(b.params, views(g.uop, b.shapes)):
-            p.grad = Tensor(u)
+            if local.current is None and p.grad is not None:
+              p.grad._set(
+                u
+              )  # the same values: who holds the tensor, and what it is a view of, does not see it
+            else:
+              p.grad = Tensor(u)
 
     # only now: where something goes wrong before, no step was made
     all_or_nothing([c for b in active for c in b.before()], give)
@@ -294,13 +299,17 @@ class Optimizer:
     return new.cast(p.dtype), [t, *(state[name].cast(s.dtype) for name, s in slots.items())]
 
   def zero_grad(self, set_to_none: bool = True) -> None:
-    """Forget the gradients."""
+    """Forget the gradients; or, if they are not to become None, make them zeros."""
     self._follow()
     with outside():
       for b in self._buckets:
         b.gather()
     for p in self._all():
-      p.grad = None
+      if set_to_none or p.grad is None:
+        p.grad = None
+      else:
+        with no_grad():
+          p.grad.zero_()
 
   def _settings(self) -> Hashable:
     """What a traced step depends on besides tensors: numbers, and which tensors the learning rates are."""

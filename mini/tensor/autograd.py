@@ -229,8 +229,12 @@ class Autograd(Losses):
     before = leaf.grad
     node = g if before is None else plus(before.uop, g)
     fresh = self._new(node) if before is None else before
-    fresh.uop = node
-    derive(fresh)
+    if fresh._base is not None:
+      with no_grad():
+        fresh._bind(node)
+    else:
+      fresh.uop = node
+      derive(fresh)
     fresh._losses = (*(() if before is None else before._losses[-7:]), weakref.ref(self))
     leaf.grad = fresh
     return fresh

@@ -389,9 +389,9 @@ def derive(base: Handle, writer: Handle | None = None) -> None:
 
 def write(view: Handle, base: Handle, value: UOp) -> None:
   """Give a view another value, and with it its base."""
-  recorded = local.gradients and not any(kind == "detached" for kind, _ in steps_of(view._how))
-  change(base, placed(base.uop, view._how, value), recorded)
-  change(view, value, recorded)
+  apart = any(kind == "detached" for kind, _ in steps_of(view._how))
+  change(base, placed(base.uop, view._how, value), local.gradients and not apart)
+  change(view, value, local.gradients)
   derive(base, view)
 
 
