@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from mini.capture import (
   SLOT,
+  JitError,
   Place,
   Steps,
   Trace,
@@ -47,7 +48,7 @@ from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, memory_leaf, without_collector
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
-from mini.tensor.errors import described, user_line
+from mini.tensor.errors import described, fail, user_line
 from mini.tensor.handle import tagged, untagged
 from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, strides_of, views_of
 from mini.types import AxisError, DType
@@ -57,6 +58,13 @@ node_of = attrgetter("_uop")  # for maps: a function may read hundreds of tensor
 serial_of = attrgetter("serial")
 
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
+
+
+def outline(tree: Any) -> Any:
+  """Which objects stand where in lists and dicts."""
+  if isinstance(tree, dict):
+    return tuple((k, outline(v)) for k, v in tree.items())
+  return tuple(map(outline, tree)) if isinstance(tree, (list, tuple)) else id(tree)
 
 
 class Result(NamedTuple):
@@ -140,7 +148,11 @@ class Routine:
     try:
       trace.begin()
       inside, named = mapped(stand_ins.__getitem__, tree)  # a Variable's value becomes that of a stand-in
+      before = outline((inside, named))
       result = fn(*inside, **named)
+      if outline((inside, named)) != before:
+        what = "a list or a dict that is an argument of a jitted function is changed in it"
+        fail(JitError, what, "return what it becomes")
       mapped(returned.append, result)
       changed = {t: t._grad for t, (before, _) in trace.grads.items() if t._grad is not before}
       given = [g for g in changed.values() if g is not None]

@@ -1,6 +1,9 @@
 """Tensors that share memory, with gradients and under jit, beside PyTorch: leaves that are views, gradients that are parts
 of one buffer, arguments that alias, detached tensors that are written."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -227,3 +230,39 @@ def test_arguments_that_come_to_share_memory_are_refused():
   with pytest.raises(JitError, match="holds elements twice"):
     mini.jit(lambda x: x.add_(1))(e)
   assert e.tolist() == [[1.0, 2.0], [1.0, 2.0]] and b.tolist() == [1.0, 2.0]
+
+
+def test_containers_that_are_arguments_do_not_change():
+  for change in (lambda x: x.append(x[0]), lambda x: x.__setitem__(0, x[0] + 1), lambda x: x.clear()):
+    f = mini.jit(lambda x, change=change: (x[0] * 2, change(x))[0])
+    with pytest.raises(
+      JitError, match="a list or a dict that is an argument of a jitted function is changed in it"
+    ):
+      f([Tensor([1.0]), Tensor([2.0])])
+  with pytest.raises(JitError, match="return what it becomes"):
+    mini.jit(lambda d, x: d.update(k=d["k"] + x))({"k": Tensor([1.0])}, Tensor([1.0]))
+  assert mini.jit(lambda d: d["k"] + 1)({"k": Tensor([1.0])}).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+  "again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"]
+)
+def test_an_optimizer_is_copied_with_its_parameters(again):
+  w = Tensor([1.0, 2.0], requires_grad=True)
+  optimizer = nn.optim.Adam([w], lr=0.5)
+
+  def step(o, p):
+    o.zero_grad()
+    (p * p).sum().backward()
+    o.step()
+    return p.tolist()
+
+  step(optimizer, w)
+  other = again(optimizer)
+  (p,) = other.param_groups[0]["params"]
+  assert p is not w and p.tolist() == w.tolist() and other.param_groups[0]["lr"].item() == 0.5
+  before = w.tolist()
+  moved = step(other, p)
+  assert w.tolist() == before and step(optimizer, w) == moved
+  other.param_groups[0]["lr"] = 0.1
+  assert optimizer.param_groups[0]["lr"].item() == 0.5

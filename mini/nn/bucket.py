@@ -47,6 +47,13 @@ class Group(dict):
     super().__init__(entries)
     self.peers = peers
 
+  def __reduce__(self) -> tuple:
+    return Group, ({}, []), (dict(self), self.peers)
+
+  def __setstate__(self, state: tuple[dict[str, Any], list[Group]]) -> None:
+    entries, self.peers = state
+    self.update(entries)
+
   @property
   def rate(self) -> Tensor:
     """The learning rate itself."""
