@@ -3,8 +3,9 @@
 A program has states, views of them, and a body: views, writes through them (ints, slices with steps, masks, index
 tensors, methods in place), values computed from them, results that may be views. It is called several times, with
 arguments of changing shapes, in changing training mode; in between, what is outside - states, views that are made late,
-results - is written, too. After each call all that is there is compared to the bit: numbers are small integers, NaN and
-infinities, which every type holds.
+results - is written, too. In half of the programs some states and views are leaves that require a gradient, and each call
+takes the gradient of a sum over all that depends on them. After each call all that is there is compared to the bit:
+numbers are small integers, NaN and infinities, which every type holds.
 
     python test/fuzz_views.py 1000 [--seed=0]
 """
@@ -47,6 +48,9 @@ class Program:
       (self.shape(), self.r.choice(TYPES), self.r.randrange(100)) for _ in range(self.r.randint(1, 3))
     ]
     self.outside = [self.view() for _ in range(self.r.randint(0, 3))]  # (which tensor, the view of it)
+    graded = self.r.random() < 0.5
+    self.chosen: list[int] = []  # of these, as PyTorch has them
+    self.leaves = [graded and self.r.random() < 0.5 for _ in range(len(self.states) + len(self.outside))]
     self.argument = self.r.choice(TYPES)
     self.shapes = [self.shape() for _ in range(2)]
     self.body = [self.step() for _ in range(self.r.randint(2, 9))]
@@ -193,6 +197,16 @@ class Run:
       mini.Tensor.realize(*self.env)
     for s in program.outside:
       self.tried(self.env, s)
+    if (
+      not self.ours
+    ):  # of what shares memory one view at most: what base and other views are then is a matter of versions
+      homes: dict[int, int] = {}
+      of = [t.untyped_storage().data_ptr() for t in self.env]
+      for n, (t, home) in enumerate(zip(self.env, of)):
+        if program.leaves[n] and t.is_floating_point() and (t._base is not None or of.count(home) == 1):
+          homes.setdefault(home, n)
+      program.chosen = [*homes.values()]
+    self.leaves = [self.env[n].requires_grad_() for n in program.chosen]
 
   def dtype(self, name: str) -> Any:
     return getattr(mini.dtypes if self.ours else torch, name)
@@ -214,12 +228,16 @@ class Run:
   def step(self, env: list, s: tuple) -> None:
     kind, n, *about = s
     t = env[n % len(env)]
+    if not self.ours and torch.is_grad_enabled() and kind not in ("view", "compute"):
+      home = t.untyped_storage().data_ptr()
+      if any(x.is_leaf and x.requires_grad and x.untyped_storage().data_ptr() == home for x in env):
+        raise RuntimeError("what a leaf shares is written without gradients alone")
     if kind == "view":
       env.append(seen(t, *about))
     elif kind == "set":
       t[place(t, about[0])] = fitting(about[1], t)
     elif kind == "put":
-      t[place(t, about[0])] = env[about[1] % len(env)].to(t.dtype).clone()
+      t[place(t, about[0])] = env[about[1] % len(env)].detach().to(t.dtype).clone()
     elif kind == "mask":
       mask = t == fitting(about[0], t)
       if about[2]:
@@ -230,7 +248,7 @@ class Run:
       rows = sorted({int(x * max(t.shape[0], 1)) for x in about[0]})
       t[self.indices(rows)] = fitting(about[1], t)
     elif kind == "copy":
-      t.copy_(env[about[0] % len(env)].clone())
+      t.copy_(env[about[0] % len(env)].detach().clone())
     elif kind == "where":
       places = self.indices(range(t.shape[-1]))
       new = (
@@ -279,7 +297,20 @@ class Run:
     env = [*self.env, a]
     for s in steps:
       self.step(env, s)
-    return tuple(env[n % len(env)] for n in self.p.returned)
+    self.backward(env)
+    return tuple(env[n % len(env)].detach() if self.leaves else env[n % len(env)] for n in self.p.returned)
+
+  def backward(self, env: list) -> None:
+    """Gradients of a sum of squares of all that depends on a leaf."""
+    for t in self.leaves:
+      t.grad = None
+    parts = [(t.float() * t.float() * (n + 1)).sum() for n, t in enumerate(env) if t.requires_grad]
+    if parts:
+      sum(parts[1:], parts[0]).backward()
+
+  def gradients(self) -> list:
+    """Of each leaf: zeros where it has none."""
+    return [t.detach() * 0 if t.grad is None else t.grad for t in self.leaves]
 
 
 def arrays(tensors: Any, together: bool = False) -> list[np.ndarray]:
@@ -323,18 +354,22 @@ def check(seed: int) -> str:
         )
       got = f(mine) if n else run.call(mine, steps)
       name = "jitted" if n else "eager"
-      if wrong := differing([*got, mine, *run.env], [*wanted, a, *theirs.env], quick):
+      if wrong := differing(
+        [*got, mine, *run.env, *run.gradients()], [*wanted, a, *theirs.env, *theirs.gradients()], quick
+      ):
         return f"{name}, after a call with {steps}: {wrong}"
       run.after = [*run.env, *(got[k] for k in apart(wanted, [*theirs.env, a]))]
     after = [*theirs.env, *(wanted[k] for k in apart(wanted, [*theirs.env, a]))]
-    for s in outside:
-      if theirs.tried(after, s):
-        for run in runs:
-          run.step(run.after, s)
+    with torch.no_grad(), mini.no_grad():
+      for s in outside:
+        if theirs.tried(after, s):
+          for run in runs:
+            run.step(run.after, s)
     made = len(theirs.env) + len(apart(wanted, [*theirs.env, a]))
-    theirs.env += after[made:][:2]
+    late = 0 if p.chosen else 2  # views that are made without gradients PyTorch lets nobody write with them
+    theirs.env += after[made:][:late]
     for run in runs:
-      run.env += run.after[made:][:2]
+      run.env += run.after[made:][:late]
       if wrong := differing([*run.after, *run.env], [*after, *theirs.env], quick):
         return f"after {outside}: {wrong}"
   return ""
