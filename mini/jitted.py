@@ -57,7 +57,8 @@ def jit(fn: Callable | None = None) -> Callable:
   old value. Results of earlier calls are never overwritten, but for those that are arguments, tensors from outside, or
   views of them: they change with these, as they do without @jit.
 
-  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError.
+  `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError. So are
+  an argument that shares memory with what the function updates, and a list or dict of the arguments that it changes.
   Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is
   not captured: then the function just runs.
 
