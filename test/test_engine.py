@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mini import Device, Tensor, jit, nn, stats
+from mini.engine.profile import Sum
 from mini.engine.program import cost
 from mini.engine.realize import Numbered
 from mini.ir import graph
@@ -611,3 +612,7 @@ def test_the_collector_is_as_it_was_after_a_program_was_made():
     assert not gc.isenabled()
   finally:
     gc.enable()
+
+
+def test_rows_of_a_profile_add_up():
+  assert Sum(1, 0.5, 10, 20).plus(Sum(2, 0.25, 1, 2)) == Sum(3, 0.75, 11, 22)

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from runtime import compiler, cpu, heap, host, pages
-from runtime.base import Call, DeviceError
+from runtime.base import Call, DeviceError, geometry
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = """
@@ -567,3 +568,13 @@ except ChildProcessError:
 """
   done = run_python(code)
   assert done.stdout.split("\n")[:3] == ["1", "{}", "no child is left"], done.stderr
+
+
+@pytest.mark.parametrize(
+  "extent, group, most, found",
+  [(1, 0, 256, (1, 1)), (0, 0, 256, (1, 1)), (300, 0, 256, (2, 256)), (300, 0, 64, (5, 64)), (5, 0, 256, (1, 8)),
+   (1 << 30, 0, 256, (1 << 16, 256)), (1 << 30, 128, 256, (1 << 16, 128)), (7, 128, 256, (7, 128))],
+)  # fmt: skip
+def test_groups_and_threads_of_a_launch(extent, group, most, found):
+  info = SimpleNamespace(group=most)
+  assert geometry(Call(0, [], extent, 1.0, group), info) == found

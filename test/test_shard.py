@@ -560,3 +560,5 @@ def test_each_part_that_goes_to_another_device_is_a_copy():
     before = stats["copies"]
     x.to(devices).realize()
     assert stats["copies"] - before == copies
+    x.shard(devices, 0).realize()
+    assert stats["copies"] - before == 2 * copies

@@ -127,11 +127,9 @@ def is_inline(u: UOp) -> bool:
 
 
 def _on_indices(u: UOp) -> bool:
-  if len(u.src) != 2:
-    return False
   if u.op == "lt":
-    return all(s.dtype is dtypes.index for s in u.src) and u.src[1].op == "const"
-  return u.op == "and" and all(map(_on_indices, u.src))
+    return len(u.src) == 2 and u.src[1].op == "const" and all(s.dtype is dtypes.index for s in u.src)
+  return u.op == "and" and len(u.src) == 2 and all(map(_on_indices, u.src))
 
 
 def around(u: UOp) -> tuple[UOp, ...]:

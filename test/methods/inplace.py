@@ -10,6 +10,10 @@ f: y.clone().squeeze_(0).unsqueeze_(0).transpose_(0,2).swapaxes_(0,1).swapdims_(
 f~: p.clone().log_().exp_().log2_().exp2_().log1p_().expm1_().log10_().rsqrt_().reciprocal_()   r.clone().asin_().sin_().acos_().cos_().atan_().tan_().asinh_().sinh_().tanh_().atanh_()   p.clone().cosh_().acosh_().erf_().erfinv_().erfc_().sinc_()   y.clone().relu_().sigmoid_().frac_().trunc_()
 f~: y.clone().atan2_(p).hypot_(q).copysign_(y).fmod_(p).remainder_(q)   y.clone().floor_divide_(p)   y.clone().cumsum_(0).cumprod_(1).tril_().triu_(-1)   y.clone().scatter_(1,d[:,:1],5.0).scatter_add_(1,d,p).scatter_reduce_(1,d,p,'amax')
 ~: y.clone().lt_(p)   y.clone().le_(p).ge_(b)   y.clone().gt_(0).eq_(b).ne_(p)   y.clone().logical_and_(b).logical_or_(p>1).logical_xor_(b).logical_not_()   e.clone().nan_to_num_(1,2,3).heaviside_(s)   y.clone().nextafter_(p)
+f: y.clone().absolute_().multiply_(p).subtract_(v).divide_(q).true_divide_(2).negative_()   y.clone().fix_()   y.clone().conj_physical_()   y.clone().sgn_()
+f~: r.clone().arcsin_()   r.clone().arccos_()   y.clone().arctan_()   y.clone().arcsinh_()   (p+1).clone().arccosh_()   r.clone().arctanh_()   y.clone().arctan2_(p)   y.clone().i0_()   p.clone().igamma_(q)   p.clone().igammac_(q)   p.clone().polygamma_(1)   (p+1).clone().mvlgamma_(1)
+~: y.clone().less_(p)   y.clone().less_equal_(p)   y.clone().greater_(p)   y.clone().greater_equal_(p)   y.clone().not_equal_(p)
+i.clone().bitwise_left_shift_(1).bitwise_right_shift_(2)   i.clone().lshift_(1).rshift_(2) => (i<<1)>>2
 i.clone().bitwise_and_(6).bitwise_or_(j).bitwise_xor_(3).bitwise_not_()   i.clone().add_(u).mul_(j)   b.clone().logical_not_()
 f: y.clone().einsum_("i j += i k, k j", y@y.T, p) => y+y@y.T@p   y[:,:3].clone().einsum_("i i += i", v[:3]) => y[:,:3]+v[:3].diag()
 T.zeros(3000).uniform_(-2,3) => flat(-2,3)   T.zeros(3000).normal_(2,3) => bell(2,3)   T.zeros(3000).exponential_(2.0) => falling(2.0)   T.zeros(4000,dtype=I32).bernoulli_(0.3) => among(0.7,0.3)

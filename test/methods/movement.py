@@ -55,7 +55,7 @@ x.reshape(5)              !   x has 24 elements
 x.view(5)                 !   x has 24 elements
 x.flatten(2, 1)           !   start_dim 2 lies behind end_dim 1
 x.t()                     !   t: x has 3 axes, more than two
-x.unflatten(1, (2, 2))    !   x has 24 elements
+x.unflatten(1, (2, 2))    !   axis 1 has 3 elements
 x.squeeze(3)              !   squeeze: there is no axis 3: x has 3 axes
 x.unsqueeze(5)            !   unsqueeze: there is no axis 5
 y.expand(2, 4)            !   only axes of size 1 do

@@ -4,7 +4,13 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-INLINE float round_f16(float x) { return (float)(_Float16)x; }
+INLINE float round_f16(float x) {
+  _Float16 h = x;
+#if defined(__AVX512FP16__) && !defined(__clang__)
+  __asm__("" : "+v"(h));
+#endif
+  return h;
+}
 INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }

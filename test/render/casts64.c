@@ -4,7 +4,13 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-INLINE float round_f16(float x) { return (float)(_Float16)x; }
+INLINE float round_f16(float x) {
+  _Float16 h = x;
+#if defined(__AVX512FP16__) && !defined(__clang__)
+  __asm__("" : "+v"(h));
+#endif
+  return h;
+}
 INLINE float bitcast_u32_f32(unsigned a) { float r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 INLINE unsigned bitcast_f32_u32(float a) { unsigned r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 INLINE float cast_f64_f16(double a) { float t0 = (float)a; double t1 = (double)t0; int t2 = (t1 != a); unsigned t3 = bitcast_f32_u32(t0); int t4 = (a < 0.0); int t5 = (t1 < a); int t6 = (a < t1); int t7 = (t4 ? t5 : t6); unsigned t8 = (t7 ? 4294967295u : 0u); unsigned t9 = (t3 + t8); unsigned t10 = (t9 | 1u); unsigned t11 = (t2 ? t10 : t3); float t12 = bitcast_u32_f32(t11); float t13 = round_f16(t12); return t13; }
