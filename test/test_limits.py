@@ -1,12 +1,15 @@
 """Limits: what is just within each is taken, and one more is an error that names it, or makes room for what is new."""
 
 import json
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mini import Tensor, jit, jitted
 from mini.engine import cache, realize
+from mini.engine.limits import measure
 from mini.ir import graph, operands, rewrite
 from mini.ir.parse import TextError, parse
 from mini.ir.uop import const
@@ -183,3 +186,17 @@ def test_of_a_pickle_and_of_copies(tmp_path, monkeypatch):
   monkeypatch.setattr(formats, "MOST_PICKLE_BYTES", len(pickled) - 1)
   with pytest.raises(StateError, match=f"data.pkl would take {len(pickled)} bytes"):
     torch_load(tmp_path / "a.pt")
+
+
+def test_what_is_measured_in_is_given_back():
+  given = []
+  shim = SimpleNamespace(
+    info=SimpleNamespace(threads=2, lanes=8),
+    compile=lambda source: Counter(),
+    alloc=lambda nbytes: "memory",
+    upload=lambda memory, data: None,
+    sequence=lambda calls: SimpleNamespace(timed=lambda handles: (0, [1e-3] * len(calls))),
+    free=given.append,
+  )
+  found = measure(shim)
+  assert given == ["memory"] and min(found) > 0

@@ -578,3 +578,40 @@ except ChildProcessError:
 def test_groups_and_threads_of_a_launch(extent, group, most, found):
   info = SimpleNamespace(group=most)
   assert geometry(Call(0, [], extent, 1.0, group), info) == found
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="sysctl says it there")
+def test_data_caches_are_read_by_their_level(monkeypatch):
+  rows = [
+    ("1", "Data", "48K"),
+    ("1", "Instruction", "32K"),
+    ("2", "Unified", "2048K"),
+    ("3", "Unified", "105M"),
+  ]
+  files = {
+    f"/sys/devices/system/cpu/cpu0/cache/index{n}/{name}": text + "\n"
+    for n, row in enumerate(rows)
+    for name, text in zip(("level", "type", "size"), row)
+  }
+  monkeypatch.setattr(host, "read", lambda path: files.get(path, ""))
+  assert host.cache_bytes() == (48 << 10, 2048 << 10)
+  files.clear()
+  assert host.cache_bytes() == (32 << 10, 512 << 10)
+
+
+def test_compilers_end_with_the_process(tmp_path):
+  fake, told = tmp_path / "slowcc", tmp_path / "pid"
+  fake.write_text(
+    f'#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) echo $$ > {told}; exec sleep 30;; esac\n'
+  )
+  fake.chmod(0o755)
+  code = f"""
+import os, time
+from runtime import cpu
+device = cpu.open(cc={str(fake)!r})
+while not os.path.exists({str(told)!r}) or not open({str(told)!r}).read():
+  time.sleep(0.01)
+"""
+  assert not run_python(code).stderr
+  with pytest.raises(ProcessLookupError):
+    os.kill(int(told.read_text()), 0)

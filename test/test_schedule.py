@@ -24,6 +24,7 @@ from mini.schedule import schedule
 from mini.schedule.choices import without_repeated_choices
 from mini.schedule.early import early
 from mini.schedule.flat import scatter_in_place
+from mini.schedule.fuse import narrowed
 from mini.schedule.memory import ALIGN, Need, in_place, is_even, plan
 from mini.schedule.merge import MOST_PARAMS, Order, levels_of
 from mini.schedule.needs import Needs
@@ -832,3 +833,13 @@ def test_which_kernel_runs_before_which(seed):
       alive.remove(g)
       merged = (ways.pop(g) | ways[n]) - {g, n}
       ways = {m: {n if w == g else w for w in found} for m, found in ways.items()} | {n: merged}
+
+
+def test_an_index_beyond_32_bits_is_compared_as_it_is():
+  for size, is_narrow in (((1 << 31) - 2, True), ((1 << 31) + 5, False)):
+    r = range_("i", size)
+    pair = uop("cast", dtypes.int64, (r,)), const(7, dtypes.int64)
+    for src in (pair, pair[::-1]):
+      found = narrowed(src, (r,))
+      assert [u.dtype for u in found] == [dtypes.int32 if is_narrow else dtypes.int64] * 2
+      assert is_narrow or found == src

@@ -26,7 +26,7 @@ from mini.ir.interp import evaluate, run_kernel
 from mini.ir.ops import OPS
 from mini.ir.parse import TextError, parse, parse_file
 from mini.ir.rules import RULES
-from mini.ir.text import graph_program, number, text, uops_program
+from mini.ir.text import graph_program, number, schedule_text, text, uops_program
 from mini.ir.uop import const, toposort
 from mini.ir.verify import nbytes
 from mini.types import MiniError, dtypes
@@ -614,3 +614,25 @@ def test_a_word_of_the_grammar_is_a_name_like_any(word):
   programs = [p, q, s, uops_program(p), *run_pass(passes()["source"], [p])]
   for one in programs:
     assert parse(text(one)) is one
+
+
+def test_reasons_stand_with_the_first_run_that_writes():
+  program = parse("""schedule f(%x: in f32[8], %y: out f32[8]) {
+  %t0 = arena 0 : f32[8]
+  kernel k(%a: out f32[8], %b: in f32[8]) {
+    %i = range 8
+    %0 = load %b[%i] : f32
+    store %a[%i], %0
+    end over (%i)
+  }
+  run k(%t0, %x)
+  run k(%y, %t0)
+  run k(%t0, %y)
+}""")
+  told = schedule_text(program, {"t0": ["two read it"], "x": ["none"], "y": ["asked for"]}).split("\n")
+  assert [line.strip() for line in told if "#" in line] == ["# t0: two read it", "# y: asked for"]
+
+
+def test_an_attribute_that_is_missing_is_said():
+  with pytest.raises(TextError, match=r"expected \{"):
+    parse("graph g(%x: f32[2]) {\n  %0 = reduce.add %x : f32[1]\n  return %0\n}")
