@@ -324,6 +324,8 @@ LIMITED = """kernel k({params}) {{
     ("%o: out f32[8], %n: in i32[1]", "%i = range 8; %z = load %n[0] : i32; %s = range 8 from 0 to min(%z, 4) * 8 - min(%z, 1000)", "%s", "%s", "8", "6", "%i"),
     # cells between the steps are filled by a loop around the stage: one at a time
     ("%o: out f32[8, 8]", "%p = range 8; %i = range 8; %s = range 8 from 0 to %p + 1", "%s * 8 + %i", "%s", "64", "%i", "%p, %i"),
+    # every second cell between the steps
+    ("%o: out f32[8]", "%i = range 8; %s = range 8 from 0 to %i + 1; %t = range 4", "%s * 8 + %t * 2", "%s, %t", "64", "%i", "%i"),
     # the same range fills two axes: a diagonal
     ("%o: out f32[8]", "%i = range 8; %s = range 8 from 0 to %i + 1; %r = range 8 from 0 to %i + 1; %t = range 8",
      "%s * 8 + %t, %r * 8 + %t", "%s, %r, %t", "64, 64", "0, 1", "%i"),
