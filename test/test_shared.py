@@ -266,3 +266,17 @@ def test_an_optimizer_is_copied_with_its_parameters(again):
   assert w.tolist() == before and step(optimizer, w) == moved
   other.param_groups[0]["lr"] = 0.1
   assert optimizer.param_groups[0]["lr"].item() == 0.5
+
+
+def test_parameters_that_have_elements_in_common_are_refused():
+  p = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+  for q in (p.detach().t().requires_grad_(), p.detach()[0].requires_grad_()):
+    optimizer = nn.optim.SGD([p, q], lr=1.0)
+    ((p * p).sum() + (q * 3).sum()).backward()
+    with pytest.raises(mini.MiniError, match="shares elements with another parameter"):
+      optimizer.step()
+    q.grad = None
+    before = p.tolist()
+    optimizer.step()  # of one alone
+    assert p.tolist() != before
+    optimizer.zero_grad()

@@ -9,6 +9,7 @@ value compiles nothing, and `jit` takes it as an input.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import on_device
 from mini.tensor.promotion import wide
 from mini.tensor.trace import local, outside
-from mini.tensor.views import nodes_of
+from mini.tensor.views import nodes_of, owner_of
 from mini.types import ArgumentError, MiniError, dtypes
 
 NOT_NEGATIVE = (
@@ -237,6 +238,17 @@ class Optimizer:
     self._advance()
     return loss
 
+  def _check_apart(self) -> None:
+    """ArgumentError for parameters that have elements in common: each would be updated from the same old values."""
+    taken: Counter[Any] = Counter()
+    for p in self._all():
+      if (p._base is not None or p._views) and p.grad is not None:
+        owner = owner_of(p)
+        taken[owner] += p.numel()
+        if taken[owner] > owner.numel():
+          what = f"{type(self).__name__}.step(): p shares elements with another parameter"
+          fail(ArgumentError, what, "an optimizer of its own would do", p=p)
+
   @no_grad()
   def _advance(self) -> None:
     made: list[tuple[Bucket, Tensor, Tensor, list[Tensor]]] = []
@@ -247,6 +259,7 @@ class Optimizer:
       warnings.warn(f"{about}; loss.backward() gives them one", stacklevel=4)
     if local.current is not None:
       local.current.relies(self._settings)
+    self._check_apart()
     for b in active:
       refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
       new, g, state = self._step(b)
