@@ -5,9 +5,9 @@
     python test/mutate.py --show mini/ir/guards.py:46:2  the fault of that name, as a diff
 
 A fault is one changed operator, number, condition or statement, drawn evenly over the lines of the rooms below. It dies
-by a test that fails, or takes several times as long as it did. Tests that cover the fault's function run quickest first, in two passes: as many as take
-20 s, then, of what is left, as many as `--seconds` has room for. Of a survivor its reader has to judge whether the program
-that it makes is another one at all.
+by a test that fails, or takes several times as long as it did. Tests that cover its line run quickest first, in two
+passes: as many as take 20 s, then, of what is left, as many as `--seconds` has room for. Tests that are newer than the map
+are not among them. Of a survivor its reader has to judge whether the program that it makes is another one at all.
 """
 
 from __future__ import annotations

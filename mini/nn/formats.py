@@ -422,9 +422,8 @@ def npz_load(path: str | os.PathLike, device: str | None = None) -> dict[str, Te
 
 def _unpacked(z: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
   """An array, if its header speaks of as many bytes as there are."""
-  with io.BytesIO(
-    z.read(entry)
-  ) as f:  # all at once, with its CRC: who seeks in an entry is told of no flipped bit
+  # all of it at once, with its CRC: who seeks in an entry is told of no flipped bit
+  with io.BytesIO(z.read(entry)) as f:
     version = np.lib.format.read_magic(f)  # type: ignore[no-untyped-call]
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     begin = f.tell()

@@ -280,9 +280,7 @@ class Optimizer:
         if g in pending:
           for p, u in zip(b.params, views(g.uop, b.shapes)):
             if local.current is None and p.grad is not None:
-              p.grad._set(
-                u
-              )  # the same values: who holds the tensor, and what it is a view of, does not see it
+              p.grad._set(u)  # the same values: whoever holds it, or shares its memory, sees no change
             else:
               p.grad = Tensor(u)
 
