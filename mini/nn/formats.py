@@ -422,8 +422,7 @@ def npz_load(path: str | os.PathLike, device: str | None = None) -> dict[str, Te
 
 def _unpacked(z: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
   """An array, if its header speaks of as many bytes as there are."""
-  # all of it at once, with its CRC: who seeks in an entry is told of no flipped bit
-  with io.BytesIO(z.read(entry)) as f:
+  with z.open(entry) as f:
     version = np.lib.format.read_magic(f)  # type: ignore[no-untyped-call]
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     begin = f.tell()
@@ -437,7 +436,7 @@ def _unpacked(z: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     fits_memory(shape, kind)
     if prod(shape) * kind.itemsize != entry.file_size - f.tell():
       raise StateError(f"{entry.filename}, {kind} {shape}, has {entry.file_size - f.tell()} bytes")
-    f.seek(0)
+  with z.open(entry) as f:  # anew: of an entry in which somebody seeks, newer Pythons compare no CRC
     return np.lib.format.read_array(f, allow_pickle=False)
 
 
