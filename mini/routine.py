@@ -346,10 +346,9 @@ class Routine:
     if len(tensors) < len(self.outside):
       return False
     serials = [*map(serial_of, map(node_of, tensors))]
-    if self.updated and (serials != self.last or any(map(self.may_share, args))):
-      shared = self.partition(args, found)
-      if shared != self.sharing:
-        return False
+    looks = self.updated and (serials != self.last or any(map(self.may_share, args)))
+    if looks and self.partition(args, found) != self.sharing:
+      return False
     if serials == self.last:
       return True
     for k, (n, t) in enumerate(zip(self.outside, tensors)):
@@ -371,10 +370,11 @@ class Routine:
     return t._base is not None or bool(t._views) or t in self.closure
 
   def partition(self, args: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[int]:
-    """Which tensors share memory: of each the first one that has the same."""
-    first: dict[int, int] = {}
-    tensors = [*args, *(t for n in self.outside if (t := found[n]) is not None)]
-    return [first.setdefault(id(owner_of(t)), n) for n, t in enumerate(tensors)]
+    """Which tensors share memory that is updated: of each the first one that has the same."""
+    first: dict[Any, int] = {}
+    changed = {owner_of(t) for n in self.updated if (t := found[n]) is not None}
+    owners = [owner_of(t) for t in (*args, *(found[n] for n in self.outside)) if t is not None]
+    return [first.setdefault(o, n) if o in changed else n for n, o in enumerate(owners)]
 
   def __call__(self, args: Sequence[Tensor], found: Sequence[Tensor]) -> Any:
     """All tensors have new values, or none, whatever goes wrong (Ctrl-C, no memory, an index out of bounds): what is

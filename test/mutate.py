@@ -72,7 +72,10 @@ def faults(tree: ast.Module) -> Iterator[tuple[int, int, ast.AST, ast.AST]]:
 
 def others(node: ast.AST) -> Iterator[ast.AST]:
   """What a node could have been by mistake."""
-  swap = lambda op: SWAPPED[type(op)]()
+
+  def swap(op: ast.AST) -> ast.AST:
+    return SWAPPED[type(op)]()
+
   if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
     yield ast.Compare(node.left, [swap(node.ops[0]), *node.ops[1:]], node.comparators)
   elif isinstance(node, ast.BoolOp):

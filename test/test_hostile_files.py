@@ -82,7 +82,7 @@ TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatS
     (b"}(" + LAUGHS + b"K\x01u.", "a key is a tuple"),
     (b"ccollections\nOrderedDict\n((" + LAUGHS + b"K\x01\x86tt" + b"R.", "a key is a tuple"),
     (b"cbuiltins\nset\n((" + LAUGHS + b"tt" + b"R.", "a key is a tuple"),
-    (b"\x8f(" + LAUGHS + b"\x90.", "sets in a form"),
+    (b"\x8f(" + LAUGHS + b"\x90.", "sets or dicts in a form"),
     (b"(" + LAUGHS + b"K\x01K\x01K\x01K\x01tQ.", "which is no storage"),
     (b"(X\x07\0\0\0storage" + LAUGHS + b"X\x01\0\0\x000K\x01K\x01tQ.", "which is no storage"),
     (TENSOR % b"(K\x04t" + b"}X\x04\0\0\0_uopK\x05sb.", "sets attributes of a Tensor"),

@@ -512,10 +512,16 @@ except KeyboardInterrupt:
   assert done.stdout.strip() == "True", done.stderr
 
 
-def test_control_c_while_compiling_ends_the_compiler(tmp_path):
-  fake = tmp_path / "slowcc"
-  fake.write_text('#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) exec sleep 30;; esac\n')
+def slow_compiler(folder, first=""):
+  """A compiler that says what it is at once, and compiles for half a minute. first: a command before that."""
+  fake = folder / "slowcc"
+  fake.write_text(f'#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) {first} exec sleep 30;; esac\n')
   fake.chmod(0o755)
+  return fake
+
+
+def test_control_c_while_compiling_ends_the_compiler(tmp_path):
+  fake = slow_compiler(tmp_path)
   code = f"""
 import os, signal, threading
 from runtime import cpu
@@ -551,9 +557,7 @@ def test_what_a_control_c_kept_from_being_made_ends_quietly(module, name, monkey
 
 
 def test_who_closes_the_cpu_ends_its_compilers(tmp_path):
-  fake = tmp_path / "slowcc"
-  fake.write_text('#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) exec sleep 30;; esac\n')
-  fake.chmod(0o755)
+  fake = slow_compiler(tmp_path)
   code = f"""
 import os
 from runtime import cpu
@@ -600,11 +604,8 @@ def test_data_caches_are_read_by_their_level(monkeypatch):
 
 
 def test_compilers_end_with_the_process(tmp_path):
-  fake, told = tmp_path / "slowcc", tmp_path / "pid"
-  fake.write_text(
-    f'#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; *) echo $$ > {told}; exec sleep 30;; esac\n'
-  )
-  fake.chmod(0o755)
+  told = tmp_path / "pid"
+  fake = slow_compiler(tmp_path, f"echo $$ > {told};")
   code = f"""
 import os, time
 from runtime import cpu

@@ -455,7 +455,6 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
     if p.dtype is not memory[n].dtype or p.arg[1] != memory[n].shape:
       want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:4]))
       raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}")
-  device_of(program, run, memory)
   return list(zip(run.names, params.values()))
 
 

@@ -131,13 +131,13 @@ class _Unpickler(_InPython):
     for key in keys:
       _key(key)
 
-  def load_items(self) -> None:
-    raise StateError("it holds sets in a form that torch.save does not write")
+  def refuse(self) -> None:
+    raise StateError("it holds sets or dicts in a form that torch.save does not write")
 
   dispatch[pickle.BUILD[0]] = load_build
   dispatch[pickle.SETITEM[0]] = load_setitem
   dispatch[pickle.SETITEMS[0]] = load_setitems
-  dispatch[pickle.DICT[0]] = dispatch[pickle.FROZENSET[0]] = dispatch[pickle.ADDITEMS[0]] = load_items
+  dispatch[pickle.DICT[0]] = dispatch[pickle.FROZENSET[0]] = dispatch[pickle.ADDITEMS[0]] = refuse
 
 
 def _key(x: Any) -> Any:

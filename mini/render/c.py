@@ -97,8 +97,8 @@ BITS = {
                  "__builtin_memcpy(&f, &b, 4); return f; }",
   "f32_to_bf16": "INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); " + TO_BF16,
   # gcc 12 takes the two conversions for none, where all elements of a vector pass them
-  "round_f16":   "INLINE float round_f16(float x) {\n  _Float16 h = x;\n#if defined(__AVX512FP16__) && !defined(__clang"
-                 '__)\n  __asm__("" : "+v"(h));\n#endif\n  return h;\n}',
+  "round_f16":   "INLINE float round_f16(float x) {\n  _Float16 h = x;\n#ifdef __AVX512FP16__\n"
+                 '  __asm__("" : "+v"(h));\n#endif\n  return h;\n}',
 }
 
 # Past the caches: only whole registers at addresses that are their multiples.

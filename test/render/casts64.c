@@ -6,7 +6,7 @@
 #endif
 INLINE float round_f16(float x) {
   _Float16 h = x;
-#if defined(__AVX512FP16__) && !defined(__clang__)
+#ifdef __AVX512FP16__
   __asm__("" : "+v"(h));
 #endif
   return h;
