@@ -176,13 +176,14 @@ class Routine:
     at = {t: n for n, t in enumerate(tensors)}
     self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
     self.updated = [at[t] for t in updated]  # places that get new values
+    handles = (*returned, *given)
     # {result: the place of what it is a view of, or of another view of that, and how}
-    self.shared_results = {n: p for n, t in enumerate(returned) if (p := memory_place(t, at)) is not None}
+    self.shared_results = {n: p for n, t in enumerate(handles) if (p := memory_place(t, at)) is not None}
     self.strides: dict[tuple[int, Any], Any] = {}  # theirs, by those of the base
-    first: dict[Any, int] = {t: n for n, t in reversed([*enumerate(returned)])}
+    first: dict[Any, int] = {t: n for n, t in reversed([*enumerate(handles)])}
     # (result, the one that it is, or of which it is a view, and how)
     self.kin: list[tuple[int, int, Any]] = [
-      (n, first[t], None) for n, t in enumerate(returned) if first[t] < n
+      (n, first[t], None) for n, t in enumerate(handles) if first[t] < n
     ]
     self.kin += [(n, first[b], steps_of(t._how)) for t, n in first.items() if (b := root_of(t)) in first]
     self.graded = [
@@ -502,20 +503,18 @@ class Routine:
     for k, n in self.varying:
       s = tuple(valued(m, args) for m in self.sized[n])  # type: ignore[union-attr]
       nodes[k] = memory_leaf(nodes[k].arg[0], s, nodes[k].dtype)
-    if self.result is SLOT:
-      out: Any = self.handle(0, nodes[0], line, args)
-    else:
-      made = [self.handle(n, u, line, args) for n, u in enumerate(nodes[: self.returned])]
-      for n, m, steps in self.kin:
-        if steps is None:
-          made[n] = made[m]
-        else:
-          share(made[n], made[m], tuple(steps))
-      out = filled(self.result, iter(made))
-    values = iter(nodes[self.returned :])
-    changes: list[Change] = []
-    for place, has in self.graded:
-      changes.append((place.find(args), "_grad", Tensor._at(next(values), line) if has else None))
+    kept = len(nodes) - len(self.moved)
+    made = [self.handle(n, u, line, args) for n, u in enumerate(nodes[:kept])]
+    for n, m, steps in self.kin:
+      if steps is None:
+        made[n] = made[m]
+      else:
+        share(made[n], made[m], tuple(steps))
+    out = made[0] if self.result is SLOT else filled(self.result, iter(made))
+    grads, values = iter(made[self.returned :]), iter(nodes[kept:])
+    changes: list[Change] = [
+      (place.find(args), "_grad", next(grads) if has else None) for place, has in self.graded
+    ]
     for k in self.moved:
       u, t = next(values), updated[k]
       known[k] = u = tagged(t, u) if self.tagged[k] else u

@@ -203,13 +203,7 @@ class Run:
       homes: dict[int, int] = {}
       of = [t.untyped_storage().data_ptr() for t in self.env]
       for n, (t, home) in enumerate(zip(self.env, of)):
-        alone = sum(t is x for x in self.env) == 1  # where nothing changes PyTorch gives back what it got
-        if (
-          alone
-          and program.leaves[n]
-          and t.is_floating_point()
-          and (t._base is not None or of.count(home) == 1)
-        ):
+        if program.leaves[n] and t.is_floating_point() and (t._base is not None or of.count(home) == 1):
           homes.setdefault(home, n)
       program.chosen = [*homes.values()]
     self.leaves = [self.env[n].requires_grad_() for n in program.chosen]

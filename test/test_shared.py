@@ -280,3 +280,47 @@ def test_parameters_that_have_elements_in_common_are_refused():
     optimizer.step()  # of one alone
     assert p.tolist() != before
     optimizer.zero_grad()
+
+
+def test_what_changes_nothing_is_the_tensor_itself():
+  x = Tensor([1.0, 2.0])
+  assert all(y is x for y in (x.float(), x.to("CPU"), x.to(x), x.cast(x.dtype), x.flatten(), x.type_as(x)))
+  assert not any(y is x for y in (x.double(), x.clone(), x.detach(), x.view(2), x.to("CPU:1")))
+  assert x.to("CPU").requires_grad_() is x and x.requires_grad
+  with mini.no_grad():
+    assert x.float().requires_grad
+
+
+@pytest.mark.parametrize("values", ([1.0, 2.0], [1 + 2j]))
+def test_a_deep_copy_has_its_own_values_and_gradient(values):
+  x = Tensor(values, requires_grad=True)
+  (x * x).abs().sum().backward()
+  y, again = copy.deepcopy([x, x])
+  assert y is again and y.requires_grad and y.is_leaf and y.grad.tolist() == x.grad.tolist()
+  before, gradient = x.tolist(), x.grad.tolist()
+  y.grad[0] = 9.0
+  with mini.no_grad():
+    y[0] = 7.0
+  assert x.tolist() == before and x.grad.tolist() == gradient and y.tolist()[0] == 7
+
+
+def test_a_deep_copy_is_where_its_original_is():
+  x = Tensor([1.0, 2.0, 3.0]).shard(("CPU", "CPU:1"), 0).requires_grad_()
+  y = copy.deepcopy(x)
+  assert y.device == x.device and y.requires_grad and y.tolist() == x.tolist()
+
+
+def test_a_gradient_that_a_jitted_function_returns_is_the_one_it_sets():
+  w = Tensor([1.0, 2.0], requires_grad=True)
+
+  @mini.jit
+  def step(x):
+    w.grad = None
+    (w * x).sum().backward()
+    return w.grad, w.grad[0]
+
+  for n in range(4):
+    gradient, part = step(Tensor([3.0, float(n)]))
+    assert gradient is w.grad
+    part.add_(1)
+    assert w.grad.tolist() == [4, n]

@@ -62,7 +62,7 @@ class Tensor(InPlace):
     return result_type(*operands)
 
   def cast(self, dtype: Any) -> Tensor:
-    """In another type: floats to integers round towards zero, to smaller integers wrap.
+    """In another type: floats to integers round towards zero, to smaller integers wrap. Of its own type: itself.
 
     >>> Tensor([1.7, -1.7]).cast("int32").tolist()
     [1, -1]
@@ -70,7 +70,7 @@ class Tensor(InPlace):
     kind = as_dtype(dtype)
     if kind.kind == "c":
       return complex_numbers().from_real(self, kind)
-    return self._view(("same", None)) if kind is self.dtype else self._new(graph.cast(self.uop, kind))
+    return self if kind is self.dtype else self._new(graph.cast(self.uop, kind))
 
   def type(self, dtype: Any) -> Tensor:
     """Another name of `cast`."""

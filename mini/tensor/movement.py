@@ -102,6 +102,8 @@ class Movement(Activations):
     a, b = self._axis(start_dim, "flatten"), self._axis(end_dim, "flatten")
     if a > b:
       fail(ShapeError, f"flatten: start_dim {start_dim} lies behind end_dim {end_dim}", x=self)
+    if self.shape and a == b:
+      return self  # type: ignore[return-value]
     return self._in_shape((*self.shape[:a], prod(self.shape[a : b + 1]), *self.shape[b + 1 :]))
 
   def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:

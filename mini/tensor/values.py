@@ -6,6 +6,7 @@ How they are computed is `realize` (handle.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,11 @@ class Values(Handle):
   def __reduce__(self) -> tuple:  # of pickle and copy: the values
     device = self.device if isinstance(self.device, str) else None
     return _rebuilt, (self.numpy(), self.dtype, self._is_own_tag(), device)
+
+  def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    memo[id(self)] = copied = self.realize().detach().clone().requires_grad_(self._is_own_tag())
+    copied.grad = None if self.grad is None else deepcopy(self.grad, memo)
+    return copied
 
   def __repr__(self) -> str:
     about = (
