@@ -78,6 +78,25 @@ def small_heap():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def compiled_quickly(request):
+  """In a quick run the C compiler does not optimize, which is most of its time; with --full it does, as for users."""
+  from quickly import OPTIMIZED, compiler, unoptimized
+
+  with pytest.MonkeyPatch.context() as monkeypatch:
+    if not request.config.option.full:
+      monkeypatch.setattr(compiler, "BASE_FLAGS", unoptimized(OPTIMIZED))
+    yield
+
+
+@pytest.fixture
+def optimized(monkeypatch):
+  """A test that looks at machine code sees what users get."""
+  from quickly import OPTIMIZED, compiler
+
+  monkeypatch.setattr(compiler, "BASE_FLAGS", OPTIMIZED)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def nothing_is_found():
   """Tests are of what makes programs: each is made anew, whatever an earlier run has kept of it."""
   from mini.engine import kept

@@ -5,12 +5,17 @@ from mini import Device
 from runtime import compiler
 from runtime.emulate import source
 
+OPTIMIZED = compiler.BASE_FLAGS
+
+
+def unoptimized(flags):
+  return ["-O0", *(flag for flag in flags if not flag.startswith("-O"))]
+
 
 def compile_quickly(monkeypatch, device="CPU"):
   """Until the test ends: C, the C++ of emulated devices and, if that is the device, OpenCL."""
-  for module, name in ((compiler, "BASE_FLAGS"), (source, "FLAGS")):
-    plain = [flag for flag in getattr(module, name) if not flag.startswith("-O")]
-    monkeypatch.setattr(module, name, ["-O0", *plain])
+  monkeypatch.setattr(compiler, "BASE_FLAGS", unoptimized(OPTIMIZED))
+  monkeypatch.setattr(source, "FLAGS", unoptimized(source.FLAGS))
   if device == "CL":
     shim = Device["CL"].shim
     monkeypatch.setattr(shim, "options", f"{shim.options} -cl-opt-disable")

@@ -104,6 +104,15 @@ def test_the_oldest_go_first_when_there_are_too_many_bytes(tmp_path):
   assert sum(nbytes for _, nbytes, _ in cache.entries()) <= 16 * 1000
 
 
+def test_room_is_made_for_a_while(tmp_path):
+  full = open_cache(str(tmp_path / "cache"), limit_bytes=1 << 20)
+  for n in range(20):
+    full.put(str(n), bytes(1000))
+  small = open_cache(str(tmp_path / "cache"), limit_bytes=16_000)
+  small.trim()
+  assert sum(nbytes for _, nbytes, _ in small.entries()) == 14_000
+
+
 def test_the_cap_holds_while_entries_are_put(tmp_path):
   cache = open_cache(str(tmp_path / "cache"), limit_bytes=100_000)
   for n in range(300):

@@ -178,7 +178,8 @@ def test_edge_values_are_those_of_numpy(name, request):
     "sinh": np.isinf(x.real) & ~np.isfinite(x.imag),
     "sin": ~np.isfinite(x.real) & np.isinf(x.imag),
   }
-  open_sign |= {"atan": np.isinf(x.imag) & np.isnan(x.real), "atanh": np.isinf(x.real) & np.isnan(x.imag)}
+  far = np.isinf(x.real) & np.isnan(x.imag)
+  open_sign |= {"atan": np.isinf(x.imag) & np.isnan(x.real), "atanh": far, "acos": far}
   compared = ~open_sign.get(name, np.zeros(x.shape, bool))
   for g, w in ((got.real, want.real), (got.imag, want.imag)):
     np.testing.assert_allclose(g[compared], w[compared], rtol=1e-13)

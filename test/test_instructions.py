@@ -6,6 +6,8 @@ from instructions import instructions
 
 from mini import Device, Tensor
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 
 def data(*shape):
   return Tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32)).realize()

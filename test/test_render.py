@@ -207,7 +207,7 @@ def operands(op, d, seed):
 
 
 @pytest.mark.parametrize("dev", [*DEVICES, pytest.param("vectors", marks=needs_cc)])
-def test_operation(dev):
+def test_operation(dev, request):
   """Integers to the bit; floats to a few ulp, NaN and infinities where they belong."""
   vec, dev = dev == "vectors", "CPU" if dev == "vectors" else dev
   cases = [(op, d) for op, d in CASES if d in LANGUAGES[dev].types]
@@ -215,7 +215,7 @@ def test_operation(dev):
   emulated = golden.Emulated(render_for(dev, kernels), dev)
   wrong = []
   for (op, d), k in zip(cases, kernels.values()):
-    for seed in range(4):
+    for seed in range(4 if request.config.option.full else 1):
       sources = [operands(op, d, 3 * seed + n) for n in range(OPS[op].arity)]
       if op == "where":
         sources[0] = sources[0] != sources[1]

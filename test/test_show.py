@@ -12,7 +12,7 @@ import pytest
 from mini import Tensor, jit, stats
 from mini import __main__ as command
 from mini.config import Context
-from mini.engine import limits, program
+from mini.engine import limits, profile, program
 from mini.engine.cache import open_cache
 from mini.engine.launch import Launchable, interface, interpret
 from mini.engine.watch import STAGES, CheckError
@@ -215,6 +215,17 @@ for round in range(8):
 sys.exit(f"{wall} {total} {named}")
 """, PROFILE="1", LIMITS="gflops=100,gbs=10,us=1")  # fmt: skip
   assert "contract_700_700" in err
+
+
+def test_a_report_begins_anew(capsys):
+  """A program that reports twice sees each kernel once."""
+  profile.reset()
+  with Context(PROFILE=1):
+    (Tensor.ones(3) + Tensor.ones(3).realize()).realize()
+    profile.report()
+    assert "map_3" in capsys.readouterr().err
+    profile.report()
+  assert capsys.readouterr().err == ""
 
 
 def test_the_limits_of_a_machine_are_measured_once(tmp_path):

@@ -57,6 +57,7 @@ def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, l
 
 
 @pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.float32])
+@pytest.mark.sample(2)
 def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
   """Found one by one, or in the order of all."""
   monkeypatch.setattr(sorting, "FEW", 4)
