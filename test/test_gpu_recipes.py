@@ -8,17 +8,21 @@ from fuzz_graph import program as random_program
 from fuzz_graph import scheduled as random_kernels
 
 from mini import Tensor
+from mini.codegen.gpu import beneath
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.engine.launch import interface, interpret, random_array
 from mini.engine.program import nameless, scheduled
 from mini.engine.realize import Numbered
+from mini.ir.kernel import load, param
 from mini.ir.parse import parse
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program, text
+from mini.ir.uop import range_, uop
 from mini.ir.verify import verify
 from mini.render import render_for
+from mini.types import dtypes
 
 MACHINE = Machine(lanes=4, kind="gpu", group=1024, shared_bytes=48 << 10, units=4)
 
@@ -170,3 +174,12 @@ def test_arguments_keep_their_order_where_a_matrix_instruction_reads_them_in_ano
   data = golden.random_inputs(kernel, 0, laced=False)
   got, _ = golden.Emulated(render_for(dev, {"k": with_recipe}), dev).run(with_recipe, data)
   np.testing.assert_allclose(got["a0"], interpret(kernel, data)["a0"], rtol=1e-2, atol=2e-2)
+
+
+def test_what_rounds_is_part_of_a_factor():
+  """Of matrix instructions: float32 is rounded to float16 before it is multiplied; what widens loses nothing."""
+  cells = {d: load(param("x", (8,), d), (range_("i", 8),)) for d in (dtypes.float16, dtypes.float32)}
+  narrow, wide = cells.values()
+  assert beneath(uop("cast", dtypes.float32, (narrow,))) is narrow
+  rounded = uop("cast", dtypes.float16, (wide,))
+  assert beneath(rounded) is rounded and beneath(uop("cast", dtypes.float32, (rounded,))) is rounded

@@ -458,6 +458,22 @@ def test_an_unknown_device_is_refused(capsys):
     command.main([path, "--show=source", "--dev=CUPID"])
 
 
+@pytest.mark.parametrize("count", [31, 32])
+def test_as_many_memories_as_a_language_passes(count):
+  """Metal's table has 31."""
+  i = range_("i", 4)
+  places = [param(f"a{n}", (4,), dtypes.float32) for n in range(count)]
+  total = load(places[1], (i,))
+  for p in places[2:]:
+    total = uop("add", dtypes.float32, (total, load(p, (i,))))
+  k = kernel("k", (store(places[0], (i,), total),), (i,))
+  if count > 31:
+    with pytest.raises(RenderError, match="passes 31 buffers at most; this kernel needs 32"):
+      render_for("METAL", {"k": k})
+  else:
+    assert "kernel void" in render_for("METAL", {"k": k})
+
+
 def test_vectors_are_rounded_to_bfloat16_as_numbers_are(rng):
   """Half to even; too large is inf; NaN stays NaN, a quiet one with its sign."""
   bits = rng.integers(0, 1 << 32, 10_001, dtype=np.uint64)

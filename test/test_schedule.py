@@ -13,6 +13,7 @@ from fuzz_graph import disagreement, program, scheduled
 
 from mini import Context, Tensor, checkpoint, gradient, stats
 from mini.engine.passes import schedule_pass
+from mini.engine.program import scheduled as scheduled_program
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.kernel import kernel, load, param, params_of, store, written
@@ -572,6 +573,16 @@ def test_reasons_are_comments():
     "reduce in memory: 2 kernels read it, and it is a reduction of 64 elements each",
   ):
     assert reason in found, found
+
+
+def test_reasons_are_of_memories_that_are_there():
+  """Also where a value takes the place of another that has no reason of its own."""
+  for n in range(20):
+    outputs = program(n)[0]
+    why = {}
+    kernels, _, _ = scheduled_program(graph_program("g", tuple(outputs.values())), {0: 0}, why=why)
+    known = {p.arg[0] for k in kernels for p in params_of(k)}
+    assert why.keys() <= known, why.keys() - known
 
 
 @pytest.mark.parametrize("starts, expected", [((0, 4, 8), True), ((8, 0, 4), True), ((8, 0, 3), False)])

@@ -37,6 +37,12 @@ def data(*s, kind=np.float32):
   return np.arange(np.prod(s)).reshape(s).astype(kind) % 13 - 6
 
 
+def test_of_which_shapes_parts_are_pieces():
+  x = memory(Tensor(data(4, 6)).shard(TWO, 1))
+  assert x.fits((4, 6)) and x.fits((2, 2, 6)) and not x.fits((6, 4))
+  assert memory(Tensor(data(4, 6)).shard(TWO)).fits((6, 4))
+
+
 # ---------------------------------------------------------------- random programs
 
 

@@ -245,6 +245,15 @@ def test_layers():
     )
 
 
+def test_half_of_a_size():
+  """Both of its numbers are halves, or it is no size."""
+  n = Variable("n", 1, 8)
+  assert (n * 2 + 4) // 2 == n + 2
+  for odd in (n + 4, n * 2 + 1):
+    with pytest.raises((TypeError, ShapeError)):
+      odd // 2
+
+
 # ---------------------------------------------------------------- indices
 
 
