@@ -98,9 +98,12 @@ def optimized(monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_found():
-  """Tests are of what makes programs: each is made anew, whatever an earlier run has kept of it."""
+  """Tests are of what makes programs: each is made anew, whatever an earlier run has kept of it. And the device is this
+  machine's: a fake driver that a test loads would be found, too."""
+  from mini import Device
   from mini.engine import kept
 
+  assert Device.DEFAULT
   large, kept.LARGE = kept.LARGE, sys.maxsize
   yield
   kept.LARGE = large

@@ -458,6 +458,22 @@ def test_an_unknown_device_is_refused(capsys):
     command.main([path, "--show=source", "--dev=CUPID"])
 
 
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_what_passes_the_caches_has_its_instruction(width):
+  """A copy of 128 MB, by vectors of each size."""
+  n = 1 << 24
+  k = parse(f"""
+kernel copied(%a0: out f32[{n}], %a1: in f32[{n}]) {{
+  %i = range {n}
+  %0 = load %a1[%i] : f32
+  store %a0[%i], %0
+  end over (%i)
+}}""")
+  source = render_for("CPU", {"copied": apply(k, f"split i {width} -> io, iv\nvec iv")}, width)
+  (bits,) = {int(n) for n in re.findall(r"else STREAM(\d+)\(", source)}
+  assert bits == 4 * width and f"define STREAM{bits}(p, x) __builtin_ia32_movntdq" in source
+
+
 @pytest.mark.parametrize("count", [31, 32])
 def test_as_many_memories_as_a_language_passes(count):
   """Metal's table has 31."""

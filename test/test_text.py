@@ -17,7 +17,7 @@ from mini import Tensor
 from mini import __main__ as command
 from mini.engine import launch
 from mini.engine.launch import interpret
-from mini.engine.passes import passes, run_pass
+from mini.engine.passes import passes, planned, run_pass
 from mini.grad import gradient
 from mini.ir import graph as G
 from mini.ir import interp
@@ -636,3 +636,19 @@ def test_reasons_stand_with_the_first_run_that_writes():
 def test_an_attribute_that_is_missing_is_said():
   with pytest.raises(TextError, match=r"expected \{"):
     parse("graph g(%x: f32[2]) {\n  %0 = reduce.add %x : f32[1]\n  return %0\n}")
+
+
+def test_kernels_of_one_label_have_names_of_their_own():
+  kernels = [
+    parse(f"""kernel k(%a{n}: out f32[{n}], %b{n}: in f32[{n}]) {{
+  %i = range {n}
+  %0 = load %b{n}[%i] : f32
+  store %a{n}[%i], %0
+  end over (%i)
+}}""")
+    for n in (2, 3, 4)
+  ]
+  for labels, names in ((("m", "m", "x"), ("m.0", "m.1", "x")), (("m", "x", "m"), ("m.0", "x", "m.2"))):
+    program = planned("f", kernels, ["a2", "a3", "a4"], labels=labels)
+    assert parse(text(program)) is program
+    assert re.findall(r"kernel ([\w.]+)\(", text(program)) == [*names]
