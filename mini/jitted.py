@@ -80,12 +80,16 @@ def jit(fn: Callable | None = None) -> Callable:
   def run(*args: Any, **kwargs: Any) -> Any:
     if local.current is not None or local.samples is not None:
       return fn(*args, **kwargs)
-    key = None if kwargs else plain(args)
+    flat, key = args, plain(args)
+    if kwargs and key is not None:
+      flat = *args, *kwargs.values()
+      key = plain(flat)
+      key = None if key is None else (*key, *kwargs)
     if key is not None:
       with _lock:
         known = latest.get(key, NOTHING_YET)
         if known.settings is settings_here() and known.rules is users_here():
-          ordered = args if known.tensors_alone else in_their_order(args)
+          ordered = flat if known.tensors_alone else in_their_order(flat)
           if known.direct is not None:
             return known.direct(ordered)
           found = known.routine.find(ordered)
@@ -127,7 +131,7 @@ def jit(fn: Callable | None = None) -> Callable:
         del routines[CAPTURES:]
       if key is not None:
         direct = None if config.watched else Direct.of(routine)
-        alone = all(type(t) is Tensor for t in args)
+        alone = all(type(t) is Tensor for t in (*args, *kwargs.values()))
         latest[key] = Latest(routine, direct, alone, settings_here(), users_here())
       return routine(tensors, routine.find(tensors))
 

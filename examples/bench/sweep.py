@@ -140,6 +140,110 @@ FORMS = [
 # fmt: on
 
 
+def through(images: tuple[int, ...], *weights: tuple[int, ...]) -> float:
+  """Of layers that keep the places of an image."""
+  return sum(convolved(images, w) for w in weights if len(w) > 1)
+
+
+def small(d: Draw, channels: int = 64) -> tuple[int, ...]:
+  """Images of models that run in a moment."""
+  return (d(1, 16), d(1, channels), *[d(7, 56)] * 2)
+
+
+def narrowing(d: Draw) -> Shapes:
+  """Images, an expansion of 1x1, a depthwise filter and a projection of 1x1: MobileNet's block."""
+  x, size = small(d), (3, 5)[d(1, 2) - 1]
+  c = 4 * x[1]
+  return [x, (c, x[1], 1, 1), (c,), (c, 1, size, size), (x[1], c, 1, 1)]
+
+
+def bottleneck(F: Any, x: Any, a: Any, b: Any, w: Any, p: Any) -> Any:
+  x = F.hardswish(F.conv2d(x, a, b))
+  return F.conv2d(F.hardswish(F.conv2d(x, w, None, 1, w.shape[-1] // 2, 1, w.shape[0])), p)
+
+
+def squeezed(F: Any, x: Any, a: Any, b: Any) -> Any:
+  return x * F.sigmoid(F.conv2d(F.relu(F.conv2d(x.mean((2, 3), keepdim=True), a)), b))
+
+
+def normalized(F: Any, x: Any) -> Any:
+  return F.batch_norm(x, None, None, training=True)
+
+
+def residual(F: Any, x: Any, a: Any, b: Any, s: Any) -> Any:
+  """ResNet's first block of a stage, with its shortcut."""
+  y = F.relu(normalized(F, F.conv2d(x, a, padding=1, stride=2)))
+  return F.relu(normalized(F, F.conv2d(y, b, padding=1)) + F.conv2d(x, s, stride=2))
+
+
+def cell(F: Any, x: Any, h: Any, c: Any, w: Any, u: Any) -> Any:
+  i, f, g, o = (F.linear(x, w) + F.linear(h, u)).chunk(4, 1)
+  return F.sigmoid(o) * (F.sigmoid(f) * c + F.sigmoid(i) * g.tanh()).tanh()
+
+
+def highway(F: Any, x: Any, a: Any, b: Any) -> Any:
+  t = F.sigmoid(F.linear(x, a))
+  return t * F.relu(F.linear(x, b)) + (1 - t) * x
+
+
+def joined(x: Any, y: Any) -> Any:
+  return (Tensor if isinstance(x, Tensor) else torch).cat([x, y], 1)
+
+
+def batch(d: Draw) -> tuple[int, int, int]:
+  """Rows, features, hidden features."""
+  return d(4, 1024), d(16, 1024), d(16, 1024)
+
+
+# fmt: off
+FORMS += [
+  Form("block of MobileNet", narrowing, bottleneck, True, through),
+  Form("batch_norm, relu, max_pool2d", image, lambda F, x: F.max_pool2d(F.relu(normalized(F, x)), 3, 2, 1)),
+  Form("batch_norm, hardswish, by channel", filtered(5, groups=True), lambda F, x, w: F.conv2d(F.hardswish(normalized(F, x)), w, padding=2, groups=w.shape[0])),
+  Form("squeeze and excite", lambda d: [x := image(d)[0], (x[1] // 4, x[1], 1, 1), (x[1], x[1] // 4, 1, 1)], squeezed),
+  Form("residual block",     lambda d: [x := small(d), (o := d(4, 128), x[1], 3, 3), (o, o, 3, 3), (o, x[1], 1, 1)], residual, True, through),
+  Form("shortcut",           lambda d: [x := small(d), (o := d(4, 128), x[1], 3, 3), (o, x[1], 1, 1)], lambda F, x, w, s: F.relu(F.conv2d(x, w, padding=1) + F.conv2d(x, s)), True, through),
+  Form("conv, relu, pool, conv", lambda d: [x := small(d), (o := d(4, 64), x[1], 3, 3), (o,), (d(4, 64), o, 3, 3)],
+       lambda F, x, w, b, v: F.conv2d(F.max_pool2d(F.relu(F.conv2d(x, w, b, padding=1)), 2), v, padding=1), True, through),
+  Form("conv, conv to few",  lambda d: [x := small(d), (o := d(4, 64), x[1], 3, 3), (d(1, 4), o, 3, 3)], lambda F, x, w, v: F.conv2d(F.relu(F.conv2d(x, w, padding=1)), v, padding=1), True, through),
+  Form("conv, group_norm, silu, conv", lambda d: [(d(1, 8), c := 8 * d(1, 8), *[d(7, 32)] * 2), (c, c, 3, 3), (c, c, 3, 3)],
+       lambda F, x, w, v: F.conv2d(F.silu(F.group_norm(F.conv2d(x, w, padding=1), 8)), v, padding=1), True, through),
+  Form("generator",          lambda d: [(d(1, 16), c := d(8, 64), *[d(4, 16)] * 2), (c, o := d(8, 64), 4, 4), (o, d(1, 4), 4, 4)],
+       lambda F, x, w, v: F.conv_transpose2d(F.relu(F.conv_transpose2d(x, w, stride=2, padding=1)), v, stride=2, padding=1).tanh(), True, through),
+  Form("upsampled, concatenated, conv", lambda d: [x := small(d, 32), (x[0], x[1], 2 * x[2], 2 * x[3]), (d(4, 32), 2 * x[1], 3, 3)],
+       lambda F, x, y, w: F.relu(F.conv2d(joined(F.interpolate(x, scale_factor=2), y), w, padding=1)), True,
+       lambda x, y, w: convolved(y, w)),
+  Form("in groups, bias, relu", lambda d: [(d(1, 16), c := 4 * d(1, 32), *[d(7, 56)] * 2), (c, c // 4, 3, 3), (c,)], lambda F, x, w, b: F.relu(F.conv2d(x, w, b, padding=1, groups=4)), True, through),
+  Form("conv, pixel_shuffle", lambda d: [x := small(d), (4 * d(1, 16), x[1], 3, 3)], lambda F, x, w: F.pixel_shuffle(F.conv2d(x, w, padding=1), 2), True, through),
+  Form("reflected, conv",    lambda d: [x := small(d), (d(4, 64), x[1], 3, 3)], lambda F, x, w: F.conv2d(F.pad(x, (1, 1, 1, 1), mode="reflect"), w), True, through),
+  Form("conv3d, relu, pool", lambda d: [(d(1, 4), c := d(1, 16), *[d(4, 16)] * 3), (d(4, 32), c, 3, 3, 3)], lambda F, x, w: F.max_pool3d(F.relu(F.conv3d(x, w, padding=1)), 2), True,
+       lambda x, w: 2e-9 * float(np.prod(x)) / x[1] * float(np.prod(w))),
+  Form("conv1d by channel, 1", lambda d: [x := (d(1, 16), d(8, 128), d(64, 1024)), (x[1], 1, 5), (d(8, 128), x[1], 1)], lambda F, x, w, v: F.conv1d(F.relu(F.conv1d(x, w, padding=2, groups=w.shape[0])), v)),
+  Form("MLP, gelu",          lambda d: [(s := batch(d))[:2], (s[2], s[1]), (s[1], s[2])], lambda F, x, w, v: F.linear(F.gelu(F.linear(x, w)), v), True, multiplied),
+  Form("MLP, three layers",  lambda d: [(s := batch(d))[:2], (s[2], s[1]), (s[2],), (s[2], s[2]), (s[2],), (d(1, 16), s[2])],
+       lambda F, x, w, b, v, c, u: F.linear(F.relu(F.linear(F.relu(F.linear(x, w, b)), v, c)), u), True, multiplied),
+  Form("SwiGLU",             lambda d: [(s := batch(d))[:2], *[(s[2], s[1])] * 2, (s[1], s[2])], lambda F, x, a, b, c: F.linear(F.silu(F.linear(x, a)) * F.linear(x, b), c), True, multiplied),
+  Form("two products",       lambda d: [(s := batch(d))[:2], s[1:], (s[0], k := d(16, 1024)), (k, s[2])], lambda F, a, b, c, d: a @ b + c @ d, True, multiplied),
+  Form("gram",               lambda d: [(n := d(16, 512),) * 2, (n, d(16, 512))], lambda F, g, x: g @ x + g.T @ x, True, multiplied),
+  Form("low rank beside",    lambda d: [(s := batch(d))[:2], (s[2], s[1]), (8, s[1]), (s[2], 8)], lambda F, x, w, a, b: F.linear(x, w) + F.linear(F.linear(x, a), b), True, multiplied),
+  Form("highway",            lambda d: [(d(4, 1024), k := d(16, 512)), (k, k), (k, k)], highway, True, multiplied),
+  Form("cell of an LSTM",    lambda d: [(s := batch(d))[:2], *[(s[0], h := d(16, 256))] * 2, (4 * h, s[1]), (4 * h, h)], cell, True, multiplied),
+  Form("RMSNorm, linear",    lambda d: [(s := batch(d))[:2], (s[2], s[1])], lambda F, x, w: F.linear(x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt(), w), True, multiplied),
+  Form("layer_norm, linear, relu", lambda d: [(s := batch(d))[:2], (s[2], s[1])], lambda F, x, w: F.relu(F.linear(F.layer_norm(x, x.shape[1:]), w)), True, multiplied),
+  Form("linear, log_softmax", lambda d: [(s := batch(d))[:2], (d(4, 64), s[1])], lambda F, x, w: F.log_softmax(F.linear(x, w), 1), True, multiplied),
+  Form("bilinear",           lambda d: [(n := d(4, 64), i := d(4, 64)), (d(4, 32), i, j := d(4, 64)), (n, j)], lambda F, x, w, y: F.bilinear(x, y, w)),
+  Form("softmax of columns", matrix, lambda F, x: x.T.softmax(1)),
+  Form("centred columns",    matrix, lambda F, x: x.T - x.T.mean(1, keepdim=True)),
+  Form("covariance",         lambda d: [(d(64, 2048), d(8, 128))], lambda F, x: (y := x - x.mean(0)).T @ y),
+  Form("pairwise distances", lambda d: [(d(16, 256), k := d(2, 64)), (d(16, 256), k)], lambda F, x, y: (x[:, None] - y[None]).square().sum(2).sqrt()),
+  Form("positions, linear",  lambda d: [(d(64, 4096), 3), (f := d(4, 16),), (d(16, 128), 3 * f)], lambda F, x, f, w: F.relu(F.linear((x[:, :, None] * f).sin().flatten(1), w))),
+  Form("attention of rows",  lambda d: [(d(1, 8), d(16, 256), k := 16 * d(1, 16)), *[(k, k)] * 4],
+       lambda F, x, q, k, v, o: F.linear(F.scaled_dot_product_attention(*(F.linear(x, w).unflatten(2, (4, -1)).transpose(1, 2) for w in (q, k, v))).transpose(1, 2).flatten(2), o), True,
+       lambda x, *w: 12e-9 * float(np.prod(x)) * (x[2] + x[1])),
+]
+# fmt: on
+
+
 def drawn(form: Form, rng: np.random.Generator) -> Shapes:
   """Sizes that are not too large; one in two is a multiple of 16, where it may be."""
 
@@ -153,11 +257,16 @@ def drawn(form: Form, rng: np.random.Generator) -> Shapes:
       return shapes
 
 
+def scaled(x: np.ndarray, i: int) -> np.ndarray:
+  """What follows the first input is a weight: as large as a layer begins with."""
+  return x * np.float32(np.prod(x.shape[1:]) ** -0.5) if i else x
+
+
 def cases(form: Form, seed: int, count: int) -> Iterator[Case]:
   """A form at some sizes, and its gradients there, one by one: a compiler leaves out what another's takes."""
   for n in range(count):
     rng = np.random.default_rng([seed, n, *form.name.encode()])
-    arrays = [rng.standard_normal(s, np.float32) for s in drawn(form, rng)]
+    arrays = [scaled(rng.standard_normal(s, np.float32), i) for i, s in enumerate(drawn(form, rng))]
     yield case(form, arrays)
     for i in range(len(arrays)) if form.gradients else ():
       yield slope(form, arrays, i, rng)

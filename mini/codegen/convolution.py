@@ -426,6 +426,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   if outside and inside and many < 4 * machine.threads:  # a panel for each of some parts of what has it again
     size = rsize(w.range(inside[0]))
     part = -(-size // -(-4 * machine.threads // many))
+    part = next(n for n in range(part, 0, -1) if 10 * n * -(-size // n) <= 11 * size)  # ends may overlap
     if part < size and w.attempt(f"split {inside[0]} {part} -> {inside[0]}o, {inside[0]} overlap"):
       outside.append(f"{inside[0]}o")
   loops = [*outside, *inside, *slid, *filter(None, [row_loop])]

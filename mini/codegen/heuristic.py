@@ -14,25 +14,35 @@ from mini.codegen.depthwise import places, slid
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
-from mini.codegen.writer import Machine, Writer, bound, in_turns
-from mini.ir.kernel import below_data, wanted
-from mini.ir.uop import UOp, toposort
+from mini.codegen.writer import Machine, Writer, accesses, bound, in_turns, split_runs
+from mini.ir.kernel import below_data, contractions, wanted
+from mini.ir.uop import UOp, closed, toposort
 
 
 def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
   """(the kernel with the recipe applied, the recipe)."""
-  w = Writer(kernel)
+  w = Writer(kernel) if machine.kind == "gpu" else begun(kernel)
   if machine.kind == "gpu":
     from mini.codegen import gpu  # which a start on a CPU does without
 
     gpu.write(w, machine)
-  elif not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
-    stream(w, machine)
-  if machine.kind != "gpu":
+  else:
+    if not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
+      stream(w, machine)
     in_turns(w, machine)
   if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
     bound(w)
   return w.kernel, "\n".join(w.lines)
+
+
+def begun(kernel: UOp) -> Writer:
+  """Without steps or, where a reshape has made one axis of groups, with a loop over groups: each is a product."""
+  if any(u.op == "reduce" for u in toposort(kernel)) and not contractions(kernel):
+    w = Writer(kernel)
+    split_runs(w, closed(kernel), accesses(kernel))
+    if contractions(w.kernel):
+      return w
+  return Writer(kernel)
 
 
 __all__ = ["Machine", "write_recipe"]

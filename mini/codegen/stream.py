@@ -24,6 +24,7 @@ from mini.codegen.writer import (
 )
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
+from mini.ir.verify import stage_bytes
 from mini.types import dtypes
 
 LONG_TURN = 64  # elements side by side before they begin again, as in a roll: few vectors are read in parts
@@ -191,7 +192,15 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
     # else threads wait for the one with a block more
     even = [n for n in found if size % (n * machine.threads) == 0]
     widths = [*even, *found, *widths]
-  order = [rname(x) for x in closed(owner) if x is not r]
+  held = held_for_each(w.kernel, r)
+  widths = [n for n in widths if n * held <= machine.stack_bytes]
+  rest = [x for x in closed(owner) if x is not r]
+  # what is computed once for each r, and not in another loop, stays outside of that loop
+  inside = [
+    x for x in rest if owner is w.kernel and any(r in u.free and x not in u.free for u in owners(w.kernel))
+  ]
+  order = [rname(x) for x in rest if x not in inside]
+  after = [rname(x) for x in inside]
   for n in widths:
     if n == 1 or size < n or (size % n and size < 2 * n and n > lanes):
       continue
@@ -202,10 +211,15 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
       if cut_sum(w, name, n, lanes):
         return
     elif w.attempt(f"split {name} {n} -> {name}o, {name}v overlap"):
-      if closed(owner)[-1] is not r and order:
-        w.attempt("order " + " ".join([*order, f"{name}o"]))
+      if closed(owner)[-1] is not r and rest:
+        w.attempt("order " + " ".join([*order, f"{name}o", *after]))
       w.attempt(f"vec {name}v")
       return
+
+
+def held_for_each(kernel: UOp, r: UOp) -> int:
+  """Bytes of the stages that each lane of r would have."""
+  return sum(stage_bytes(u) for u in toposort(kernel) if u.op == "stage" and r in u.free)
 
 
 def wide(kernel: UOp, r: UOp, machine: Machine) -> list[int]:
@@ -240,6 +254,7 @@ def across_rows(w: Writer, machine: Machine) -> bool:
   alike = [r for r in alike if all(coefficient(f, r) in (0, 1) for f in walked)]
   if (
     not walked
+    or machine.lanes * held_for_each(kernel, rows) > machine.stack_bytes
     or prod(map(rsize, outputs[: outputs.index(rows) + 1])) < 4 * machine.lanes
     or any(coefficient(flat_index(u), rows) is None for u in touched)
     or not all(1 < (coefficient(f, rows) or 0) <= NEAR for f in walked)

@@ -1,8 +1,9 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
 cost.py decides where every value lives, and why; instead.py, what is kept in the place of what it is made of; fuse.py
-makes kernels of that, merge.py joins kernels that walk the same ranges, unread.py says what they need not write,
-choices.py leaves out what is chosen already, early.py says which runs when, memory.py places temporaries.
+makes kernels of that, and cuts.py says what must have memory after all; merge.py joins kernels that walk the same
+ranges, unread.py says what they need not write, choices.py leaves out what is chosen already, early.py says which runs
+when, memory.py places temporaries.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from mini.ir.uop import UOp, rebuild, toposort, uop
 from mini.schedule.choices import without_repeated_choices
 from mini.schedule.cost import apart
+from mini.schedule.cuts import cuts
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
 from mini.schedule.unread import without_unread
@@ -38,8 +40,8 @@ def schedule(
   """
   outputs, order, awaited = untied(outputs)
   s = Schedule(outputs, order, awaited, {} if fuse else apart(order), late, gpu or not fuse)
-  while cuts := s.beside_tiles() or s.too_wide():
-    s = Schedule(outputs, order, awaited, {**s.cut, **cuts}, late, gpu or not fuse)
+  while more := cuts(s):
+    s = Schedule(outputs, order, awaited, {**s.cut, **more}, late, gpu or not fuse)
   if why is not None:
     why.update(s.why)
   kernels = list(s.built.values())

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 STACK_BYTES = 256 << 10  # what a staged row may take: half of an L2
 RECOMPUTE = 64  # operations that are cheaper to repeat in a second kernel than to write and read back
 COSTLY = 8  # operations that are not worth repeating in a loop
+OVERLAP = 1.25  # times that windows of a kernel come to an element of what they look at
+REPEATED = 5  # operations of an element that they do again: more take longer than to write and read it
 AGAIN = 8  # times that an operand of a contraction may be computed again
 # a reduction of so many elements is not done inside a kernel with so few results
 SERIAL, NARROW = 1 << 14, 16
@@ -197,6 +199,20 @@ class Value:
     coded = any(u.dtype.itemsize == 1 and numel(u) == numel(self.node) for u in memories(self.node))
     return self.node.op != "reduce" and self.work <= RECOMPUTE if coded else not self.costly
 
+  @cached_property
+  def overlap(self) -> float:
+    """How often a kernel that wants it comes to each of its elements: windows may have it several times."""
+    found = max(prod(map(rsize, free_in(index))) for _, index in self.wanted)
+    return found / max(1, numel(self.node))
+
+  @property
+  def overlapping(self) -> bool:
+    """Does what windows compute again take longer than to write and read it?"""
+    if self.overlap < OVERLAP or not (self.computed or self.node.op == "reduce"):
+      return False
+    terms = numel(self.node.src[0]) // max(1, numel(self.node)) if self.node.op == "reduce" else 0
+    return self.heavy or (self.overlap - 1) * max(self.work, terms) > REPEATED
+
   @property
   def summed(self) -> bool:
     """Does a kernel reduce it, over an axis of its own?"""
@@ -321,6 +337,8 @@ def decide(v: Value) -> Decision:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
   if v.kernels == 1 and v.again >= AGAIN and v.widened:
     return Decision("inline", "the sum that reads it widens what it is made of")
+  if v.overlapping and not v.chained:
+    return Decision("memory", f"windows that overlap would compute it {v.overlap:.2g} times")
   if v.kernels == 1 and not v.axes and not v.repeated:
     return Decision("inline", "one kernel wants it, once")
   cheap = cheap_again(v)

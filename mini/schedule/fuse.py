@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mini.ir.graph import numel, shape
+from mini.ir.graph import shape
 from mini.ir.guards import guarded
 from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
@@ -42,7 +42,6 @@ from mini.ir.uop import (
 from mini.schedule.cost import (
   ALWAYS_GLOBAL,
   LEAVES,
-  MOST_READ,
   TRANSPARENT,
   Value,
   Weights,
@@ -80,12 +79,7 @@ class Stored(NamedTuple):
   how: str | None = None
 
 
-LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
 Demands = dict[tuple[Root, Index], tuple[UOp, ...]]
-
-
-def count_params(k: UOp) -> int:
-  return sum(u.op == "param" for u in toposort(k))
 
 
 class Schedule:
@@ -438,55 +432,6 @@ class Schedule:
       seen.update(u.src)
     return found
 
-  # ---------------------------------------------------------------- kernels that read too many memories
-
-  def too_wide(self) -> dict[UOp, str]:
-    """Nodes to give memory to, so that no kernel is made of more than a device can pass: {node: why}."""
-    found: set[UOp] = set()
-    for root in [root for root, k in self.built.items() if count_params(k) > MOST_READ]:
-      inside = [root.value]
-      seen = {root.value}
-      for u in inside:  # grows
-        for s in u.src if u is root.value or u not in self.memory else ():
-          if s not in seen:
-            seen.add(s)
-            inside.append(s)
-      read: dict[UOp, frozenset[UOp]] = {}
-      for u in sorted(inside, key=lambda u: u.serial):  # sources first
-        held = not u.src or (u in self.memory and u is not root.value)
-        read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else self.narrow(u, read, found)
-    why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
-    return dict.fromkeys(sorted(found - self.cut.keys(), key=lambda u: u.serial), why)
-
-  def beside_tiles(self) -> dict[UOp, str]:
-    """Reductions to give memory to, as each would cost the one product of its kernel, where that is large and none of
-    rows, its register tile: {node: why}. Known before kernels are built."""
-    plain: dict[Root, list[UOp]] = {}
-    for node, root, _ in self.reduces:
-      if not is_contraction(node) and node is not root.value and node not in self.cut:
-        plain.setdefault(root, []).append(node)
-    found: list[UOp] = []
-    for root, nodes in plain.items():
-      products = list(self.products(root.value))
-      chained = any(f in self.chains.wide for u in products for f in factors(u))
-      if len(products) == 1 and not chained and numel(products[0].src[0]) >= LARGE:
-        found += nodes
-    return dict.fromkeys(found, "beside a product it would cost that its register tile")
-
-  def narrow(self, u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
-    """The memories that u is made of; where they are too many, the source with the most becomes one of them."""
-    parts = {s: read[s] for s in u.src}
-    none: frozenset[UOp] = frozenset()
-    while len(all_ := none.union(*parts.values())) > MOST_READ // 2:
-      s = top = max(parts, key=lambda s: len(parts[s]))
-      while top.op in TRANSPARENT:
-        top = top.src[0]
-      if len(parts[s]) == 1:
-        break
-      found.add(top)
-      parts[s] = frozenset((top,))
-    return all_
-
   # ---------------------------------------------------------------- second pass: the scalar DAG
 
   def build(self, root: Root) -> UOp | None:
@@ -557,6 +502,8 @@ class Schedule:
         const(0, node.dtype) if ok is FALSE else uop("where", node.dtype, (ok, value, const(0, node.dtype)))
       )
     if node.op == "reduce":
+      if gate is not TRUE and all(inside(i, n) for i, n in zip(index, shape(node))):
+        return self.scalar(root, node, index, TRUE)  # it stands outside of the loops of the guard
       rs = self.reduces[node, root, index]
       value = self.scalar(root, node.src[0], tuple(rs.get(a, i) for a, i in enumerate(index)), gate)
       mine = live(tuple(rs.values()))

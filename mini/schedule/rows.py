@@ -18,7 +18,7 @@ from mini.ir.graph import numel, shape
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp, range_, rsize, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
-from mini.schedule.index import Index, live, view_index
+from mini.schedule.index import Index, live, output_ranges, view_index
 
 # A chain must be so many times as large as what one product of it is made of, (where one user keeps it on the stack,
 # where several make it again); rows of T numbers, of vectors of D, are T / 2D times as large.
@@ -106,6 +106,8 @@ def _chain(
     if u in outputs:
       return None
     for user in users[u]:
+      if user.op in ("pad", "shrink"):  # windows of rows: each would make its own
+        return None
       if is_elementwise(user.op) or user.op in TRANSPARENT:
         todo.append(user)
       elif is_contraction(user):
@@ -114,17 +116,38 @@ def _chain(
         statistics.add(user)
       else:
         return None
+  if prod(shape(first)[a] for a in batch) == 1:  # two layers of a network are faster one by one
+    along = [axes_reduced(u, wide) for u in outer]
+    if not come_back([u for u in statistics if axes_reduced(u, wide) in along], wide, users):
+      return None
   least = (MASKED if any(map(is_masked, wide)) else LARGER)[len(outer) > 1]
   return (wide, statistics) if outer and times >= least else None
 
 
+def come_back(statistics: Iterable[UOp], wide: Container[UOp], users: Mapping[UOp, list[UOp]]) -> bool:
+  """Is a row made of one of its statistics, as a softmax is?"""
+  todo = dict.fromkeys(statistics)
+  for u in (walk := [*todo]):  # grows
+    new = [x for x in users.get(u, ()) if x not in todo and (is_elementwise(x.op) or x.op in TRANSPARENT)]
+    if any(x in wide for x in new):
+      return True
+    todo.update(dict.fromkeys(new))
+    walk += new
+  return False
+
+
 def rows_at(value: UOp, index: Index, wide: Container[UOp]) -> dict[UOp, Index]:
   """{inner product: at what index}, of a sum over rows of a chain."""
-  if not is_contraction(value):
-    return {}
+  return found_at(value, index, factors(value), wide)[0] if is_contraction(value) else {}
+
+
+def found_at(
+  value: UOp, index: Index, sources: Iterable[UOp], wide: Container[UOp]
+) -> tuple[dict[UOp, Index], Index]:
+  """({inner product: at what index} beneath the sources of a reduction, the ranges that it reduces)."""
   summed = {a: range_(f"sum{a}", shape(value.src[0])[a]) for a in value.arg[1]}
   at = tuple(summed.get(a, i) for a, i in enumerate(index))
-  todo = {f: at for f in factors(value) if f in wide}
+  todo = {s: at for s in sources if s in wide}
   found: dict[UOp, Index] = {}
   while todo:
     u, at = todo.popitem()
@@ -133,7 +156,14 @@ def rows_at(value: UOp, index: Index, wide: Container[UOp]) -> dict[UOp, Index]:
       continue
     inner = view_index(u, at)[0] if u.op in TRANSPARENT else at
     todo.update((s, inner) for s in u.src if s in wide)
-  return found
+  return found, tuple(summed.values())
+
+
+def axes_reduced(value: UOp, wide: Container[UOp]) -> set[tuple[UOp, int]]:
+  """Of the inner products beneath a reduction: along which of their axes it reduces them."""
+  sources = factors(value) if is_contraction(value) else value.src
+  found, summed = found_at(value, output_ranges(shape(value)), sources, wide)
+  return {(u, a) for u, at in found.items() for a, i in enumerate(at) if not i.free.isdisjoint(summed)}
 
 
 def alike(mine: Index, place: Index, theirs: Index, there: Index) -> dict[UOp, UOp] | None:

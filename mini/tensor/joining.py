@@ -118,7 +118,7 @@ class Joining(Cutting):
       return self.cast(kind) if device is None else self.cast(kind).to(device)  # type: ignore[attr-defined]
     u = self.uop if kind is None else graph.cast(self.uop, kind)
     u = u if device is None else on_device(u, device)
-    return self if u is self._uop else self._new(u)
+    return self if u is self._uop else self._new(u)  # type: ignore[return-value]
 
   def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
     """On several devices: a part along axis on each, or, without axis, all of it on each.

@@ -1,0 +1,93 @@
+"""What a schedule shows once it is made: values that must have memory after all, and why. It is then made again.
+
+A kernel has the register tile of one product, and a device passes a kernel so many memories and no more.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from mini.ir.graph import numel
+from mini.ir.kernel import params_of
+from mini.ir.uop import UOp, free_in, rsize
+from mini.schedule.cost import MOST_READ, TRANSPARENT, is_contraction
+from mini.schedule.fuse import Root, Schedule
+from mini.schedule.index import Index, live
+from mini.schedule.rows import factors
+
+LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
+Cuts = dict[UOp, str]  # node -> why it is to have memory
+
+
+def cuts(s: Schedule) -> Cuts:
+  """Empty where nothing is left to be cut."""
+  return beside_products(s) or too_wide(s)
+
+
+def beside_products(s: Schedule) -> Cuts:
+  """Reductions that cost the product of their kernel its register tile, or have none themselves. Rows of a chain are
+  made of two products by one kernel, with tiles of their own. Known before kernels are built."""
+  found: Cuts = {}
+  reduces: dict[Root, dict[UOp, list[Index]]] = {}
+  for node, root, index in s.reduces:
+    reduces.setdefault(root, {}).setdefault(node, []).append(index)
+  for root, wanted in reduces.items():
+    products = [u for u in wanted if is_contraction(u)]
+    known = list(s.products(root.value))
+    if any(f in s.chains.wide for u in (*products, *known) for f in (u, *factors(u))):
+      continue
+    inner = [u for u in wanted if u is not root.value and u not in s.cut]
+    if len(known) == 1 and numel(known[0].src[0]) >= LARGE:
+      found |= {
+        u: "beside a product it would cost that its register tile" for u in inner if u not in products
+      }
+    again = {u: times(root, wanted[u]) // numel(u) for u in inner if u in products}
+    found |= {
+      u: f"its kernel would compute each of its elements {n:,} times" for u, n in again.items() if n > 1
+    }
+    rest = [u for u in products if u not in found]
+    first = root.value if root.value in rest else max(rest, key=lambda u: numel(u.src[0]), default=None)
+    found |= {
+      u: "a kernel has the register tile of one product" for u in rest if u is not first and u in inner
+    }
+  return found
+
+
+def times(root: Root, indices: list[Index]) -> int:
+  """The rounds of a kernel's loops, with those of what it wants at an index."""
+  own = set(live(root.index))
+  return max(prod(map(rsize, own.union(free_in(index)))) for index in indices)
+
+
+def too_wide(s: Schedule) -> Cuts:
+  """So that no kernel is made of more than a device can pass."""
+  found: set[UOp] = set()
+  for root in [root for root, k in s.built.items() if len(params_of(k)) > MOST_READ]:
+    inside = [root.value]
+    seen = {root.value}
+    for u in inside:  # grows
+      for x in u.src if u is root.value or u not in s.memory else ():
+        if x not in seen:
+          seen.add(x)
+          inside.append(x)
+    read: dict[UOp, frozenset[UOp]] = {}
+    for u in sorted(inside, key=lambda u: u.serial):  # sources first
+      held = not u.src or (u in s.memory and u is not root.value)
+      read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else narrow(u, read, found)
+  why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
+  return dict.fromkeys(sorted(found - s.cut.keys(), key=lambda u: u.serial), why)
+
+
+def narrow(u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
+  """The memories that u is made of; where they are too many, the source with the most becomes one of them."""
+  parts = {s: read[s] for s in u.src}
+  none: frozenset[UOp] = frozenset()
+  while len(all_ := none.union(*parts.values())) > MOST_READ // 2:
+    s = top = max(parts, key=lambda s: len(parts[s]))
+    while top.op in TRANSPARENT:
+      top = top.src[0]
+    if len(parts[s]) == 1:
+      break
+    found.add(top)
+    parts[s] = frozenset((top,))
+  return all_

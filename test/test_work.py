@@ -1,0 +1,175 @@
+"""Work is done once: the operations of kernels against those of the graph, for many small networks, their gradients, and random
+ones. No time is measured. What is computed again says so here, with the reason."""
+
+import random
+from math import prod
+
+import numpy as np
+import pytest
+import sweep
+
+from mini import Tensor
+from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.linearize import lanes, places
+from mini.engine.program import cost, scheduled
+from mini.engine.realize import Numbered
+from mini.ir.graph import numel
+from mini.ir.kernel import is_inline
+from mini.ir.ops import is_elementwise
+from mini.ir.rules import simplify
+from mini.ir.text import graph_program
+from mini.ir.uop import rsize, toposort
+from mini.nn import functional
+from mini.schedule.cost import is_contraction
+
+MACHINE = Machine()
+MOST = 1.25  # times the graph's operations, as scheduled
+LIGHT = 2.25  # where a fifth of them are no products: a few are done again rather than their result written and read
+TUNED = 2.2  # times that, as tuned: the last tile of each row may begin within the one before
+SMALL = 1 << 16  # operations that nobody waits for
+
+
+def asked(roots):
+  """(operations of a graph: each element of each node once; those of sums of products)"""
+  total, products = 0, 0
+  for u in toposort(*roots):
+    if u.op in ("reduce", "scan"):
+      total += numel(u.src[0])
+      products += 2 * numel(u.src[0]) * is_contraction(u)
+    elif is_elementwise(u.op) or u.op == "pad":  # which chooses
+      total += numel(u)
+  return total, products
+
+
+def executed(kernel):
+  """Operations of a kernel with its recipe applied, as its loops stand."""
+  place, total = places(kernel), 0
+  for u in place:
+    if u.op not in ("load", "store", "kernel", "stage") and not is_inline(u):
+      value = u.src[0] if u.op in ("reduce", "scan") else u  # each term is added where it is computed
+      total += prod(map(rsize, (*place.get(value, place[u]), *lanes(value))))
+  return total
+
+
+def looked_at(outputs):
+  """(as scheduled, as tuned: times the work of the graph of these tensors; how often it may be done)"""
+  roots = simplify(Numbered([t.uop for t in outputs]).roots)
+  kernels, _, _ = scheduled(graph_program("g", tuple(roots)), {})
+  total, products = asked(roots)
+  n = max(total, SMALL)
+  done = sum(cost(k)[0] for k in kernels), sum(executed(write_recipe(k, MACHINE)[0]) for k in kernels)
+  return done[0] / n, done[1] / n, MOST if products > 0.8 * total else LIGHT
+
+
+# ---------------------------------------------------------------- forms that models have
+
+# what is computed again: times the work, and why that is meant
+AGAIN = {
+  "attention": (1.6, "gradients make the rows of the scores again, which are never in memory"),
+  "max_pool2d": (3.0, "a few operations for each window cost less than to write and read their result"),
+}
+
+
+def zeros(*shapes):
+  return [Tensor(np.zeros(s, np.float32), requires_grad=True) for s in shapes]
+
+
+def check(name, f, xs, gradients=True):
+  """Forward alone, and with all gradients."""
+  programs = {"forward": [f(*(x.detach() for x in xs))]}
+  if gradients:
+    out = f(*xs)
+    (out * Tensor(np.zeros(out.shape, np.float32))).sum().backward()
+    programs["gradients"] = [x.grad for x in xs if x.grad is not None]
+  for what, outputs in programs.items():
+    untuned, tuned, most = looked_at(outputs)
+    most = next((times for part, (times, _) in AGAIN.items() if part in name), most)
+    assert untuned <= most and tuned <= TUNED * most, (name, what, untuned, tuned, most)
+
+
+@pytest.mark.parametrize("form", sweep.FORMS, ids=lambda form: form.name)
+def test_forms(form, request, seed):
+  for n in range(8 if request.config.option.full else 1):
+    shapes = sweep.drawn(form, np.random.default_rng([seed, n]))
+    check(f"{form.name} {shapes}", lambda *xs: form.f(functional, *xs), zeros(*shapes), form.gradients)
+
+
+# ---------------------------------------------------------------- random networks
+
+
+def network(seed):
+  """(its name, a function of its parameters, their shapes): two to five layers on images, rows or words."""
+  r = random.Random(seed)
+  n, c = r.choice([1, 2, 8]), r.choice([1, 3, 4, 16, 24])
+  size = r.choice([6, 12, 17])
+  shapes, layers, names = [(n, c, size, size)], [], []
+
+  def weight(*s):
+    shapes.append(s)
+    return len(shapes) - 1
+
+  def conv(out, k, groups=1, stride=1):
+    nonlocal c
+    w = weight(out, c // groups, k, k)
+    b = weight(out) if r.random() < 0.5 else None
+    c = out
+    layers.append(
+      lambda x, p: functional.conv2d(x, p[w], None if b is None else p[b], stride, k // 2, 1, groups)
+    )
+
+  def act():
+    f = r.choice(["relu", "hardswish", "silu", "gelu", "sigmoid"])
+    names.append(f)
+    layers.append(lambda x, p: getattr(functional, f)(x))
+
+  def norm():
+    layers.append(lambda x, p: functional.batch_norm(x, None, None, training=True))
+
+  def shortcut():
+    w, v = weight(c, c, 3, 3), weight(c, c, 1, 1)
+    layers.append(lambda x, p: functional.conv2d(x, p[w], padding=1) + functional.conv2d(x, p[v]))
+
+  def gate():
+    a, b = weight(max(1, c // 4), c, 1, 1), weight(c, max(1, c // 4), 1, 1)
+    layers.append(lambda x, p: sweep.squeezed(functional, x, p[a], p[b]))
+
+  def transposed():
+    nonlocal c
+    out = r.choice([1, 3, 8])
+    w = weight(c, out, 4, 4)
+    c = out
+    layers.append(lambda x, p: functional.conv_transpose2d(x, p[w], stride=2, padding=1))
+
+  def rows():
+    w, v = weight(c, c), weight(2 * c, c)
+    layers.append(lambda x, p: functional.linear(x.movedim(1, -1), p[w]).movedim(-1, 1) + x)
+    layers.append(lambda x, p: functional.glu(functional.linear(x.movedim(1, -1), p[v]), -1).movedim(-1, 1))
+
+  kinds = {
+    "conv": lambda: conv(r.choice([1, 4, 16, 32]), r.choice([1, 3, 5])),
+    "by 2": lambda: conv(r.choice([4, 16]), 3, stride=2),
+    "by channel": lambda: conv(c, r.choice([3, 5]), groups=c),
+    "norm": norm, "act": act, "shortcut": shortcut, "gate": gate, "transposed": transposed, "rows": rows,
+    "mean": lambda: layers.append(lambda x, p: x - x.mean((2, 3), keepdim=True)),
+    "joined": lambda: layers.append(lambda x, p: Tensor.cat([x, x.flip(3)], 3)),
+  }  # fmt: skip
+  for _ in range(r.randint(2, 5)):
+    kind = r.choice([*kinds])
+    names.append(kind)
+    kinds[kind]()
+    if r.random() < 0.6:
+      act()
+
+  def f(x, *p):
+    p = (x, *p)
+    for layer in layers:
+      x = layer(x, p)
+    return x
+
+  return " ".join(names), f, shapes
+
+
+def test_random_networks(request, seed):
+  for n in range(200 if request.config.option.full else 12):
+    name, f, shapes = network(seed + n)
+    check(f"{seed + n}: {name} {shapes}", f, zeros(*shapes))
