@@ -1132,3 +1132,21 @@ def test_a_constant_is_added_to_a_sum_over_shares_once(jitted, axis):
     f = jit(f) if jitted else f
     for _ in range(2):
       assert np.allclose(f(Tensor(a).shard(devices, axis)).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+def test_arguments_by_name_are_found_as_fast():
+  """In whatever order; the same tensors in other places are another call."""
+  x, y = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+  traced = []
+
+  @jit
+  def f(x, y=1.0, *, z=2.0):
+    traced.append(1)
+    return x * 10 + y * 100 + z
+
+  for _ in range(3):
+    assert f(x, y).tolist() == f(x, y=y).tolist() == f(y=y, x=x).tolist() == [312, 422]
+    assert f(y=x, x=y).tolist() == [132, 242] and f(x, z=y).tolist() == [113, 124]
+    assert f(z=x, x=y).tolist() == [131, 142] and f(x, y, z=5.0).tolist() == [315, 425]
+    count = len(traced)
+  assert f(x, z=7.0).tolist() == [117, 127] and len(traced) <= count + 1

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 import sweep
 
-from mini import Tensor
+from mini import Tensor, grad
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.engine.program import cost, scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import numel
-from mini.ir.kernel import is_inline
+from mini.ir.kernel import contractions, is_inline
 from mini.ir.ops import is_elementwise
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
 from mini.ir.uop import rsize, toposort
+from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule.cost import is_contraction
 
@@ -92,6 +93,63 @@ def test_forms(form, request, seed):
   for n in range(8 if request.config.option.full else 1):
     shapes = sweep.drawn(form, np.random.default_rng([seed, n]))
     check(f"{form.name} {shapes}", lambda *xs: form.f(functional, *xs), zeros(*shapes), form.gradients)
+
+
+COLUMNS = {
+  "softmax": lambda x: x.T.softmax(1),
+  "centred": lambda x: x.T - x.T.mean(1, keepdim=True),
+  "normed": lambda x: x.T / x.T.norm(dim=1, keepdim=True),
+  "statistics outside of windows": lambda x: functional.max_pool2d(
+    functional.batch_norm(x.reshape(1, 32, 32, -1), None, None, training=True).relu(), 3, 2, 1
+  ),
+}
+
+
+@pytest.mark.parametrize("columns", [64, 512, 2048])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_what_a_row_has_once_is_not_done_for_each_of_its_elements(name, columns):
+  """Also where rows of what is read are columns of what is written; and vectors of rows fit onto the stack."""
+  (x,) = zeros((20_480 if columns > 64 else 1024, columns))
+  out = COLUMNS[name](x.detach())
+  _, tuned, _ = looked_at([out])
+  assert tuned < 4
+  roots = simplify(Numbered([out.uop]).roots)
+  for k in scheduled(graph_program("g", tuple(roots)), {})[0]:
+    assert on_stack(write_recipe(k, MACHINE)[0]) <= MACHINE.stack_bytes
+
+
+@pytest.mark.parametrize(
+  "f, shapes, kernels",
+  [
+    (lambda a, b, c, d: a @ b + c @ d, [(64, 64)] * 4, 2),
+    (lambda a, b: a @ b + a.T @ b, [(64, 64)] * 2, 2),
+    (lambda x, w, v: functional.linear(functional.gelu(functional.linear(x, w)), v), [(256, 16), (256, 16), (16, 256)], 2),
+  ],
+)  # fmt: skip
+def test_a_kernel_has_one_product(f, shapes, kernels):
+  roots = simplify(Numbered([f(*(x.detach() for x in zeros(*shapes))).uop]).roots)
+  made = scheduled(graph_program("g", tuple(roots)), {})[0]
+  assert [len(contractions(k)) for k in made] == [1] * kernels
+
+
+@pytest.mark.parametrize(
+  "f, shapes",
+  [
+    (lambda x, w, b: functional.conv2d(x, w, b, padding=1, groups=4).relu(), [(2, 64, 12, 12), (64, 16, 3, 3), (64,)]),
+    (lambda x, w, d: slope_of_stride(x, w, d), [(2, 32, 12, 12), (48, 32, 3, 3), (2, 48, 6, 6)]),
+  ],
+)  # fmt: skip
+def test_groups_and_phases_that_are_one_axis_are_a_loop_over_products(f, shapes):
+  """A bias or an activation goes over the channels of all groups, or the places of all phases, as one axis."""
+  roots = simplify(Numbered([f(*zeros(*shapes)).detach().uop]).roots)
+  (k,) = scheduled(graph_program("g", tuple(roots)), {})[0]
+  _, recipe = write_recipe(k, MACHINE)
+  assert recipe.startswith("split ") and "vec" in recipe and "stage" in recipe
+
+
+def slope_of_stride(x, w, d):
+  """The gradient of a convolution of stride 2 by what a relu gives, times that of the relu."""
+  return grad(lambda x: (functional.conv2d(x.relu(), w, padding=1, stride=2) * d).sum())(x)
 
 
 # ---------------------------------------------------------------- random networks

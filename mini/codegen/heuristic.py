@@ -14,9 +14,11 @@ from mini.codegen.depthwise import places, slid
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
-from mini.codegen.writer import Machine, Writer, accesses, bound, in_turns, split_runs
+from mini.codegen.writer import Machine, Writer, accesses, bound, flat_index, in_turns
 from mini.ir.kernel import below_data, contractions, wanted
-from mini.ir.uop import UOp, closed, toposort
+from mini.ir.uop import UOp, closed, index_nodes, rname, rsize, toposort
+
+PARTS = "div", "mod"  # of an index, which are ranges of their own once it is split
 
 
 def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
@@ -36,13 +38,17 @@ def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
 
 
 def begun(kernel: UOp) -> Writer:
-  """Without steps or, where a reshape has made one axis of groups, with a loop over groups: each is a product."""
-  if any(u.op == "reduce" for u in toposort(kernel)) and not contractions(kernel):
-    w = Writer(kernel)
-    split_runs(w, closed(kernel), accesses(kernel))
-    if contractions(w.kernel):
-      return w
-  return Writer(kernel)
+  """Without steps or, where a reshape has made one axis of groups or of the phases of a stride, with a loop over these:
+  both factors depend on it, and within each group is a product."""
+  w = Writer(kernel)
+  for u in [u for u in toposort(kernel) if u.op == "reduce"]:
+    read = accesses(u.src[0])
+    for r in closed(kernel):
+      parts = [e for x in read for e in index_nodes(flat_index(x)) if e.op in PARTS and e.src[0] is r]
+      n = min((e.src[1].arg for e in parts), default=0)
+      if n and rsize(r) % n == 0 and all(r in x.free for x in read):
+        w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
+  return w if contractions(w.kernel) else Writer(kernel)
 
 
 __all__ = ["Machine", "write_recipe"]

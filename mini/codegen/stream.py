@@ -129,9 +129,10 @@ def split_repeats(w: Writer) -> None:
 
 def repeats(index: UOp, name: str, n: int) -> bool:
   """Does an index hold this range divided by n?"""
-  terms, _ = linear(index)
+  quotients = [t.src[0] for t in linear(index)[0] if t.op == "div" and t.src[1].arg == n]
   return any(
-    t.op == "div" and t.src[1].arg == n and t.src[0].op == "range" and rname(t.src[0]) == name for t in terms
+    [(rname(r), step) for r, step in linear(q)[0].items() if r.op == "range"] == [(name, 1)]
+    for q in quotients
   )
 
 
