@@ -255,6 +255,19 @@ def test_what_is_right_passes_the_check(checked, ab):
   assert checked.sequence.error() % 7 == 3
 
 
+@pytest.mark.parametrize(
+  "language, source",
+  [
+    ("CUDA", 'extern "C" __global__ void f() { }'),
+    ("METAL", "kernel void f() { }"),
+    ("CL", "__kernel void f() { }"),
+  ],
+)
+def test_a_kernel_without_arguments_runs(language, source):
+  found = Emulated(language, source)
+  assert not found.device.sequence([Call(found.library["f"], [], 2, 0, 2)]).run([])
+
+
 TILES = """#include <metal_stdlib>
 using namespace metal;
 kernel void f(device float *y [[buffer(0)]], uint t [[thread_position_in_threadgroup]]) {

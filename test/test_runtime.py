@@ -83,6 +83,24 @@ def test_a_processor_is_known_by_what_it_compiles_for(macros, issue):
   assert found.issue() == issue and found.streams() == (4 if "CLZERO" in macros else 8)
 
 
+@pytest.mark.parametrize(
+  "macros, has, lacks",
+  [
+    (
+      "__clang__ __x86_64__ __FLT16_MAX__",
+      "-fno-unroll-loops",
+      "-Wno-psabi -mtune=haswell -D_Float16=__fp16",
+    ),
+    ("__clang__", "-fno-unroll-loops -D_Float16=__fp16", "-Wno-psabi -mtune=haswell"),
+    ("__x86_64__", "-Wno-psabi -mtune=haswell", "-fno-unroll-loops -D_Float16=__fp16"),
+    ("__aarch64__", "-Wno-psabi", "-mtune=haswell -fno-unroll-loops -D_Float16=__fp16"),
+  ],
+)
+def test_flags_are_the_compilers_own(macros, has, lacks):
+  flags = compiler.Compiler(["cc"], dict.fromkeys(macros.split(), "1")).flags
+  assert {*has.split()} <= {*flags} and {*lacks.split()}.isdisjoint(flags)
+
+
 def test_threads_follow_the_affinity_mask_and_the_control_group(monkeypatch):
   monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
   files = {"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/cpu.max": "250000 100000\n",

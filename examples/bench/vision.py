@@ -124,7 +124,11 @@ def forward(name: str, x: np.ndarray) -> Case:
     return found
 
   return Case(
-    f"{name}, {len(x)} images", {"mini": lambda: call(a), "torch": peers}, expected, len(x), "images"
+    f"{name}, forward of {len(x)} images",
+    {"mini": lambda: call(a), "torch": peers},
+    expected,
+    len(x),
+    "images",
   )
 
 
