@@ -130,7 +130,8 @@ def jit(fn: Callable | None = None) -> Callable:
         routines.insert(0, routine)
         del routines[CAPTURES:]
       if key is not None:
-        direct = None if config.watched else Direct.of(routine)
+        leaves = any(t.requires_grad for t in tensors)
+        direct = None if config.watched or leaves else Direct.of(routine)
         alone = all(type(t) is Tensor for t in (*args, *kwargs.values()))
         latest[key] = Latest(routine, direct, alone, settings_here(), users_here())
       return routine(tensors, routine.find(tensors))
@@ -160,9 +161,11 @@ def plain(args: tuple) -> tuple | None:
       u = t._uop
       kind = u.memo.get("kind")
       if kind is None:
-        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
+        leaf = u.src[0] if t._is_own_tag() else u
+        if leaf.op != "buffer" or not isinstance(leaf.arg[0].device, str):
           return None
-        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+        about = leaf.arg[1], u.dtype, leaf.arg[0].device, leaf is u
+        kind = u.memo["kind"] = _kinds.setdefault(about, object())
       if t._grad is not None or t._trace is not None:
         return None
       if t._base is not None or t._strides is not None:

@@ -1150,3 +1150,23 @@ def test_arguments_by_name_are_found_as_fast():
     assert f(z=x, x=y).tolist() == [131, 142] and f(x, y, z=5.0).tolist() == [315, 425]
     count = len(traced)
   assert f(x, z=7.0).tolist() == [117, 127] and len(traced) <= count + 1
+
+
+def test_a_leaf_and_what_is_detached_from_it_are_other_arguments():
+  """Both are found again; what the function gives for the one is not what it gives for the other."""
+  w, x = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0]).realize()
+  traced = []
+
+  @jit
+  def f(w, x):
+    traced.append(w.requires_grad)
+    return (w * x * w).sum().gradient(w)[0] if w.requires_grad else w * x
+
+  for _ in range(3):
+    assert f(w, x).tolist() == [6, 16] and f(w.detach(), x).tolist() == [3, 8]
+    assert not f(w, x).requires_grad
+    with mini.no_grad():
+      w.mul_(1.0)
+  assert sorted(traced) == [False, True]
+  made = w * 2  # whose gradient would have to pass into it: it just runs
+  assert f(made, x).tolist() == [12, 32] and len(traced) == 3
