@@ -23,6 +23,7 @@ from weakref import ref
 import numpy as np
 
 from mini.config import DEVICES, config, nearest
+from mini.engine.progress import compiling
 from mini.ir.uop import UOp, toposort
 from mini.stats import stats
 from mini.types import dtypes
@@ -94,6 +95,7 @@ def bytes_of_numpy(nbytes: int) -> np.ndarray:
 
 
 FUNCTIONS = 4096  # that a device remembers; programs hold theirs
+UNIT = 8  # kernels of a source, about: a core that is done takes the next, and a person sees that it goes on
 AHEAD_BYTES = 16 << 20  # of memory: it takes a moment to make so many ready
 COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
 
@@ -204,14 +206,18 @@ class Opened:
     return Code("KERNEL", r.source(), tuple(r.helpers.items()), language.prelude)
 
   def build(self, codes: Iterable[Code]) -> dict[Code, Any]:
-    """The functions of kernels, compiled together in as many sources as the device compiles at once."""
+    """The functions of kernels, compiled together: in as many sources as the device compiles at once, or more of them
+    that are not too long."""
     from mini.render.cstyle import link
 
     found = {c: self.functions.get(c) for c in codes}
     new = [c for c, function in found.items() if function is None]
-    groups = in_units(new, min(len(new), self.shim.info.compilers))
+    groups = in_units(new, min(len(new), max(self.shim.info.compilers, len(new) // UNIT)))
     sources = [link([(c.source, c.helpers) for c in group], group[0].prelude) for group in groups]
-    for group, library in zip(groups, self.shim.compile_all(sources) if sources else ()):
+    before = stats["compiles"]
+    with compiling(len(new), lambda: sum(map(len, groups[: max(0, stats["compiles"] - before)]))):
+      libraries = self.shim.compile_all(sources) if sources else []
+    for group, library in zip(groups, libraries):
       for c in group:
         found[c] = self.functions[c] = library[c.name]
     while len(self.functions) > max(FUNCTIONS, len(found)):
