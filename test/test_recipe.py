@@ -18,6 +18,7 @@ from mini.engine.launch import Launchable
 from mini.ir.interp import run_kernel
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text, uops_program, uops_text
+from mini.ir.verify import verify
 from mini.render import render_for
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
@@ -271,3 +272,18 @@ def test_half_floats_in_shared_memory_of_an_emulation():
   emulated = golden.Emulated(render_for("METAL", {"k": shared}), "METAL", check=True)
   got, error = emulated.run(shared, {"x": np.arange(8, dtype=np.float16), "y": np.zeros(8, np.float16)})
   assert error == 0 and (got["y"] == np.arange(8)).all()
+
+
+def test_what_is_read_backwards_is_not_widened_beyond_its_end():
+  """The values before a range are behind it then: a vector of four would read x[3] of three."""
+  k = parse("""
+kernel f(%y: out f32[1], %x: in f32[3]) {
+  %k = range 2
+  %0 = load %x[-%k + 1]       : f32
+  %1 = reduce.max %0 over (%k) : f32
+  store %y[0], %1
+  end over ()
+}""")
+  with pytest.raises(RecipeError, match="before %k there are not 2 values to read"):
+    apply(k, "widen k 4")
+  assert verify(apply(k, "widen k 3")) is None

@@ -62,6 +62,7 @@ from mini.ir.kernel import (
   is_inline,
   known_index,
   load,
+  memory_shape,
   stage_at,
   stage_index,
   stores,
@@ -204,9 +205,11 @@ class Tuning:
     wider, d = self.new_range(name, int(n), "loop", name), owner.dtype
     memo = {r: add(wider, -more)}
     new = substitute(owner, memo, memo)
-    read = [i for u in toposort(new) if u.op == "load" for i in access(u)[1] if wider in i.free]
-    if any(bounds(i)[0] < 0 for i in read):
-      raise RecipeError(f"before %{name} there are not {more} values to read")
+    for u in [u for u in toposort(owner) if u.op == "load"]:
+      for i, size in zip(access(u)[1], memory_shape(u.src[0])):
+        first, last = bounds(substitute(i, memo))
+        if r in i.free and (first < 0 or last > max(bounds(i)[1], size - 1)):  # backwards they are behind it
+          raise RecipeError(f"before %{name} there are not {more} values to read")
     mine = less(mul(wider, -1), 1 - more)
     value = uop("where", d, (mine, new.src[0], const(identity(owner.arg.what, d), d)))
     self.named = {name: memo.get(u, u) for name, u in self.named.items()}
