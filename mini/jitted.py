@@ -80,12 +80,10 @@ def jit(fn: Callable | None = None) -> Callable:
   def run(*args: Any, **kwargs: Any) -> Any:
     if local.current is not None or local.samples is not None:
       return fn(*args, **kwargs)
-    flat, key = args, plain(args)
-    if kwargs and key is not None:
-      flat = *args, *kwargs.values()
-      key = plain(flat)
-      key = None if key is None else (*key, *kwargs)
+    flat = (*args, *kwargs.values()) if kwargs else args
+    key = plain(flat)
     if key is not None:
+      key = (*key, *kwargs) if kwargs else key
       with _lock:
         known = latest.get(key, NOTHING_YET)
         if known.settings is settings_here() and known.rules is users_here():
@@ -158,14 +156,15 @@ def plain(args: tuple) -> tuple | None:
   found: list[Any] = [local.gradients, local.low, Tensor.training, dtypes.default_float, dtypes.default_int]
   for t in args:
     if type(t) is Tensor:
-      u = t._uop
+      is_leaf = t._is_own_tag()
+      u = t._uop.src[0] if is_leaf else t._uop
       kind = u.memo.get("kind")
       if kind is None:
-        leaf = u.src[0] if t._is_own_tag() else u
-        if leaf.op != "buffer" or not isinstance(leaf.arg[0].device, str):
+        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
           return None
-        about = leaf.arg[1], u.dtype, leaf.arg[0].device, leaf is u
-        kind = u.memo["kind"] = _kinds.setdefault(about, object())
+        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+      if is_leaf:
+        kind = kind, True
       if t._grad is not None or t._trace is not None:
         return None
       if t._base is not None or t._strides is not None:

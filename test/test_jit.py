@@ -1168,5 +1168,15 @@ def test_a_leaf_and_what_is_detached_from_it_are_other_arguments():
     with mini.no_grad():
       w.mul_(1.0)
   assert sorted(traced) == [False, True]
-  made = w * 2  # whose gradient would have to pass into it: it just runs
-  assert f(made, x).tolist() == [12, 32] and len(traced) == 3
+  # whose gradient would have to pass into it: it just runs
+  assert f(w * 2, x).tolist() == [12, 32] and len(traced) == 3
+  other = w.clone()  # has the same node
+  f(other, x)
+  assert len(traced) == 4
+
+  @jit
+  def g(w, x):
+    return w * x
+
+  assert not g(w, x).requires_grad and not g(w, x).requires_grad
+  assert g(other, x).requires_grad and not g(w, x).requires_grad

@@ -48,6 +48,17 @@ def test_what_takes_a_moment_is_not_worth_a_word(terminal, monkeypatch):
   assert terminal.getvalue() == ""
 
 
+class Closed(Terminal):
+  closed = True
+
+
+@pytest.mark.parametrize("stderr", [None, Closed()])
+def test_a_program_may_have_no_stderr(stderr, monkeypatch):
+  monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stderr))
+  with progress.compiling(3, lambda: 0):
+    pass
+
+
 def test_what_is_no_terminal_is_left_alone(monkeypatch):
   monkeypatch.setattr(progress, "PATIENCE", 0)
   monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=io.StringIO()))

@@ -575,6 +575,17 @@ def test_reasons_are_comments():
     assert reason in found, found
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_many_ways_to_a_product_are_one(swapped):
+  """Each value of the two before it: as many ways as a Fibonacci number, of which the 60th has 13 digits."""
+  a, b, v = (Tensor.ones(*s).realize() for s in ((128, 16), (16, 128), (128, 16)))
+  h = [a @ b, (a @ b) * 0.5]
+  for _ in range(60):
+    h.append(h[-2].tanh() + h[-1] if swapped else h[-1] + h[-2].tanh())
+  outputs, _ = graph_of([h[-1].softmax(1) @ v])
+  assert len(schedule(outputs)[0]) < 70
+
+
 def test_reasons_are_of_memories_that_are_there():
   """Also where a value takes the place of another that has no reason of its own."""
   for n in range(20):

@@ -294,6 +294,23 @@ def test_what_changes_nothing_is_the_tensor_itself():
     assert x.float().requires_grad
 
 
+@pytest.mark.parametrize("values", ([1.0, 2.0], [1 + 2j, 2.0]))
+def test_a_copy_that_is_asked_for_is_one(values):
+  x = Tensor(values)
+  kind = x.dtype
+  for y in (
+    x.to("CPU", copy=True),
+    x.to(kind, copy=True),
+    x.to("CPU", kind, False, True),
+    x.to(x, copy=True),
+  ):
+    y[0] = 9.0
+    assert y.tolist()[0] == 9 and x.tolist() == values
+  y = x.to("CPU", True)  # non_blocking
+  y[0] = 9.0
+  assert x.tolist()[0] == 9
+
+
 @pytest.mark.parametrize("values", ([1.0, 2.0], [1 + 2j]))
 def test_a_deep_copy_has_its_own_values_and_gradient(values):
   x = Tensor(values, requires_grad=True)

@@ -14,7 +14,7 @@ PATIENCE, EVERY = 2.0, 0.5  # seconds after which something is said, and then ag
 @contextmanager
 def compiling(kernels: int, done: Callable[[], int]) -> Iterator[None]:
   """Says `compiling 37/120 kernels, 12 s` until the block ends. done: how many there are by then."""
-  if not kernels or not sys.stderr.isatty():
+  if not kernels or not sys.stderr or sys.stderr.closed or not sys.stderr.isatty():
     yield
     return
   ended = threading.Event()

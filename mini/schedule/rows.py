@@ -147,15 +147,16 @@ def found_at(
   """({inner product: at what index} beneath the sources of a reduction, the ranges that it reduces)."""
   summed = {a: range_(f"sum{a}", shape(value.src[0])[a]) for a in value.arg[1]}
   at = tuple(summed.get(a, i) for a, i in enumerate(index))
-  todo = {s: at for s in sources if s in wide}
+  todo = dict.fromkeys((s, at) for s in sources if s in wide)
   found: dict[UOp, Index] = {}
-  while todo:
-    u, at = todo.popitem()
+  for u, at in (walk := [*todo]):  # grows; each once, however many ways lead there
     if is_contraction(u):
       found.setdefault(u, at)
       continue
     inner = view_index(u, at)[0] if u.op in TRANSPARENT else at
-    todo.update((s, inner) for s in u.src if s in wide)
+    new = [(s, inner) for s in dict.fromkeys(u.src) if s in wide and (s, inner) not in todo]
+    todo.update(dict.fromkeys(new))
+    walk += new
   return found, tuple(summed.values())
 
 

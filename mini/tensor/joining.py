@@ -107,8 +107,8 @@ class Joining(Cutting):
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
     """On another device, of another type, or both: `x.to("CPU:1")`, `x.to(dtypes.float16)`, `x.to("CPU",
-    dtypes.float16)`; `x.to(y)` is y's device and type. Where it is so already: itself. A gradient goes back the same
-    way. DeviceError where there is no such device.
+    dtypes.float16)`; `x.to(y)` is y's device and type. Where it is so already: itself or, with copy=True, a clone. A
+    gradient goes back the same way. DeviceError where there is no such device.
 
     >>> Tensor([1.0, 2.0]).to("cpu:1", dtypes.float64).device
     'CPU:1'
@@ -118,7 +118,7 @@ class Joining(Cutting):
       return self.cast(kind) if device is None else self.cast(kind).to(device)  # type: ignore[attr-defined]
     u = self.uop if kind is None else graph.cast(self.uop, kind)
     u = u if device is None else on_device(u, device)
-    return self if u is self._uop else self._new(u)  # type: ignore[return-value]
+    return self if u is self._uop and not wants_copy(args, kwargs) else self._new(u)  # type: ignore[return-value]
 
   def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
     """On several devices: a part along axis on each, or, without axis, all of it on each.
@@ -182,6 +182,11 @@ def wanted_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, DTyp
     elif x is not None and not isinstance(x, bool):
       kind = as_dtype(x)
   return device, kind
+
+
+def wants_copy(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+  """Is `to` asked for a copy? By name, or as PyTorch's second switch; the first is non_blocking."""
+  return bool(kwargs.get("copy", [x for x in args if isinstance(x, bool)][1:] == [True]))
 
 
 def _several(first: Any, others: tuple[Any, ...], dim: int) -> tuple[list[Any], int]:

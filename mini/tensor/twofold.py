@@ -20,7 +20,7 @@ from mini.tensor import Tensor
 from mini.tensor.data import DeviceName, array_of, is_complex
 from mini.tensor.errors import calls, fail, named, user_line
 from mini.tensor.handle import Handle
-from mini.tensor.joining import wanted_of
+from mini.tensor.joining import wanted_of, wants_copy
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
 from mini.tensor.views import become, check_writable, nodes_of
@@ -117,7 +117,8 @@ class Twofold(Tensor):
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
     device, kind = wanted_of(args, kwargs)
-    whole = self if kind is None else self.cast(kind)
+    whole = self.clone() if wants_copy(args, kwargs) else self
+    whole = whole if kind is None else whole.cast(kind)
     return whole if device is None else whole._mapped(lambda p: p.to(device))
 
   def cast(self, dtype: Any) -> Tensor:
