@@ -41,13 +41,13 @@ def begun(kernel: UOp) -> Writer:
   """Without steps or, where a reshape has made one axis of groups or of the phases of a stride, with a loop over these:
   both factors depend on it, and within each group is a product."""
   w = Writer(kernel)
-  for u in [u for u in toposort(kernel) if u.op == "reduce"]:
-    read = accesses(u.src[0])
-    for r in closed(kernel):
-      parts = [e for x in read for e in index_nodes(flat_index(x)) if e.op in PARTS and e.src[0] is r]
-      n = min((e.src[1].arg for e in parts), default=0)
-      if n and rsize(r) % n == 0 and all(r in x.free for x in read):
-        w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
+  sums = [accesses(u.src[0]) for u in toposort(kernel) if u.op == "reduce"]
+  for r in closed(kernel):
+    read = [x for operands in sums if all(r in x.free for x in operands) for x in operands]
+    parts = (e for x in read for e in index_nodes(flat_index(x)) if e.op in PARTS and e.src[0] is r)
+    n = min((e.src[1].arg for e in parts), default=0)
+    if n and rsize(r) % n == 0:
+      w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
   return w if contractions(w.kernel) else Writer(kernel)
 
 

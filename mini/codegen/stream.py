@@ -200,6 +200,10 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   inside = [
     x for x in rest if owner is w.kernel and any(r in u.free and x not in u.free for u in owners(w.kernel))
   ]
+  if (
+    inside
+  ):  # then vectors of r run in parallel: a thread would do for itself what stands outside of another loop
+    widths = [n for n in widths if size >= n * machine.threads] or widths[-1:]
   order = [rname(x) for x in rest if x not in inside]
   after = [rname(x) for x in inside]
   for n in widths:

@@ -118,13 +118,13 @@ def _chain(
         return None
   if prod(shape(first)[a] for a in batch) == 1:  # two layers of a network are faster one by one
     along = [axes_reduced(u, wide) for u in outer]
-    if not come_back([u for u in statistics if axes_reduced(u, wide) in along], wide, users):
+    if not feed_rows([u for u in statistics if axes_reduced(u, wide) in along], wide, users):
       return None
   least = (MASKED if any(map(is_masked, wide)) else LARGER)[len(outer) > 1]
   return (wide, statistics) if outer and times >= least else None
 
 
-def come_back(statistics: Iterable[UOp], wide: Container[UOp], users: Mapping[UOp, list[UOp]]) -> bool:
+def feed_rows(statistics: Iterable[UOp], wide: Container[UOp], users: Mapping[UOp, list[UOp]]) -> bool:
   """Is a row made of one of its statistics, as a softmax is?"""
   todo = dict.fromkeys(statistics)
   for u in (walk := [*todo]):  # grows
