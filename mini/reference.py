@@ -48,8 +48,6 @@ def families() -> dict[type, list[str]]:
   seen: set[str] = set()
   for c in Tensor.__mro__:
     own = [n for n, v in vars(c).items() if not n.startswith("_") and n not in seen and _documented(v)]
-    # as they stand in the file: a class in which one was replaced for a while has another order
-    own.sort(key=lambda n: _line(vars(c)[n]))
     seen.update(own)
     if own and c.__module__.startswith("mini."):
       found[c] = own
@@ -58,12 +56,6 @@ def families() -> dict[type, list[str]]:
 
 def _documented(value: Any) -> bool:
   return isinstance(value, (property, staticmethod, classmethod)) or inspect.isfunction(value)
-
-
-def _line(value: Any) -> int:
-  """Where a method stands in its file."""
-  code = getattr(inspect.unwrap(_function(value)), "__code__", None)
-  return code.co_firstlineno if code is not None else 0
 
 
 def _function(value: Any) -> Any:

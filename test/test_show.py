@@ -1,9 +1,11 @@
 """SHOW, DEBUG, PROFILE, CHECK: what a program prints of itself is a file that reads back, runs, and gives the same."""
 
+import functools
 import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +217,14 @@ for round in range(8):
 sys.exit(f"{wall} {total} {named}")
 """, PROFILE="1", LIMITS="gflops=100,gbs=10,us=1")  # fmt: skip
   assert "contract_700_700" in err
+
+
+def test_sections_name_functions_where_they_are_defined():
+  """One that a class inherits would become its own: the reference, and whoever lists methods, would see another class."""
+  for _, module, name in profile.SECTIONS:
+    *path, last = name.split(".")
+    owner = functools.reduce(getattr, path, import_module(module))
+    assert last in vars(owner), name
 
 
 def test_a_report_begins_anew(capsys):

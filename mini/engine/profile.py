@@ -24,7 +24,7 @@ from mini.engine.device import Device
 SECTIONS = (  # row, module, what is timed
   ("capture a jitted function",        "mini.routine",         "Routine.__init__"),
   ("bind a jitted function's memory",  "mini.routine",         "Routine.__call__"),
-  ("gradients",                        "mini.tensor",          "Tensor.backward"),
+  ("gradients",                        "mini.tensor.autograd", "Autograd.backward"),
   ("realize",                          "mini.engine.realize",  "compute"),
   ("make a program",                   "mini.engine.program",  "Program.__init__"),
   ("schedule",                         "mini.engine.program",  "scheduled"),
