@@ -130,24 +130,27 @@ def test_what_a_row_has_once_is_not_done_for_each_of_its_elements(name, columns)
   ],
 )  # fmt: skip
 def test_a_kernel_has_one_product(f, shapes, kernels):
-  roots = simplify(Numbered([f(*(x.detach() for x in zeros(*shapes))).uop]).roots)
-  made = scheduled(graph_program("g", tuple(roots)), {})[0]
+  made = kernels_of(f(*(x.detach() for x in zeros(*shapes))))
   assert [len(contractions(k)) for k in made] == [1] * kernels
 
 
-@pytest.mark.parametrize(
-  "f, shapes",
-  [
-    (lambda x, w, b: functional.conv2d(x, w, b, padding=1, groups=4).relu(), [(2, 64, 12, 12), (64, 16, 3, 3), (64,)]),
-    (lambda x, w, d: slope_of_stride(x, w, d), [(2, 32, 12, 12), (48, 32, 3, 3), (2, 48, 6, 6)]),
-  ],
-)  # fmt: skip
-def test_groups_and_phases_that_are_one_axis_are_a_loop_over_products(f, shapes):
-  """A bias or an activation goes over the channels of all groups, or the places of all phases, as one axis."""
-  roots = simplify(Numbered([f(*zeros(*shapes)).detach().uop]).roots)
-  (k,) = scheduled(graph_program("g", tuple(roots)), {})[0]
+def test_groups_that_are_one_axis_are_a_loop_over_products():
+  """A bias or an activation goes over the channels of all groups as one axis."""
+  x, w, b = zeros((2, 64, 12, 12), (64, 16, 3, 3), (64,))
+  (k,) = kernels_of(functional.conv2d(x, w, b, padding=1, groups=4).relu().detach())
   _, recipe = write_recipe(k, MACHINE)
   assert recipe.startswith("split ") and "vec" in recipe and "stage" in recipe
+
+
+def test_phases_that_are_one_axis_are_a_kernel_of_their_own():
+  """What comes behind goes over the places of all phases: its vectors would take every second one of the product's."""
+  first, last = kernels_of(slope_of_stride(*zeros((2, 32, 12, 12), (48, 32, 3, 3), (2, 48, 6, 6))).detach())
+  assert contractions(first) and not contractions(last)
+
+
+def kernels_of(x):
+  roots = simplify(Numbered([x.uop]).roots)
+  return scheduled(graph_program("g", tuple(roots)), {})[0]
 
 
 def slope_of_stride(x, w, d):

@@ -126,39 +126,41 @@ class Renderer(Shuffles):
     p, flat = self.memory(target, index)
     v, d = vector(lanes(u)) if self.lang.width > 1 else None, self.read_as(u)
     zero = self.spelling.literal(0, u.dtype)
+    together = v is not None and v not in gate.free  # a gate that holds for all lanes or for none
 
     def one(lane: int) -> str:
       s = self.spelling.load(p, self.at(flat, env, lane), d)
-      return f"({self.at(gate, env, lane)}) ? {s} : {zero}" if gate is not TRUE else s
+      return s if gate is TRUE or together else f"({self.at(gate, env, lane)}) ? {s} : {zero}"
 
     if v is None:
       return one(0)
-    if self.stride(flat, v) == 1 and v not in gate.free:
-      s = self.spelling.load(p, self.at(flat, env), d, self.lang.width)
-      return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.spelling.splat(zero, u.dtype)}"
-    minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-    parts = (
-      f"({self.spelling.type(u.dtype, self.lang.width)}){{"
-      + ", ".join(f"{minus}({one(n)})" for n in range(self.lang.width))
-      + "}"
-    )
     w, at = self.lang.width, self.at(flat, env)
+
+    def parts() -> str:
+      minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
+      return f"({self.spelling.type(u.dtype, w)}){{{', '.join(f'{minus}({one(n)})' for n in range(w))}}}"
+
     step, turn = self.stride(flat, v), turning(flat, v)
     if turn is not None and gate is TRUE and 1 < w <= turn.src[1].arg:
       goes_on = self.at(less(turn, turn.src[1].arg - w + 1), env)
       whole = self.spelling.load(p, at, d, w)
-      return whole if goes_on == "1" else f"({goes_on}) ? {whole} : {parts}"
-    if step not in (-1, 1, 2) or w < 4 or not between(gate, v):
-      return parts
-    whole = self.spelling.load(p, at, d, w) if step == 1 else self.spelling.spaced(p, at, d, w, step)
-    if gate is TRUE or not whole:
-      return whole or parts
+      return whole if goes_on == "1" else f"({goes_on}) ? {whole} : {parts()}"
+    whole = ""
+    if step == 1 and (together or w >= 4):
+      whole = self.spelling.load(p, at, d, w)
+    elif step in (-1, 2) and w >= 4 and between(gate, v):
+      whole = self.spelling.spaced(p, at, d, w, step)
+    if together:
+      s = whole or parts()
+      return s if gate is TRUE else f"({self.at(gate, env)}) ? {s} : {self.spelling.splat(zero, u.dtype)}"
+    if not whole or not between(gate, v):
+      return parts()
+    masked = ""
     if step == 1 and target.op == "param" and all(self.compares(c, v) for c in conjuncts(gate)):
-      mask = self.condition(gate, env, True)
-      parts = self.spelling.load_masked(p, at, mask, d, w) or parts
+      masked = self.spelling.load_masked(p, at, self.condition(gate, env, True), d, w)
     # what holds for the first and the last lane holds for all: at most vectors at an edge are read in parts
     ends = f"({self.at(gate, env, 0)}) && ({self.at(gate, env, w - 1)})"
-    return f"({ends}) ? {whole} : {parts}"
+    return f"({ends}) ? {whole} : {masked or parts()}"
 
   def store(
     self,
@@ -202,7 +204,7 @@ class Renderer(Shuffles):
       return self.store_in_turns(p, flat, value, env, pair, guard)
     rows = self.in_a_line(flat, ls, gate, d.itemsize) if plain else []
     if rows:
-      return self.store_across(p, flat, value, env, rows, guard)
+      return self.store_across(p, flat, value, env, v, rows, guard)
     bit = " & 1" if d is dtypes.bool else ""
     self.emit("{ " + f"{self.spelling.type(d, self.lang.width)} x = {x};")
     for n in range(w):

@@ -95,7 +95,7 @@ class Shuffles(Chains):
     return rows if gate.free.isdisjoint((v, *rows)) else []
 
   def store_across(
-    self, p: str, flat: UOp, value: UOp, env: dict[UOp, int], rows: list[UOp], guard: str
+    self, p: str, flat: UOp, value: UOp, env: dict[UOp, int], v: UOp, rows: list[UOp], guard: str
   ) -> None:
     """Stores such vectors, once all are computed, line by line. (Vector by vector, lines that are a multiple of 4 KB
     apart, which have one place in the first cache, drive each other out: the gradient of a convolution in steps of two,
@@ -106,7 +106,11 @@ class Shuffles(Chains):
     places = [{**env, **dict(zip(rows, at))} for at in product(*(range(rsize(r)) for r in rows))]
     found = ", ".join(f"x{n} = {self.ref(value, e, True)}" for n, e in enumerate(places))
     self.emit(f"{{ {self.spelling.type(d, w)} {found};")
-    for element in range(w):
-      for n, e in enumerate(places):
-        self.emit("  " + guard + self.spelling.store(p, self.at(flat, e, element), f"x{n}[{element}]", d))
+    self.emit(
+      f"  for ({self.index} x = 0; x < {w}; x++) {{"
+    )  # written out, it took two thirds of a compiler's time
+    for n, e in enumerate(places):
+      i = f"{self.at(flat, e)} + x * {self.stride(flat, v)}"
+      self.emit("    " + guard + self.spelling.store(p, i, f"x{n}[x]", d))
+    self.emit("  }")
     self.emit("}")

@@ -9,12 +9,14 @@ from math import prod
 
 from mini.ir.graph import numel
 from mini.ir.kernel import params_of
-from mini.ir.uop import UOp, free_in, rsize
+from mini.ir.uop import UOp, free_in, index_nodes, rsize
 from mini.schedule.cost import MOST_READ, TRANSPARENT, is_contraction
 from mini.schedule.fuse import Root, Schedule
 from mini.schedule.index import Index, live
 from mini.schedule.rows import factors
 
+PARTS = ("div", "mod")
+VECTOR = 8  # elements, of a usual one
 LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
 Cuts = dict[UOp, str]  # node -> why it is to have memory
 
@@ -45,6 +47,11 @@ def beside_products(s: Schedule) -> Cuts:
     found |= {
       u: f"its kernel would compute each of its elements {n:,} times" for u, n in again.items() if n > 1
     }
+    found |= {
+      u: "vectors of its kernel's last axis would be apart in its own"
+      for u in again
+      if strided(root, wanted[u])
+    }
     rest = [u for u in products if u not in found]
     first = root.value if root.value in rest else max(rest, key=lambda u: numel(u.src[0]), default=None)
     found |= {
@@ -57,6 +64,13 @@ def times(root: Root, indices: list[Index]) -> int:
   """The rounds of a kernel's loops, with those of what it wants at an index."""
   own = set(live(root.index))
   return max(prod(map(rsize, own.union(free_in(index)))) for index in indices)
+
+
+def strided(root: Root, indices: list[Index]) -> bool:
+  """Whether a kernel's last axis has parts of less than a vector, as the phases have that a stride's gradient has."""
+  last = next((r for r in reversed(root.index) if r.op == "range" and rsize(r) > 1), None)
+  parts = (e for index in indices for i in index for e in index_nodes(i) if e.op in PARTS and last in e.free)
+  return last is not None and any(e.src[1].arg < VECTOR for e in parts)
 
 
 def too_wide(s: Schedule) -> Cuts:
