@@ -50,7 +50,17 @@ from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, fail, user_line
 from mini.tensor.handle import tagged, untagged
-from mini.tensor.views import derived, detached, owner_of, root_of, share, steps_of, strides_of, views_of
+from mini.tensor.views import (
+  derived,
+  detached,
+  is_only,
+  owner_of,
+  root_of,
+  share,
+  steps_of,
+  strides_of,
+  views_of,
+)
 from mini.types import AxisError, DType
 
 second = itemgetter(1)
@@ -525,7 +535,8 @@ class Routine:
     return out, changes
 
   def handle(self, n: int, node: UOp, line: tuple[str, int], args: Sequence[Tensor]) -> Tensor:
-    """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there."""
+    """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there, or another
+    view of it."""
     t = Tensor._at(node, line)
     if n in self.shared_results:
       i, is_base, how = self.shared_results[n]
@@ -535,7 +546,9 @@ class Routine:
       key = n, root._strides
       if key not in self.strides:
         self.strides[key] = strides_of(t)
-      t._strides, t._base = self.strides[key], weakref.ref(root)  # they stay when the base goes
+      t._strides = self.strides[key]  # they stay when the base goes
+      if is_only(t, root):
+        t._base = weakref.ref(root)
     return t
 
   def found_again(self, args: Sequence[Tensor]) -> list[int]:

@@ -380,6 +380,40 @@ def test_nothing_is_held_that_nobody_sees():
   assert len(x._views) < 20
 
 
+def test_two_views_share_memory_when_what_they_are_views_of_has_gone():
+  same = jit(lambda a: a)
+  x = Tensor([1, 2])
+  result = same(x)
+  flat = result.view(2, 1)
+  del x
+  flat.realize()  # the result sees what is written to it
+  flat.neg_()
+  assert result.tolist() == [-1, -2]
+  x = Tensor(2)
+  result = same(x)
+  flat = result.view(-1)
+  del x
+  flat.detach().numpy()
+  jit(lambda a: flat.neg_() + a)(Tensor([1]))  # the trace realizes what it reads
+  assert result.item() == -2
+  x = Tensor([1, 2])
+  row, column = jit(lambda a: (a.view(1, 2), a.view(2, 1)))(x)
+  again, base = same(x), weakref.ref(x)
+  del x
+  row.neg_()
+  assert column.tolist() == [[-1], [-2]] and again.tolist() == [-1, -2]
+  del row, column, again
+  gc.collect()
+  assert base() is None
+  lazy = Tensor([1, 2, 3, 4, 5, 6, 7]) + 1
+  part = lazy[:2].realize()
+  flat = part.view(1, 2)
+  del lazy
+  flat.realize()
+  flat.neg_()
+  assert part.tolist() == [-2, -3]
+
+
 def test_views_of_what_has_no_name():
   x = Tensor.arange(6).reshape(2, 3)
   row = x[0]

@@ -95,7 +95,7 @@ class Handle:
   _hooks: dict[Any, Callable[[UOp], UOp]] | None = None  # of a leaf: what its gradient goes through
   _trace: Tracer | None = None  # the trace in which it was made
   _base: Handle | weakref.ref[Handle] | None = (
-    None  # of a view: what it is a view of; weak where that is a mere graph
+    None  # of a view: what it is a view of; weak at most where it is the only one
   )
   _how: How = None  # the steps from there
   _strides: tuple[int, ...] | None = None  # of a view whose base is gone: those that it had

@@ -373,6 +373,11 @@ def views_of(base: Handle) -> Iterator[Handle]:
         yield t
 
 
+def is_only(view: Handle, base: Handle) -> bool:
+  """Has its base no other living view? Then alone a view may hold it weakly: two that do would part when it goes."""
+  return all(t is view for t in views_of(base))
+
+
 def nodes_of(tensors: Iterable[Handle]) -> list[Change]:
   """Their nodes, and those of all that shares their memory: what a write to them changes."""
   owners = dict.fromkeys(map(owner_of, tensors))
@@ -418,12 +423,12 @@ def base_to_compute(view: Handle) -> Handle | None:
 
 
 def let_go(view: Handle) -> None:
-  """Of a view that has been computed: the base stays for others alone. Where none has it, nobody sees what is written;
-  where it is only a graph, it is not kept for this view's sake, but for that of other views."""
+  """Of a view that has been computed, if it is the only one: the base stays for others alone. Where none has it, nobody
+  sees what is written; where it is only a graph, it is not kept for this view's sake. Of several, each keeps it."""
   base = root_of(view)
-  if base is None:
+  if base is None or not is_only(view, base):
     return
-  stays = base.is_realized or any(t is not view for t in views_of(base))
+  stays = base.is_realized
   view._base = ref = weakref.ref(base)
   node, strides = base._uop, base._strides
   del base
