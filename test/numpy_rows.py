@@ -210,7 +210,7 @@ np.logical_and(f, i)   np.logical_not(i)   np.logical_or(b, i)   np.logical_xor(
 np.maximum(f, g)   np.maximum(x[:, None], x)   np.maximum(i, 2)   np.minimum(f, 0.5)   np.minimum(x[:, None], x)   np.minimum(b, True)
 np.multiply(f, g)   x[:, None] * x   i * j   3 * i   f * 2   np.negative(f)   -x   -i   -u   +f   np.positive(x)
 np.nextafter(f, g)   np.nextafter(x, 0.0)   np.spacing(f)   np.spacing(g)
-np.power(p, f)   x[:, None] ** x   f ** 2   f ** -1   p ** 0.5   i ** 2   i ** 3   2.0 ** i   j ** j   np.pow(p, 2)   f ** 3   2 ** k   (-2) ** k
+np.power(p, f)   x[:, None] ** x   f ** 2   f ** -1   p ** 0.5   i ** 2   i ** 3   2.0 ** i   j ** j   np.pow(p, 2)   f ** 3   2 ** k   (-2) ** k   np.array([-0.0, -np.inf, 2, 1e200]) ** 0.5   np.power(np.float32([-0.0, np.inf, -3]), 2)   np.array([-0.0, -np.inf, 2]) ** -0.5
 np.real(f)   np.reciprocal(f)   np.reciprocal(x)   np.reciprocal(i)
 np.remainder(f, g)   np.remainder(x[:, None], x)   f % g   i % j   i % 3   -7 % j   u % 7   i % 2.5   np.mod(i, 4)
 np.round(f)   np.round(f, 2)   np.round(x)   np.rint(x)   np.round(i, -1)   np.around(f, 1)   f.round(3)   np.round(-2.5)   round(f[0, 0], 2)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mini import Tensor, gradient, nn, no_grad, stats
+from mini.tensor.views import root_of
 
 
 def waiting(t):
@@ -129,6 +130,61 @@ def test_gradients_come_together(functional):
   if not functional:
     assert np.isfinite(loss.item())
   assert stats["kernels"] == before and (gradients[1].numpy() == first).all()
+
+
+def test_a_sampler_computes_each_state_once():
+  """Of an LSTM's states somebody holds the last ones, which the next step begins with; its parameters are drawn once."""
+  layers = nn.LSTM(4, 4, num_layers=2, batch_first=True)
+  state, kernels, schedules = None, [], []
+  for _ in range(6):
+    before = stats["kernels"], stats["schedules"]
+    with no_grad():
+      out, state = layers(Tensor.ones(1, 1, 4), state)
+    out.argmax().item()
+    kernels.append(stats["kernels"] - before[0])
+    schedules.append(stats["schedules"] - before[1])
+  assert set(kernels[2:]) == {kernels[2]} and not any(schedules[2:]), (kernels, schedules)
+
+
+@pytest.mark.parametrize(
+  "value, kept",
+  [
+    (lambda x: x @ x, True),
+    (lambda x: (x @ x).reshape(9), True),
+    (lambda x: (x @ x).detach(), True),
+    (lambda x: x.cumsum(0), True),
+    (lambda x: Tensor.rand(3, 3), True),
+    (lambda x: x * 2 + 1, False),
+    (lambda x: (x * 2).T, False),
+  ],
+)
+def test_what_is_held_and_takes_work_is_kept(value, kept):
+  y = value(Tensor.ones(3, 3).realize())
+  y.detach()  # another handle of it, which nobody holds
+  first = (y * 2).tolist()
+  before = stats["kernels"]
+  assert (y * 2).tolist() == first and stats["kernels"] == before + 1
+  base = y if y._base is None else root_of(y)
+  assert base.is_realized == kept
+
+
+def test_what_a_kept_value_is_made_into_is_not_kept():
+  """Only the product takes work again."""
+  x = Tensor.ones(3, 3).realize()
+  y = x @ x
+  z = y + 1
+  z.sum().item()
+  assert y.is_realized and not z.is_realized
+
+
+def test_what_nobody_holds_has_no_memory():
+  x = Tensor.ones(64, 64).realize()
+  (x @ x).sum().item()
+  gc.collect()
+  before = stats["bytes_live"]
+  ((x @ x) * 2).sum().item()
+  gc.collect()
+  assert stats["bytes_live"] <= before
 
 
 def test_what_failed_is_not_asked_for_again():

@@ -8,29 +8,37 @@ import sys
 from importlib import import_module
 
 import pytest
+from fuzz_graph import scheduled
 
 from mini import Device, Tensor, nn
 from mini.config import config
+from mini.ir.uop import toposort
+from mini.schedule.cost import MOST_WORK, WORK
 
 bench = import_module("compile")  # examples/bench/compile.py
 
 
-def captured(layers, hook, counted):
-  """How many events are counted while a training step of a GPT-2 with so many layers is captured.
+def counted_in(run, hook, counted):
+  """How many events are counted while something runs.
   hook: sys.setprofile or sys.settrace; counted: what it calls, with a list to count in."""
-  step, tokens = bench.training_step(layers)
   count = [0]
   before = sys.gettrace() if hook is sys.settrace else sys.getprofile()
   gc.collect()
   hook(counted(count))
   try:
-    bench.captured(step, tokens)
+    run()
   finally:
     hook(before)
   return count[0]
 
 
-def calls(layers):
+def step_of(layers):
+  """What captures a training step of a GPT-2."""
+  step, tokens = bench.training_step(layers)
+  return lambda: bench.captured(step, tokens)
+
+
+def calls(run):
   """Of functions, Python's and C's."""
 
   def counted(count):
@@ -39,10 +47,10 @@ def calls(layers):
 
     return called
 
-  return captured(layers, sys.setprofile, counted)
+  return counted_in(run, sys.setprofile, counted)
 
 
-def lines(layers):
+def lines(run):
   """Of the scheduler, that run."""
 
   def counted(count):
@@ -54,12 +62,12 @@ def lines(layers):
       local if "/mini/schedule/" in frame.f_code.co_filename.replace("\\", "/") else None
     )
 
-  return captured(layers, sys.settrace, counted)
+  return counted_in(run, sys.settrace, counted)
 
 
 def test_twice_the_layers_are_twice_the_work():
   bench.capture(2)  # what is imported and compiled once, and the kernels of any number of layers
-  few, more, most = map(calls, (2, 3, 5))
+  few, more, most = (calls(step_of(n)) for n in (2, 3, 5))
   assert most - more < 2.2 * (more - few), (few, more, most)
   assert most - more < 2 * 600_000, most  # 340,000 for each layer when this was written
 
@@ -67,9 +75,37 @@ def test_twice_the_layers_are_twice_the_work():
 @pytest.mark.full
 def test_no_pass_of_the_scheduler_goes_through_all_for_each_value():
   """Where calls are few, a loop may yet be long. 480,000 for two layers when this was written."""
-  few, more, most = map(lines, (2, 4, 8))
+  few, more, most = (lines(step_of(n)) for n in (2, 4, 8))
   assert most - more < 2.6 * (more - few), (few, more, most)
   assert few < 2 * 480_000, few
+
+
+def test_a_memory_of_many_pieces_is_scheduled_in_linear_time():
+  def run(n):
+    numbers = [Tensor([float(k)]).realize() for k in range(n)]
+    return lambda: scheduled({"out": Tensor.cat(*numbers).uop})
+
+  few, more, most = (lines(run(n)) for n in (50, 100, 200))
+  assert most - more < 2.6 * (more - few), (few, more, most)
+
+
+@pytest.mark.parametrize("n, least", [(40, 1), (150, 3), (600, 10)])
+def test_a_long_chain_is_several_kernels(n, least):
+  """gcc took 21 s for one of 200 sines. Each piece reads what the one before wrote."""
+  x = y = Tensor.ones(4, 4).realize()
+  for _ in range(n):
+    y = (y * 0.5 + x).sin()
+  kernels = scheduled({"out": y.uop})[0]
+  sines = [sum(u.op == "sin" for u in toposort(k)) for k in kernels]
+  assert sum(sines) == n and max(sines) <= MOST_WORK / WORK["sin"] and least <= len(kernels) <= 2 * least
+
+
+def test_what_several_want_is_counted_once():
+  """128 squares of squares are few operations, whatever their tree would be."""
+  x = y = Tensor.ones(4, 4).realize()
+  for _ in range(128):
+    y = y * y + x
+  assert len(scheduled({"out": y.uop})[0]) == 1
 
 
 def test_more_steps_of_a_recurrent_layer_are_no_more_kernels():

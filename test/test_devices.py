@@ -608,8 +608,8 @@ def test_everything_that_is_shown_reads_back_and_runs(capfd, rng):
   want = ((1.5 * a.numpy() @ b.numpy()) * c.numpy() + a.numpy()).sum(0)
   capfd.readouterr()
   with Context(SHOW="graph,schedule,kernel,uops", DEBUG=2, CHECK=True):
-    y = (((a * 1.5).to("CPU:1") @ b).to("TOY") * c).to("CPU") + a
-    np.testing.assert_allclose(y.sum(0).numpy(), want, rtol=1e-5)
+    y = ((((a * 1.5).to("CPU:1") @ b).to("TOY") * c).to("CPU") + a).sum(0)
+    np.testing.assert_allclose(y.numpy(), want, rtol=1e-5)
   err = capfd.readouterr().err
   programs = parse_file(err)
   assert [p.op for p in programs][:2] == ["graph", "schedule"] and sum(

@@ -32,7 +32,7 @@ AGAIN = 8  # times that an operand of a contraction may be computed again
 # a reduction of so many elements is not done inside a kernel with so few results
 SERIAL, NARROW = 1 << 14, 16
 MOST_READ = 24  # memories that a kernel is made of, before some are joined
-MOST_WORK = 1000  # operations are counted up to here
+MOST_WORK = 1000  # operations of a kernel: beyond, the time of its compiler is no longer linear in them
 TRANSPARENT = VIEWS | {"detach", "copy", "shard", "tag"}
 LEAVES = {"buffer", "const", "iota"}
 ALWAYS_GLOBAL = {"stage", "cat", "scatter", "scan"}
@@ -81,14 +81,18 @@ class Weights:
       elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
         self.work[n] = self.work[n.src[0]] if n.op in TRANSPARENT else 0
       else:
-        own = WORK.get(n.op, 1) if is_elementwise(n.op) and n.op in WORK else 1 if n.op in CHEAP else 16
-        self.work[n] = min(MOST_WORK, own + sum(self.work[s] for s in n.src))
+        self.work[n] = min(MOST_WORK, operations(n) + sum(self.work[s] for s in n.src))
       if (is_elementwise(n.op) or n.op in TRANSPARENT - {"expand"}) and any(
         s in self.heavy and users[s] == 1 for s in n.src
       ):
         self.heavy.add(n)
       if n in self.heavy and users[n] > 1:  # by then in memory
         self.reads[n], self.work[n] = frozenset((n,)), 0
+
+
+def operations(n: UOp) -> int:
+  """Of a node by itself, about."""
+  return 0 if n.op in LEAVES or n.op in TRANSPARENT else WORK.get(n.op, 1 if n.op in CHEAP else 16)
 
 
 def is_contraction(n: UOp) -> bool:

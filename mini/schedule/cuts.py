@@ -10,7 +10,7 @@ from math import prod
 from mini.ir.graph import numel
 from mini.ir.kernel import params_of
 from mini.ir.uop import UOp, free_in, index_nodes, rsize
-from mini.schedule.cost import MOST_READ, TRANSPARENT, is_contraction
+from mini.schedule.cost import MOST_READ, MOST_WORK, TRANSPARENT, is_contraction, operations
 from mini.schedule.fuse import Root, Schedule
 from mini.schedule.index import Index, live
 from mini.schedule.rows import factors
@@ -23,7 +23,7 @@ Cuts = dict[UOp, str]  # node -> why it is to have memory
 
 def cuts(s: Schedule) -> Cuts:
   """Empty where nothing is left to be cut."""
-  return beside_products(s) or too_wide(s)
+  return beside_products(s) or too_wide(s) or too_long(s)
 
 
 def beside_products(s: Schedule) -> Cuts:
@@ -77,19 +77,46 @@ def too_wide(s: Schedule) -> Cuts:
   """So that no kernel is made of more than a device can pass."""
   found: set[UOp] = set()
   for root in [root for root, k in s.built.items() if len(params_of(k)) > MOST_READ]:
-    inside = [root.value]
-    seen = {root.value}
-    for u in inside:  # grows
-      for x in u.src if u is root.value or u not in s.memory else ():
-        if x not in seen:
-          seen.add(x)
-          inside.append(x)
     read: dict[UOp, frozenset[UOp]] = {}
-    for u in sorted(inside, key=lambda u: u.serial):  # sources first
-      held = not u.src or (u in s.memory and u is not root.value)
+    for u, held in inside(s, root):
       read[u] = frozenset((u,) * (u.op not in ("const", "iota"))) if held else narrow(u, read, found)
   why = f"the kernel that wants it would be made of more than {MOST_READ} memories"
   return dict.fromkeys(sorted(found - s.cut.keys(), key=lambda u: u.serial), why)
+
+
+def too_long(s: Schedule) -> Cuts:
+  """So that no kernel has more operations than a compiler takes linear time for: one of 200 sines took gcc 21 s."""
+  found: dict[UOp, None] = {}
+  for root in [
+    root for root in s.built if s.weights.work.get(root.value) == MOST_WORK
+  ]:  # what two want counts twice there
+    known = inside(s, root)
+    if sum(operations(u) for u, held in known if not held) <= MOST_WORK:
+      continue
+    work: dict[UOp, int] = {}
+    for u, held in known:
+      while (n := 0 if held else operations(u) + sum(work[x] for x in {*u.src})) > MOST_WORK:
+        top = max(u.src, key=lambda x: (work[x], x.serial))
+        work[top] = 0
+        while top.op in TRANSPARENT:
+          top = top.src[0]
+        found[top] = None
+      work[u] = n
+  why = f"the kernel that wants it would have more than {MOST_WORK:,} operations"
+  return dict.fromkeys([u for u in found if u not in s.cut], why)
+
+
+def inside(s: Schedule, root: Root) -> list[tuple[UOp, bool]]:
+  """The nodes that a kernel computes or reads, sources first, and whether it reads them."""
+  found = [root.value]
+  seen = {root.value}
+  for u in found:  # grows
+    for x in u.src if u is root.value or u not in s.memory else ():
+      if x not in seen:
+        seen.add(x)
+        found.append(x)
+  found.sort(key=lambda u: u.serial)
+  return [(u, not u.src or (u in s.memory and u is not root.value)) for u in found]
 
 
 def narrow(u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:

@@ -10,7 +10,9 @@ from itertools import pairwise
 from math import prod
 
 from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
+from mini.ir.ops import is_elementwise
 from mini.ir.uop import TRUE, UOp, closed, range_, rkind, rname, rsize, substitute, toposort
+from mini.schedule.cost import MOST_WORK, operations
 
 SMALL = 4096  # elements
 PART = 64  # what two sums both read is no less of it than one of so many parts, to make them one
@@ -28,6 +30,7 @@ class Group:
     self.sums = [u for u in order if u.op in ("reduce", "scan")]
     self.has_reduce = bool(self.sums)
     self.contracts = bool(contractions(k))
+    self.work = sum(operations(u) for u in order if is_elementwise(u.op))
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
     self.rows: frozenset[UOp] = frozenset()  # memories that it writes a piece of, and other kernels the rest
 
@@ -151,7 +154,8 @@ def merge_kernels(
     k = me.kernel
     me.rows = frozenset(shared.intersection(written(k)))
     me.fixed = me.fixed or bool(me.rows) and (me.has_reduce or not me.rows.isdisjoint(added_to))
-    producers = {find(w) for p in (*me.loaded, *me.waits, *written(k)) for w in writers.get(p, ())}
+    after = (*me.loaded, *me.waits, *added_to.intersection(written(k)))  # pieces of a memory have no order
+    producers = {find(w) for p in after for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
       most = max(map(elements, me.loaded), default=0) if me.has_reduce else 0
@@ -206,9 +210,9 @@ def in_order(groups: list[Group]) -> list[Group]:
       writers.setdefault(p, []).append(n)
   needs = []
   for n, g in enumerate(groups):
-    second = accumulates(g.kernel)
     mine = {w for p in (*g.loaded, *g.waits) for w in writers.get(p, ()) if w != n}
-    mine |= {w for p in written(g.kernel) for w in writers[p] if second and w < n}
+    if accumulates(g.kernel):
+      mine |= {w for p in written(g.kernel) for w in writers[p] if w < n}
     needs.append(mine)
   done: list[int] = []
   placed: set[int] = set()
@@ -231,7 +235,8 @@ def try_merge(first: Group, second: Group) -> Group | None:
   a, b = closed(first.kernel), closed(second.kernel)
   common = min(len(a), len(b))
   sizes_differ = list(map(rsize, a[:common])) != list(map(rsize, b[:common]))
-  if first.fixed or second.fixed or common == 0 or sizes_differ:
+  too_long = first.work + second.work > MOST_WORK
+  if first.fixed or second.fixed or common == 0 or sizes_differ or too_long:
     return None
   if bool(first.rows) != bool(second.rows) or not first.rows.isdisjoint(second.rows):
     return None

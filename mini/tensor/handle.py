@@ -28,7 +28,7 @@ from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp
-from mini.tensor.company import company, updated
+from mini.tensor.company import company, named, updated
 from mini.tensor.data import (
   DeviceName,
   Number,
@@ -148,8 +148,13 @@ class Handle:
     self._uop, self._where = node, where
     if local.current is not None:
       self._trace = local.current
-    else:
-      node.memo["handle"] = (weakref.ref(self),)
+      return
+    node = named(node)
+    if node.op != "buffer":
+      ref, known = (weakref.ref(self),), node.memo.get("handle")
+      node.memo["handle"] = (*[r for r in known if r() is not None][:1], *ref) if known else ref
+      for s in node.src if node.op == "cat" else ():
+        named(s).memo["joined"] = ref[0]
 
   @staticmethod
   def _new(node: UOp) -> Tensor:
