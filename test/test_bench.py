@@ -46,7 +46,7 @@ def test_sweep():
 @pytest.mark.full
 def test_vision():
   pytest.importorskip("torch")
-  found = figures("vision.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN")["rows"]
+  found = figures("models.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN")["rows"]
   assert [row["case"] for row in found] == ["DCGAN, forward of 1 images", "DCGAN, step of 1 images"]
 
 

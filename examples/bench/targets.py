@@ -62,6 +62,9 @@ MORE_CONVOLUTIONS = [
   *(what + name for name in ("conv2d 8x128x28x28 by 128 of 3x3", "depthwise conv2d 8x128x56x56 of 3x3 stride 1",
                              "depthwise conv2d 8x128x56x56 of 3x3 stride 2") for what in ("", *GRADIENTS)),
 ]  # fmt: skip
+BOTH = ("forward", "step")
+MODELS = {"ResNet-18": BOTH, "ResNet-50": BOTH, "MobileNetV2": BOTH[:1], "EfficientNet-B0": BOTH[:1], "UNet": BOTH,
+          "ViT": BOTH, "DCGAN": BOTH, "LSTM": BOTH}  # fmt: skip
 PEAK = {"torch": "torch_peak_bytes", "compile": "compile_peak_bytes"}
 FIRST = {"torch": "torch_first_step_s", "compile": "compile_first_step_s"}
 GPT2 = ("--model", "gpt2")
@@ -94,6 +97,8 @@ ROWS = [
   training("small GPT step, B=8 T=256", "gpt2_step.py", "--model", "small", "--no-first", torch=0.75, compile=0.7),
   training("MLP step, batch 128", "mlp_step.py", "--no-first", "--steps", "200", torch=0.8),
   training("small convnet step, batch 128", "convnet.py", "--no-first", torch=0.82),
+  *[Row(f"{name}, {what} of {n}", "models.py", f"{name}, {what} of {n}", {"torch": 0.9}, "", options=("--batch", n), slow=True)
+    for name, whats in MODELS.items() for what in whats for n in ("2", "16")],
   Row("AdamW, 124M parameters",        "optim.py", "AdamW, one tensor", {"torch": 0.95}, "GB/s copied"),
   Row("GPT-2 124M generation, a token", "generation.py", "ms a token, mini", {"torch": 0.43}, "GB/s read", "ms", GENERATED, slow=True),
   Row("GPT-2 124M generation, bfloat16 weights", "generation.py", "ms a token, mini, bfloat16 weights", {"torch": 0.3}, "", "ms", GENERATED, slow=True),
