@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-from _thread import start_new_thread
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -168,24 +168,27 @@ class Run:
 
   def all(self, ran: list[int]) -> None:
     """Every step. ran: gets an entry if they all have run."""
-    finished = threading.Event()
+    running = allocate_lock()  # an Event is Python inside, where a signal leaves it broken
+    running.acquire()
     started: list[int] = []
+    finished: list[int] = []  # gets an entry before the lock is released
     interrupts: list[BaseException] = []
-    args = (contextvars.copy_context(), finished, ran)
+    args = (contextvars.copy_context(), running, finished, ran)
     try:
       started.extend(map(start_new_thread, [self.supervise], [args]))  # one call into C: no signal in between
-      finished.wait()
     except KeyboardInterrupt as e:
       interrupts.append(e)
-    while started and not finished.is_set():
+    while started and not finished:
       try:
-        finished.wait()
+        running.acquire()
       except KeyboardInterrupt as e:
         interrupts.append(e)
     for wrong in (*self.failed, *self.late, *interrupts):
       raise wrong
 
-  def supervise(self, context: contextvars.Context, finished: threading.Event, ran: list[int]) -> None:
+  def supervise(
+    self, context: contextvars.Context, running: LockType, finished: list[int], ran: list[int]
+  ) -> None:
     """A thread that signals do not reach starts the others, and waits for them."""
     threads: list[threading.Thread] = []
     try:
@@ -205,7 +208,8 @@ class Run:
         t.join()
       if not self.failed:
         ran.append(0)
-      finished.set()
+      finished.append(0)
+      running.release()
 
   def fail(self, e: BaseException) -> None:
     self.failed.append(e)
