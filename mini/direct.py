@@ -32,15 +32,7 @@ class Direct:
 
     program = r.program
     looks = r.outside or r.looked or r.settings or r.updated or r.graded or r.varying
-    if (
-      looks
-      or r.shared_results
-      or r.kin
-      or r.is_cut
-      or r.fixed
-      or r.shared
-      or not isinstance(program, Program)
-    ):
+    if looks or r.shared_results or r.is_cut or r.fixed or r.shared or not isinstance(program, Program):
       return None
     returns_new = all(result.memory >= r.made for result in r.results)
     return Direct(r, program) if program.is_one_call and returns_new else None
@@ -79,4 +71,6 @@ class Direct:
     if self.is_alone:
       return Tensor._at(leaves[0], line)
     nodes = (viewed(leaves[n], steps) for n, steps in self.results)
-    return filled(self.routine.result, (Tensor._at(u, line) for u in nodes))
+    handles = [Tensor._at(u, line) for u in nodes]
+    self.routine.tie(handles, line)
+    return filled(self.routine.result, iter(handles))

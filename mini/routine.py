@@ -43,7 +43,7 @@ from mini.engine.masked import plain as physical
 from mini.engine.realize import Numbered, leaf_of
 from mini.engine.shards import Sharded, buffers, layout
 from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
-from mini.ir.graph import numel, shape, stage
+from mini.ir.graph import full, numel, shape, stage
 from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, memory_leaf, without_collector
 from mini.tensor import Tensor
@@ -55,6 +55,8 @@ from mini.tensor.views import (
   detached,
   is_only,
   owner_of,
+  placed,
+  repeats,
   root_of,
   share,
   steps_of,
@@ -67,6 +69,7 @@ second = itemgetter(1)
 node_of = attrgetter("_uop")  # for maps: a function may read hundreds of tensors
 serial_of = attrgetter("serial")
 
+Path = tuple[tuple[str, Any], ...]  # steps from a tensor to a view of it
 Slot = tuple[int, int]  # (number of a memory, which of its parts)
 
 
@@ -141,6 +144,36 @@ class Views:
     return changes
 
 
+class Inner(Tensor):
+  """A value inside a function that is no result, while several results are views of it: what is written to one of them
+  reaches the others by way of it. Few are written to, so it is neither computed nor kept, but put together of its
+  living views when somebody asks for it. What none of them sees is 0."""
+
+  _kind: tuple[tuple[int, ...], DType, Any]
+
+  @staticmethod
+  def like(kind: tuple[tuple[int, ...], DType, Any], line: tuple[str, int]) -> Inner:
+    """kind: shape, type and strides."""
+    t = object.__new__(Inner)
+    t._kind, t._strides, t._where = kind, kind[2], line
+    return t
+
+  def __getattr__(self, name: str) -> Any:
+    if name != "_uop":
+      raise AttributeError(name)
+    s, dtype, _ = self._kind
+    u = full(s, 0, dtype)
+    for t in views_of(self):
+      u = placed(u, t._how, t._uop)
+    self._uop = u
+    return u
+
+  @property
+  def is_realized(self) -> bool:
+    """What it is made of is."""
+    return "_uop" not in vars(self) or super().is_realized
+
+
 class Routine:
   """A traced function, compiled.
 
@@ -166,6 +199,15 @@ class Routine:
       mapped(returned.append, result)
       changed = {t: t._grad for t, (before, _) in trace.grads.items() if t._grad is not before}
       given = [g for g in changed.values() if g is not None]
+      hidden = hidden_values((*returned, *given), trace, {*stand_ins.values()})
+      alone = {b for b, views in hidden.items() if len(views) == 1}
+      inner = {b: views for b, views in hidden.items() if b not in alone}
+      returned += [b for b, views in inner.items() if any(repeats(t._how) for t in views)]
+      # {index of a view: number of the result that it is, too: another one in each call}
+      shared = (t for t in (*returned, *given) if root_of(t) not in alone)
+      indices = dict.fromkeys(u for t in shared for u in indices_of(steps_of(t._how)))
+      self.indices = {u: n for n, u in enumerate(indices, len(returned))}
+      returned += [Tensor._at(u, user_line()) for u in indices]
       for t in (*returned, *given):
         trace.read(t)
       updated = [t for t in trace.rebound if root_of(t) not in trace.rebound]  # a view follows its base
@@ -195,7 +237,18 @@ class Routine:
     self.kin: list[tuple[int, int, Any]] = [
       (n, first[t], None) for n, t in enumerate(handles) if first[t] < n
     ]
-    self.kin += [(n, first[b], steps_of(t._how)) for t, n in first.items() if (b := root_of(t)) in first]
+    self.kin += [
+      (n, first[b], tuple(steps_of(t._how))) for t, n in first.items() if (b := root_of(t)) in first
+    ]
+    # (what is no result, [(result that is a view of it, how, strides)])
+    self.inner = [
+      (
+        (shape(b._uop), b.dtype, b._strides),
+        [(first[t], tuple(steps_of(t._how)), strides_of(t)) for t in views],
+      )
+      for b, views in inner.items()
+      if b not in first
+    ]
     self.graded = [
       (Place(number.get(t, t)), g is not None) for t, g in changed.items()
     ]  # whose .grad is set, or to None
@@ -514,12 +567,10 @@ class Routine:
       s = tuple(valued(m, args) for m in self.sized[n])  # type: ignore[union-attr]
       nodes[k] = memory_leaf(nodes[k].arg[0], s, nodes[k].dtype)
     kept = len(nodes) - len(self.moved)
-    made = [self.handle(n, u, line, args) for n, u in enumerate(nodes[:kept])]
-    for n, m, steps in self.kin:
-      if steps is None:
-        made[n] = made[m]
-      else:
-        share(made[n], made[m], tuple(steps))
+    made = [Tensor._at(u, line) for u in nodes[:kept]]
+    for n in self.shared_results:
+      self.keep_view(n, made, args)
+    self.tie(made, line)
     out = made[0] if self.result is SLOT else filled(self.result, iter(made))
     grads, values = iter(made[self.returned :]), iter(nodes[kept:])
     changes: list[Change] = [
@@ -534,22 +585,41 @@ class Routine:
       changes += views.following([u if k in moved else None for k, u in enumerate(known)])
     return out, changes
 
-  def handle(self, n: int, node: UOp, line: tuple[str, int], args: Sequence[Tensor]) -> Tensor:
-    """The n-th result. Where it is a view of a tensor from outside, it stays one as long as that is there, or another
-    view of it."""
-    t = Tensor._at(node, line)
-    if n in self.shared_results:
-      i, is_base, how = self.shared_results[n]
-      found = self.places[i].find(args)
-      share(t, found if is_base else owner_of(found), tuple(steps_of(how)))
-      root: Any = t._base
-      key = n, root._strides
-      if key not in self.strides:
-        self.strides[key] = strides_of(t)
-      t._strides = self.strides[key]  # they stay when the base goes
-      if is_only(t, root):
-        t._base = weakref.ref(root)
-    return t
+  def tie(self, made: list[Tensor], line: tuple[str, int]) -> None:
+    """Have results share memory as they did when the function was traced."""
+    for n, m, steps in self.kin:
+      if steps is None:
+        made[n] = made[m]
+      else:
+        share(made[n], made[m], self.steps_now(steps, made))
+    for like, views in self.inner:
+      inner = Inner.like(like, line)
+      for n, steps, strides in views:
+        share(made[n], inner, self.steps_now(steps, made))
+        made[n]._strides = strides
+
+  def steps_now(self, steps: Path, made: Sequence[Tensor]) -> Path:
+    """Those of a call, whose indices are results."""
+    if not self.indices:
+      return steps
+    return tuple(
+      (kind, (a[0], made[self.indices[a[1]]]._uop) if kind == "picked" else a) for kind, a in steps
+    )
+
+  def keep_view(self, n: int, made: Sequence[Tensor], args: Sequence[Tensor]) -> None:
+    """The n-th result is a view of a tensor from outside: it stays one as long as that is there, or another view of
+    it."""
+    t = made[n]
+    i, is_base, steps = self.shared_results[n]
+    found = self.places[i].find(args)
+    share(t, found if is_base else owner_of(found), self.steps_now(steps, made))
+    root: Any = t._base
+    key = n, root._strides
+    if key not in self.strides:
+      self.strides[key] = strides_of(t)
+    t._strides = self.strides[key]  # they stay when the base goes
+    if is_only(t, root):
+      t._base = weakref.ref(root)
 
   def found_again(self, args: Sequence[Tensor]) -> list[int]:
     """Which of `updated` are what they were when the function was traced, as they will be after every call."""
@@ -612,13 +682,30 @@ def beneath(nodes: Sequence[UOp], kept: int) -> list[UOp]:
   return roots
 
 
+def hidden_values(results: Sequence[Tensor], trace: Trace, arguments: set[Tensor]) -> dict[Any, list[Tensor]]:
+  """What was made in a trace and is no result -> the results that are views of it. (Not where sizes vary: those of a
+  call are not known here.)"""
+  found: dict[Any, list[Tensor]] = {}
+  for t in (known := dict.fromkeys(results)):
+    b = root_of(t)
+    is_hidden = b is not None and b._trace is trace and b not in arguments and b not in known
+    if is_hidden and not varies((*shape(b._uop), *t.shape)):  # type: ignore[union-attr]
+      found.setdefault(b, []).append(t)
+  return found
+
+
+def indices_of(steps: Iterable[tuple[str, Any]]) -> list[UOp]:
+  """The nodes by which a view takes elements, which a trace has for a call."""
+  return [arg[1] for kind, arg in steps if kind == "picked"]
+
+
 def memory_place(t: Tensor, places: dict[Tensor, int]) -> tuple[int, bool, Any] | None:
   """A tensor from outside that has the memory of this one: (its place, is it the base, the steps from the base)."""
   base: Any = owner_of(t)
   if base in places:
-    return places[base], True, t._how
+    return places[base], True, tuple(steps_of(t._how))
   kin = next((n for other, n in places.items() if owner_of(other) is base), None)
-  return None if kin is None else (kin, False, t._how)
+  return None if kin is None else (kin, False, tuple(steps_of(t._how)))
 
 
 def sized(n: Any, arguments: dict[UOp, int]) -> Any:

@@ -414,6 +414,78 @@ def test_two_views_share_memory_when_what_they_are_views_of_has_gone():
   assert part.tolist() == [-2, -3]
 
 
+def test_results_that_are_views_of_what_is_no_result():
+  @jit
+  def parts(x):
+    y = x + 1
+    return y.detach(), y.view(-1), y[0], y[:, 1:], y.mT
+
+  @jit
+  def windows(x):
+    y = x + 1
+    return y[:3], y.unfold(0, 2, 1)  # which holds elements twice
+
+  row = jit(lambda x: (x + 1).split(1))
+  for _ in range(3):  # traced; called; as a whole, and from what is left of a routine
+    whole, flat, first, last, turned = parts(Tensor([[1, 2, 3], [4, 5, 6]]))
+    assert last.stride() == (3, 1) and turned.stride() == (1, 3)
+    first[1] = 9
+    last[1] = 7
+    assert whole.tolist() == [[2, 9, 4], [5, 7, 7]] and turned.tolist() == [[2, 5], [9, 7], [4, 7]]
+    del whole, first
+    flat.neg_()
+    assert last.tolist() == [[-9, -4], [-7, -7]]
+    a, b = windows(Tensor([1, 2, 3, 4]))
+    a.zero_()
+    assert b.tolist() == [[0, 0], [0, 0], [0, 5]]
+    one, two = row(Tensor([1, 2]))
+    seen = one.view(1, 1)
+    one.neg_()
+    assert seen.tolist() == [[-2]] and two.tolist() == [3]
+    base = weakref.ref(one._base)
+    del one, seen, two
+    assert base() is None
+
+
+def test_results_at_an_index_of_the_call():
+  element = jit(lambda x, i: x[i])
+
+  @jit
+  def several(x, i):
+    y = x + 1
+    return y[i + 1], y[1:], y[:2]
+
+  @jit
+  def both(x, i):
+    y = x + 1
+    return y, y[i]
+
+  for i in (0, 1):
+    x = Tensor([1, 2, 3])
+    result = element(x, Tensor(i))
+    x += 10
+    assert result.item() == 11 + i
+    y, result = both(x, i)
+    result.zero_()
+    assert y.tolist() == [0 if n == i else 12 + n for n in range(3)]
+    result, last, _ = several(x, Tensor(i))
+    last *= 2
+    assert result.item() == (26, 28)[i]
+    result.zero_()
+    assert last.tolist() == [0 if n == i else 26 + 2 * n for n in range(2)]
+  at = Tensor(0)
+
+  @jit
+  def step(x):
+    result = x[at]
+    at.add_(1)
+    return result
+
+  results = [step(x) for _ in range(3)]
+  x += 1
+  assert [t.item() for t in results] == [12, 13, 14]
+
+
 def test_views_of_what_has_no_name():
   x = Tensor.arange(6).reshape(2, 3)
   row = x[0]

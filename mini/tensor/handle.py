@@ -98,7 +98,7 @@ class Handle:
     None  # of a view: what it is a view of; weak at most where it is the only one
   )
   _how: How = None  # the steps from there
-  _strides: tuple[int, ...] | None = None  # of a view whose base is gone: those that it had
+  _strides: tuple[int, ...] | None = None  # of a view: those that stay when its base goes
   _views: list[weakref.ref[Handle]] | None = None  # those of this one
   _spent: bool = False  # backward() has been called: a realize may drop the graph
   _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?

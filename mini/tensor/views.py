@@ -176,10 +176,12 @@ def reshaped(s: Sizes, strides: Sizes, new: Sizes) -> Sizes | None:
 
 def strides_of(t: Handle) -> Sizes | None:
   """How far neighbours along each axis are apart in the memory of which it is a view. What was computed lies in the
-  order of its axes; a view whose base is gone has the strides that it had, for `reshape` copies it or not whether
-  somebody still holds the base or nobody."""
+  order of its axes. What a view keeps are those that it has with its base or without, for `reshape` copies it or not
+  whether somebody still holds the base or nobody."""
+  if t._strides is not None:
+    return t._strides
   base = root_of(t)
-  return t._strides or packed(t.shape) if base is None else strides_along(t._how, base._uop, base._strides)
+  return packed(t.shape) if base is None else strides_along(t._how, base._uop, base._strides)
 
 
 def strides_along(how: How, u: UOp, strides: Sizes | None) -> Sizes | None:
