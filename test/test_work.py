@@ -14,7 +14,7 @@ from mini.codegen.linearize import lanes, places
 from mini.engine.program import cost, scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import numel
-from mini.ir.kernel import contractions, is_inline
+from mini.ir.kernel import carries_value, contractions, is_inline
 from mini.ir.ops import is_elementwise
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
@@ -22,6 +22,7 @@ from mini.ir.uop import rsize, toposort
 from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule.cost import is_contraction
+from mini.schedule.merge import accumulates
 
 MACHINE = Machine(threads=2)
 MOST = 1.25  # times the graph's operations, as scheduled
@@ -146,6 +147,29 @@ def test_phases_that_are_one_axis_are_a_kernel_of_their_own():
   """What comes behind goes over the places of all phases: its vectors would take every second one of the product's."""
   first, last = kernels_of(slope_of_stride(*zeros((2, 32, 12, 12), (48, 32, 3, 3), (2, 48, 6, 6))).detach())
   assert contractions(first) and not contractions(last)
+
+
+def test_rows_that_are_taken_by_an_index_are_taken_once_for_a_product():
+  """An embedding before the first layer: inside of the product, tiles could not go over words and lines as one axis."""
+  table, w, words = (
+    Tensor.ones(96, 256).realize(),
+    Tensor.ones(256, 64).realize(),
+    Tensor.zeros(2, 64).long().realize(),
+  )
+  first, last = kernels_of(table[words] @ w)
+  assert (
+    contractions(last)
+    and not contractions(first)
+    and not any(u.op == "load" and carries_value(u.src[1]) for u in toposort(last))
+  )
+
+
+def test_a_product_is_no_part_of_a_kernel_that_adds_by_an_index():
+  """The gradient of an embedding: that kernel goes through its elements one after another."""
+  table, w, words = Tensor.ones(96, 256), Tensor.ones(256, 64).realize(), Tensor.zeros(2, 64).long().realize()
+  slope = grad(lambda t: (t[words] @ w).square().sum())(table.realize())
+  made = kernels_of(slope.detach())
+  assert [k for k in made if contractions(k)] and not any(accumulates(k) and contractions(k) for k in made)
 
 
 def kernels_of(x):

@@ -138,7 +138,7 @@ class Value:
     self.heavy = node in weights.heavy  # a contraction, or what follows one
     self.memories = len(weights.reads[node])  # that it is computed from
     self.costly = node.op == "reduce" or self.work >= COSTLY
-    self.computed = is_elementwise(node.op) and node.op not in ("cast", "bitcast")
+    self.computed = node.op == "gather" or (is_elementwise(node.op) and node.op not in ("cast", "bitcast"))
 
   @cached_property
   def kernels(self) -> int:
@@ -337,6 +337,8 @@ def decide(v: Value) -> Decision:
     return Decision("inline", f"a mask of {v.work} operations on indices or bytes")
   if v.heavy and v.summed and not v.chained:
     return Decision("memory", "it has a contraction in it and is reduced, which would cost its register tile")
+  if v.heavy and v.accumulated:
+    return Decision("memory", "it has a contraction in it, and its kernel adds one element after another")
   if v.computed and v.again >= AGAIN and not v.chained and not v.widened:
     return Decision("memory", f"the sum that reads it would compute it {v.again:,} times")
   if v.kernels == 1 and v.again >= AGAIN and v.widened:
