@@ -35,19 +35,26 @@ def test_tables(script, args, rows):
 
 
 @pytest.mark.full
-def test_sweep():
+def test_sweep(tmp_path):
   pytest.importorskip("torch")
-  found = figures("sweep.py", "--count", "1", "--seconds", "0.02", "--only", "leaky,vector by,softmax over")
+  few = ("--count", "1", "--seconds", "0.02", "--only", "leaky,vector by,softmax over")
+  found = figures("sweep.py", *few, "--report", str(tmp_path / "sweep.md"))
   names = [row["case"].partition(" ")[0] for row in found["rows"]]
   assert names.count("slope") == 4 and len(names) == 7
   assert 0 < found["summary"]["gradients: of PyTorch's time"]
+  table = [
+    line.split(" | ") for line in (tmp_path / "sweep.md").read_text().splitlines() if line.startswith("| ")
+  ]
+  assert len(table) == 4 and all(len(row) == 6 for row in table)  # with what stands above
 
 
 @pytest.mark.full
-def test_vision():
+def test_models():
   pytest.importorskip("torch")
-  found = figures("models.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN")["rows"]
-  assert [row["case"] for row in found] == ["DCGAN, forward of 1 images", "DCGAN, step of 1 images"]
+  found = figures("models.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN,LSTM")["rows"]
+  assert [row["case"] for row in found] == [
+    f"{name}, {what} of 1" for name in ("DCGAN", "LSTM") for what in ("forward", "step")
+  ]
 
 
 @pytest.mark.full

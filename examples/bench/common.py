@@ -195,7 +195,11 @@ def run(
     if not chosen(case.name, args):
       continue
     expected = case.expected()
-    errors = {name: error(call(), expected) for name, call in case.calls.items()}
+    errors, first = {}, {}
+    for name, call in case.calls.items():
+      begun = time.perf_counter()
+      errors[name] = error(call(), expected)
+      first[name] = time.perf_counter() - begun
     assert all(e < 1e-4 for e in errors.values()), f"{case.name}: off by {errors}"
     del expected
     before = stats.kernels
@@ -207,6 +211,7 @@ def run(
         "ms_best": t.best * 1e3,
         "rate": case.amount / t.median,
         "error": errors[name],
+        "first_s": first[name],
       }
     for call in case.calls.values():
       if isinstance(call, Tinygrad):

@@ -3,6 +3,7 @@
   python examples/bench/sweep.py                        every form at 2 sizes, and its gradients (4 minutes)
   python examples/bench/sweep.py --only conv --count 9  some, at more sizes
   python examples/bench/sweep.py --seed 3               other sizes
+  CACHE=0 python examples/bench/sweep.py --report docs/sweep.md   the table there, with what compilers take
 
 The names are the same in both libraries, so a form is one function of `F` and tensors. Results are compared with
 PyTorch's in float64 before they are timed. At the end: our part of PyTorch's time, in geometric mean, and the rows that
@@ -14,8 +15,10 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import limits
 import numpy as np
 from common import Case, arguments, chosen, peer, run
 
@@ -321,14 +324,49 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
   return {**told, **{name: round(times[name], 2) for name in slow}}
 
 
+def report(rows: list[dict[str, Any]]) -> str:
+  """A table: forms at a size, forward, and the gradient of each array in it."""
+  forward = {row["case"]: row for row in rows if not row["case"].startswith(SLOPE)}
+  slopes: dict[str, list[dict[str, Any]]] = {name: [] for name in forward}
+  for row in rows:
+    if row["case"].startswith(SLOPE):
+      slopes[row["case"].removeprefix(SLOPE).partition(" ")[2]].append(row)
+  ratio = lambda row: row["mini"]["ms_median"] / row["torch"]["ms_median"]
+  lines = [
+    "# Forms beside PyTorch",
+    "",
+    f"Written by `CACHE=0 python examples/bench/sweep.py --report docs/sweep.md` on {limits.machine()}.",
+    "ms: the median of a jitted call; ratio: of PyTorch's time; gradients: the largest ratio of those by each array;",
+    "first: seconds of the first calls, forward and gradients, most of which compilers take.",
+    "",
+    *(f"- {name}: {value}" for name, value in summary(rows).items() if "PyTorch" in name),
+    "",
+    "| form | mini, ms | PyTorch, ms | ratio | gradients | first, s |",
+    "|---|---|---|---|---|---|",
+  ]
+  for name, row in sorted(forward.items(), key=lambda item: -ratio(item[1])):
+    mine, theirs = row["mini"]["ms_median"], row["torch"]["ms_median"]
+    of_slopes = f"{max(map(ratio, slopes[name])):.2f}" if slopes[name] else ""
+    first = sum(r["mini"]["first_s"] for r in (row, *slopes[name]))
+    lines.append(f"| {name} | {mine:.3f} | {theirs:.3f} | {mine / theirs:.2f} | {of_slopes} | {first:.2f} |")
+  return "\n".join(lines) + "\n"
+
+
+def told(rows: list[dict[str, Any]]) -> dict[str, Any]:
+  if args.report:
+    Path(args.report).write_text(report(rows))
+  return summary(rows)
+
+
 if __name__ == "__main__":
   args = arguments(
     __doc__,
     ("--count", {"type": int, "default": 2, "help": "sizes of each form"}),
     ("--seed", {"type": int, "default": 0, "help": "of the sizes"}),
+    ("--report", {"default": "", "metavar": "FILE", "help": "write the table there"}),
   )
   if not torch:
     sys.exit("sweep.py compares with PyTorch: pip install torch")
   args.seconds, args.rounds = min(args.seconds, 0.15), min(args.rounds, 5)
   wanted = [form for form in FORMS if chosen(form.name, args)]
-  run((c for form in wanted for c in cases(form, args.seed, args.count)), args, summary)
+  run((c for form in wanted for c in cases(form, args.seed, args.count)), args, told)
