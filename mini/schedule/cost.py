@@ -72,10 +72,8 @@ class Weights:
         self.reads[n] = (
           none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
         )
-      if n.op in LEAVES or n.op == "expand":
-        self.work[n] = 0
-      elif n.op == "reduce":
-        self.work[n] = 0  # by then in memory
+      if n.op in LEAVES or n.op in ("expand", "reduce"):
+        self.work[n] = 0  # a reduction is in memory by then
         if is_contraction(n):
           self.heavy.add(n)
       elif n.op in TRANSPARENT or n.op in ("gather", *ALWAYS_GLOBAL):
