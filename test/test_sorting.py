@@ -71,6 +71,39 @@ def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
   assert Tensor(5.0).kthvalue(1).values.item() == 5
 
 
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int64])
+@pytest.mark.parametrize("n, counts", [(301, (1, 4, 9, 16, 30)), (2000, (5, 20, 60))])
+@pytest.mark.parametrize("different", [5, 10_000])
+@pytest.mark.sample(4)
+def test_the_first_of_many_are_in_the_first_groups(dtype, n, counts, different, rng):
+  """Of equal elements the first one first, also where they are in several groups."""
+  x = rng.integers(0, different, (3, n)).astype(dtype.np)
+  if dtype.kind == "f":
+    x[0, ::7], x[1, 5:9] = np.nan, -np.inf
+  t = Tensor(x)
+  for largest in (True, False):
+    places = t.argsort(1, descending=largest).numpy()
+    for k in counts:
+      np.testing.assert_array_equal(t.topk(k, 1, largest).indices.numpy(), places[:, :k])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8, dtypes.bool])
+@pytest.mark.parametrize("n", [1, 2, 33, 400])
+@pytest.mark.sample(5)
+def test_what_stands_at_a_rank_is_found_bit_by_bit(dtype, n, rng):
+  x = (rng.standard_normal((2, n, 3)) * 4).round().astype(dtype.np)
+  if dtype.kind == "f":
+    x[0, ::5], x[1, n // 2] = np.nan, -np.inf
+  t = Tensor(x)
+  values, places = (r.numpy() for r in t.sort(1))
+  for k in {1, (n + 1) // 2, max(1, n - 1), n}:
+    value, place = t.kthvalue(k, 1)
+    np.testing.assert_array_equal(value.numpy(), values[:, k - 1])
+    np.testing.assert_array_equal(place.numpy(), places[:, k - 1])
+  if dtype.kind == "f":
+    np.testing.assert_array_equal(t.nanmedian(1).values.numpy(), np.nanpercentile(x, 50, 1, method="lower"))
+
+
 @pytest.mark.parametrize("right", [False, True])
 def test_nan_is_the_largest_where_it_is_looked_for(right):
   x = np.array([3.0, 1, np.nan, 2], np.float32)

@@ -3,7 +3,8 @@
 `order` is a radix sort, stable, on the lazy graph: a key of b bits takes ceil(b / 3) passes, and a pass is linear in
 the number of elements - it counts the digits in blocks (a scan), adds up the counts of the blocks, and puts each
 element where it goes (a scatter). All passes are the same few kernels, for each carries what is left of the key.
-Of few elements, as `topk` wants, `best` finds one after another.
+Of few elements, as `topk` wants, `best` finds one after another, `leading` sorts groups by their first ones and what is
+left of them; one at a rank, as a median is, `at_rank` finds bit by bit.
 What depends on values in its size (`unique`, `bincount`) is computed at once, as `nonzero` is.
 """
 
@@ -36,7 +37,7 @@ DIGIT = 3  # bits of the key that a pass sorts by
 BLOCK = 128  # elements whose digits are counted together: a count has 8 bits, and the 8 counts one word
 CHUNK = 32  # bits of the key that are carried with the position: the other bits of the word are left to that
 LONGEST = (1 << 31) - 1
-FEW = 16  # so many are found one after another in less time than all are sorted: 8 in a fifteenth, 16 in a seventh
+FEW = 16  # so many are found one after another in less time than they are sorted
 INTERPOLATIONS: dict[str, Any] = {
   "linear": lambda rank: rank,
   "lower": lambda rank: rank.floor(),
@@ -139,6 +140,59 @@ def best(k: UOp, count: int) -> UOp:
   return graph.cast(_word("xor", _word("and", graph.cat(tuple(found), 1), last), last), dtypes.int32)
 
 
+def leading(k: UOp, bits: int, count: int) -> UOp:
+  """The first of `order(k, bits)`. They are in the groups of neighbours whose least keys are the first `count` of all
+  groups': before one in another group so many elements would stand.
+
+  k: u64[r, n]   ->   i32[r, count]
+  """
+  rows, n = graph.shape(k)
+  few, ones = count <= FEW and bits <= 32, (1 << bits) - 1
+  if n < (32 if few else 8) * count or (few and count <= 2):
+    some = best(_word("xor", k, ones), count) if few else order(k, bits)
+    return graph.shrink(some, ((0, rows), (0, count)))
+  length = (
+    1 << (n // count).bit_length() // 2
+  )  # of a group: their keys and those of the chosen ones are about as many
+  groups = -(-n // length)
+  k = graph.stage(_filled(k, groups * length, ones))
+  least = graph.reduce(graph.reshape(_word("xor", k, ones), (rows, groups, length)), "max", (2,))
+  least = _word("xor", graph.reshape(least, (rows, groups)), ones)
+  chosen = leading(graph.stage(least), bits, count)
+  # as they stand, so that of equal elements the first one stays the first
+  chosen = graph.gather(chosen, leading(graph.cast(chosen, WORD), groups.bit_length(), count), 1)
+  begin = _spread(graph.reshape(_word("mul", chosen, length), (rows, count, 1)), 2, length)
+  within = _spread(_spread(graph.reshape(graph.iota(length), (1, 1, length)), 0, rows), 1, count)
+  places = graph.stage(
+    graph.reshape(graph.alu("add", begin, graph.cast(within, dtypes.int32)), (rows, count * length))
+  )
+  return graph.gather(places, leading(graph.stage(graph.gather(k, places, 1)), bits, count), 1)
+
+
+def at_rank(k: UOp, bits: int, rank: UOp) -> UOp:
+  """What stands at a rank of `order(k, bits)`. Its key is the largest that at most so many are below.
+
+  k: u64[r, n]   rank: i32[r, 1]   ->   i32[r, 1]
+  """
+  rows, n = graph.shape(k)
+  k = graph.stage(graph.cast(k, dtypes.uint32 if bits <= 32 else WORD))
+  counted = lambda condition: graph.reduce(graph.cast(condition, dtypes.int32), "add", (1,))
+  below = lambda key: counted(graph.alu("lt", k, _spread(key, 1, n)))
+  found = graph.full((rows, 1), 0, k.dtype)
+  for b in reversed(range(bits)):
+    probe = _word("add", found, 1 << b)
+    found = graph.alu("where", graph.alu("lt", rank, below(probe)), found, probe)
+  found = graph.stage(found)
+  same = _word("xor", graph.alu("ne", k, _spread(found, 1, n)), True)
+  number = graph.scan(graph.cast(same, dtypes.int32), "add", 1)  # which of the equal ones each is, from 1 on
+  wanted = graph.alu("add", rank, negated(below(found)))
+  hit = _word("and", same, graph.alu("lt", _spread(wanted, 1, n), number))
+  place = _spread(graph.reshape(graph.cast(graph.iota(n), dtypes.int32), (1, n)), 0, rows)
+  last = graph.full((rows, n), n, dtypes.int32)
+  first = graph.reduce(negated(graph.alu("where", hit, place, last)), "max", (1,))
+  return negated(first)
+
+
 def _filled(k: UOp, size: int, value: int) -> UOp:
   """k as long as whole blocks, with the largest key behind it, so that what is put there stays there."""
   rows, n = graph.shape(k)
@@ -173,6 +227,11 @@ def _pass(carried: UOp, blocks: int, width: int) -> UOp:
   return graph.scatter(graph.full((rows, size), 0, WORD), goal, _word("div", carried, 2**DIGIT), "set", 1)
 
 
+def _last(u: UOp, axis: int) -> UOp:
+  """With this axis behind the others."""
+  return graph.permute(u, (*(b for b in range(len(graph.shape(u))) if b != axis), axis))
+
+
 def _spread(u: UOp, axis: int, n: int) -> UOp:
   """u repeated n times along an axis of size 1."""
   return graph.expand(u, tuple(n if a == axis else m for a, m in enumerate(graph.shape(u))))
@@ -189,16 +248,22 @@ class Sorting(Scattering):
     count = n if first is None else first
     if n <= 1 or not self.numel() or not count:
       return graph.full(tuple(count if b == a else m for b, m in enumerate(self.shape)), 0, dtypes.int32)
+    k, bits = self._keys(a, descending)
+    return self._from_rows(a, order(k, bits) if first is None else leading(k, bits, count))
+
+  def _keys(self, a: int, descending: bool = False) -> tuple[UOp, int]:
+    """Those of the elements along axis a, as rows, and their bits.   -> u64[r, n]"""
+    n = self.shape[a]
     if n > LONGEST:
       fail(ShapeError, f"sort: an axis of {n:,} elements; those of up to {LONGEST:,} are sorted", x=self)
+    k, bits = key(_last(self.uop, a), descending)
+    return graph.reshape(k, (self.numel() // n, n)), bits
+
+  def _from_rows(self, a: int, rows: UOp) -> UOp:
+    """Rows of as many elements as they may have, which are laid along axis a.   [r, m] -> this shape, with m there"""
     axes = (*(b for b in range(self.ndim) if b != a), a)
-    moved = graph.permute(self.uop, axes)
-    rows, few = self.numel() // n, first is not None and first <= FEW and self.dtype.itemsize <= 4
-    k, bits = key(moved, descending != few)  # best() takes the largest key first, order() the smallest
-    k = graph.reshape(k, (rows, n))
-    at = best(k, count) if few else graph.shrink(order(k, bits), ((0, rows), (0, count)))
-    back = tuple(axes.index(b) for b in range(self.ndim))
-    return graph.permute(graph.reshape(at, (*graph.shape(moved)[:-1], count)), back)
+    shape = (*(self.shape[b] for b in axes[:-1]), graph.shape(rows)[1])
+    return graph.permute(graph.reshape(rows, shape), tuple(axes.index(b) for b in range(self.ndim)))
 
   def _placed(self, at: UOp, a: int) -> ValuesAndIndices:
     """The elements that stand at places along axis a, and the places, as int64."""
@@ -246,9 +311,15 @@ class Sorting(Scattering):
 
   def _at_rank(self, rank: Any, a: int, keepdim: bool) -> ValuesAndIndices:
     """The element that stands at a rank (an int, or a tensor of size 1 along axis a) of the order, and its place."""
-    at = self._order(a, first=rank + 1 if isinstance(rank, int) and self.ndim else None)
-    if self.ndim:
-      at = span(at, a, rank, rank + 1) if isinstance(rank, int) else graph.gather(at, rank.uop, a)
+    if not self.ndim or (isinstance(rank, int) and rank < FEW):
+      at = self._order(a, first=rank + 1 if isinstance(rank, int) and self.ndim else None)
+      at = span(at, a, rank, rank + 1) if isinstance(rank, int) and self.ndim else at
+    else:
+      k, bits = self._keys(a)
+      rows = (graph.shape(k)[0], 1)
+      numbered = isinstance(rank, int)
+      wanted = graph.full(rows, rank, dtypes.int32) if numbered else graph.reshape(_last(rank.uop, a), rows)
+      at = self._from_rows(a, at_rank(k, bits, graph.cast(wanted, dtypes.int32)))
     found = self._placed(at, a)
     return found if keepdim or not self.ndim else ValuesAndIndices(*(t.squeeze(a) for t in found))
 
