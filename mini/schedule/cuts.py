@@ -48,9 +48,7 @@ def beside_products(s: Schedule) -> Cuts:
       u: f"its kernel would compute each of its elements {n:,} times" for u, n in again.items() if n > 1
     }
     found |= {
-      u: "vectors of its kernel's last axis would be apart in its own"
-      for u in again
-      if strided(root, wanted[u])
+      u: "vectors along its kernel's last axis would be strided" for u in again if strided(root, wanted[u])
     }
     rest = [u for u in products if u not in found]
     first = root.value if root.value in rest else max(rest, key=lambda u: numel(u.src[0]), default=None)
@@ -87,9 +85,10 @@ def too_wide(s: Schedule) -> Cuts:
 def too_long(s: Schedule) -> Cuts:
   """So that no kernel has more operations than a compiler takes linear time for: one of 200 sines took gcc 21 s."""
   found: dict[UOp, None] = {}
-  for root in [
+  long = [
     root for root in s.built if s.weights.work.get(root.value) == MOST_WORK
-  ]:  # what two want counts twice there
+  ]  # what two want counts twice there
+  for root in long:
     known = inside(s, root)
     if sum(operations(u) for u, held in known if not held) <= MOST_WORK:
       continue
