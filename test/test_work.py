@@ -21,28 +21,44 @@ from mini.ir.text import graph_program
 from mini.ir.uop import rsize, toposort
 from mini.ir.verify import on_stack
 from mini.nn import functional
-from mini.schedule.cost import is_contraction
+from mini.schedule import fuse
+from mini.schedule.cost import cheap_again, decide
 from mini.schedule.merge import accumulates
 
 MACHINE = Machine(threads=2)
 MOST = 1.25  # times the graph's operations, as scheduled
-# where a fifth of them are no products: a few are done again rather than their result written and read, three times for
-# a gate's product and its two slopes (2.254 times for two gates and a hardswish with gradients, 1562209041)
-LIGHT = 2.5
 TUNED = 2.4  # times that, as tuned: the last tile of each row may begin within the one before
 SMALL = 1 << 16  # operations that nobody waits for
 
 
-def asked(roots):
-  """(operations of a graph: each element of each node once; those of sums of products)"""
-  total, products = 0, 0
+def asked(roots, times):
+  """Operations of a graph: each element of each node once, or as often as `times` says."""
+  total = 0
   for u in toposort(*roots):
     if u.op in ("reduce", "scan"):
       total += numel(u.src[0])
-      products += 2 * numel(u.src[0]) * is_contraction(u)
     elif is_elementwise(u.op) or u.op == "pad":  # which chooses
-      total += numel(u)
-  return total, products
+      total += numel(u) * times.get(u, 1)
+  return total
+
+
+def decided(roots):
+  """(the kernels of a graph, {value: how often it is computed because that costs less than to write and read it}): by
+  each that wants it, or by windows that overlap."""
+  values = {}
+
+  def noted(v):
+    values[v.node] = v, decide(v)
+    return values[v.node][1]
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(fuse, "decide", noted)
+    kernels, _, _ = scheduled(graph_program("g", tuple(roots)), {})
+  times = {}
+  for u, (v, found) in values.items():
+    if found.where == "inline" and v.computed and not v.overlapping:
+      times[u] = len(v.wanted) if found.why == cheap_again(v) else max(1, v.overlap)
+  return kernels, times
 
 
 def executed(kernel):
@@ -56,13 +72,12 @@ def executed(kernel):
 
 
 def looked_at(outputs):
-  """(as scheduled, as tuned: times the work of the graph of these tensors; how often it may be done)"""
+  """(as scheduled, as tuned: times the work of the graph of these tensors)"""
   roots = simplify(Numbered([t.uop for t in outputs]).roots)
-  kernels, _, _ = scheduled(graph_program("g", tuple(roots)), {})
-  total, products = asked(roots)
-  n = max(total, SMALL)
+  kernels, times = decided(roots)
+  n = max(asked(roots, times), SMALL)
   done = sum(cost(k)[0] for k in kernels), sum(executed(write_recipe(k, MACHINE)[0]) for k in kernels)
-  return done[0] / n, done[1] / n, MOST if products > 0.8 * total else LIGHT
+  return done[0] / n, done[1] / n
 
 
 # ---------------------------------------------------------------- forms that models have
@@ -70,7 +85,6 @@ def looked_at(outputs):
 # what is computed again: times the work, and why that is meant
 AGAIN = {
   "attention": (1.6, "gradients make the rows of the scores again, which are never in memory"),
-  "max_pool2d": (3.0, "a few operations for each window cost less than to write and read their result"),
 }
 
 
@@ -86,8 +100,8 @@ def check(name, f, xs, gradients=True):
     (out * Tensor(np.zeros(out.shape, np.float32))).sum().backward()
     programs["gradients"] = [x.grad for x in xs if x.grad is not None]
   for what, outputs in programs.items():
-    untuned, tuned, most = looked_at(outputs)
-    most = next((times for part, (times, _) in AGAIN.items() if part in name), most)
+    untuned, tuned = looked_at(outputs)
+    most = next((times for part, (times, _) in AGAIN.items() if part in name), MOST)
     assert untuned <= most and tuned <= TUNED * most, (name, what, untuned, tuned, most)
 
 
@@ -114,7 +128,7 @@ def test_what_a_row_has_once_is_not_done_for_each_of_its_elements(name, columns)
   """Also where rows of what is read are columns of what is written; and vectors of rows fit onto the stack."""
   (x,) = zeros((20_480 if columns > 64 else 1024, columns))
   out = COLUMNS[name](x.detach())
-  _, tuned, _ = looked_at([out])
+  _, tuned = looked_at([out])
   assert tuned < 4
   roots = simplify(Numbered([out.uop]).roots)
   for k in scheduled(graph_program("g", tuple(roots)), {})[0]:
