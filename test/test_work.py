@@ -18,7 +18,7 @@ from mini.ir.kernel import carries_value, contractions, is_inline
 from mini.ir.ops import is_elementwise
 from mini.ir.rules import simplify
 from mini.ir.text import graph_program
-from mini.ir.uop import rsize, toposort
+from mini.ir.uop import TRUE, rsize, toposort
 from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule import fuse
@@ -56,7 +56,7 @@ def decided(roots):
     kernels, _, _ = scheduled(graph_program("g", tuple(roots)), {})
   times = {}
   for u, (v, found) in values.items():
-    if found.where == "inline" and v.computed and not v.overlapping:
+    if found.where == "inline" and (v.computed or u.op == "pad") and not v.overlapping:
       times[u] = len(v.wanted) if found.why == cheap_again(v) else max(1, v.overlap)
   return kernels, times
 
@@ -136,6 +136,17 @@ def test_what_a_row_has_once_is_not_done_for_each_of_its_elements(name, columns)
     assert on_stack(made) <= MACHINE.stack_bytes
     # what stands outside of the parallel loop each thread does for itself
     assert all(loops for u, loops in places(made).items() if u.op == "reduce")
+
+
+def test_a_guard_does_not_reach_what_all_that_it_guards_share(rng):
+  """The scale of a channel stands outside of the loops of a window or a row, and is no gather in a vector."""
+  x, scale = (Tensor(rng.random(s, np.float32)).realize() for s in ((2, 8, 12, 12), (8, 1, 1)))
+  for f in (
+    lambda x: functional.max_pool2d(x, 3, 2, 1),
+    lambda x: functional.pad(x, (1, 1, 1, 1)).contiguous(),
+  ):
+    (k,) = kernels_of(f(x * scale))
+    assert [len(u.src[0].arg[1]) for u in toposort(k) if u.op == "load" and u.src[1] is not TRUE] == [4]
 
 
 @pytest.mark.parametrize(

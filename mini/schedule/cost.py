@@ -246,8 +246,7 @@ class Value:
   @property
   def within(self) -> bool:
     """Is it wanted nowhere outside its bounds, under a guard?"""
-    first = next(iter(self.wanted))[1]
-    return all(inside(i, n) for i, n in zip(first, shape(self.node)))
+    return within(next(iter(self.wanted))[1], self.node)
 
   @property
   def accumulated(self) -> bool:
@@ -277,6 +276,10 @@ def in_memory(u: UOp) -> bool:
 def is_summed(r: UOp) -> bool:
   """Is r the range of a reduce? `Schedule.fresh` names them so."""
   return rname(r)[0] == "k"
+
+
+def within(index: Index, node: UOp) -> bool:
+  return all(inside(i, n) for i, n in zip(index, shape(node)))
 
 
 def inside(i: UOp, n: int) -> bool:

@@ -46,9 +46,9 @@ from mini.schedule.cost import (
   Value,
   Weights,
   decide,
-  inside,
   is_contraction,
   stands_in,
+  within,
 )
 from mini.schedule.index import Index, live, output_ranges, stored_index, view_index
 from mini.schedule.instead import kept_instead
@@ -438,7 +438,7 @@ class Schedule:
     own = root.value is root.node and root.node.op not in ("cat", "scatter", "stage", "copy", "shard")
     # sources first, so that the recursion below stays shallow
     for node, index in reversed(self.wanted.get(root, {})):
-      if all(inside(i, n) for i, n in zip(index, shape(node))):
+      if within(index, node):
         self.scalar(root, node, index, TRUE)
     value = (
       self.compute(root, root.value, root.index, TRUE)
@@ -474,10 +474,11 @@ class Schedule:
       return (
         uop("cast", node.dtype, (index[0],)) if index[0].op != "const" else const(index[0].arg, node.dtype)
       )
-    if node.op == "buffer":
-      return load(param(node.arg[0], shape(node), node.dtype), guarded(index, gate), gate)
-    if node in self.memory and (node, index) not in self.asides.get(root, {}):
-      return load(self.memory[node], guarded(index, gate), gate)
+    if node.op == "buffer" or (node in self.memory and (node, index) not in self.asides.get(root, {})):
+      memory = param(node.arg[0], shape(node), node.dtype) if node.op == "buffer" else self.memory[node]
+      if free_in(index).isdisjoint(gate.free) and not stands_in(gate) and within(index, node):
+        gate = TRUE  # it stands outside of the loops of the guard
+      return load(memory, guarded(index, gate), gate)
     if (node, root) in self.stages:
       axes, own = self.stages[node, root]
       at = tuple(own[a] for a in axes)
@@ -496,13 +497,13 @@ class Schedule:
       inner, ok = view_index(node, index)
       value = self.scalar(root, node.src[0], inner, both(gate, ok))
       # a gated load is 0 already where the pad is
-      if ok is TRUE or value.op == "load" or value is const(0, node.dtype):
+      if ok is TRUE or (value.op == "load" and value.src[1] is not TRUE) or value is const(0, node.dtype):
         return value
       return (
         const(0, node.dtype) if ok is FALSE else uop("where", node.dtype, (ok, value, const(0, node.dtype)))
       )
     if node.op == "reduce":
-      if gate is not TRUE and all(inside(i, n) for i, n in zip(index, shape(node))):
+      if gate is not TRUE and within(index, node):
         return self.scalar(root, node, index, TRUE)  # it stands outside of the loops of the guard
       rs = self.reduces[node, root, index]
       value = self.scalar(root, node.src[0], tuple(rs.get(a, i) for a, i in enumerate(index)), gate)
