@@ -1,6 +1,6 @@
 """Mutation testing: one-line faults in the compiler, and which of them no test notices.
 
-    python test/mutate.py --map                     which test runs which line: once, needs pytest-cov (as long as the suite)
+    python test/mutate.py --map                     which test runs which line: once, needs pytest-cov (twice as long as the suite)
     python test/mutate.py 500 --seed 7 --jobs 2     draws faults, runs the tests that cover each, prints the survivors
     python test/mutate.py --show mini/ir/guards.py:46:2  the fault of that name, as a diff
 
@@ -164,6 +164,7 @@ def collect(jobs: int) -> None:
   command = [
     "-m",
     "pytest",
+    "--full",
     "-q",
     "-n",
     str(jobs),
@@ -242,7 +243,17 @@ class Worker:
       "PYTHONDONTWRITEBYTECODE": "1",
       "CACHE": str(MAP / "cache"),
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{arguments}"]
+    command = [
+      sys.executable,
+      "-m",
+      "pytest",
+      "--full",
+      "-x",
+      "-q",
+      "-p",
+      "no:cacheprovider",
+      f"@{arguments}",
+    ]
     try:
       done = subprocess.run(
         command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=limit, check=False

@@ -168,6 +168,7 @@ def unordered(name, *kinds):
   return name in ORDERED and any(numpy.result_type(k).kind == "c" for k in kinds)
 
 
+@pytest.mark.full
 @ignored
 @types
 def test_promotion_of_functions(dtypes):
@@ -182,6 +183,7 @@ def test_promotion_of_functions(dtypes):
   assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.full
 @ignored
 @types
 def test_promotion_of_operators(dtypes):
@@ -353,6 +355,7 @@ def arrays_to_reduce(dtypes):
       yield numpy.ones(shape, d)
 
 
+@pytest.mark.full
 @ignored
 @types
 def test_reductions_of_every_type_and_of_nothing(dtypes):

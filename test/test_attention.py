@@ -51,6 +51,7 @@ def in_turn(shapes):
       yield pytest.param(*shape, causal, marks=[pytest.mark.full] * (causal is (n % 2 == 0)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("batch,n,m,inner,columns,causal", [*in_turn(SHAPES)])
 def test_shapes(batch, n, m, inner, columns, causal):
   q, k, v = drawn((*batch, n, inner), (*batch, m, inner), (*batch, m, columns))
@@ -104,6 +105,7 @@ def gradients(q, k, v, g, causal):
   return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
   "batch,n,m,inner,columns,causal",
   [
@@ -250,6 +252,7 @@ ADDED = {  # batches, rows, columns of a product, type: are sums over its column
 }
 
 
+@pytest.mark.sample(2)
 @only_cpu
 @pytest.mark.parametrize("name", ADDED)
 def test_sums_over_rows_and_columns_are_one_kernel(name):

@@ -179,6 +179,7 @@ EDGES = """kernel k(%c: out f32[2, 11], %a: in f32[5, 11], %b: in f32[5, 3, 2]) 
 }"""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("order", ["", "order k n; "])
 @pytest.mark.parametrize("split", ["", "split i 4 -> io, i overlap; "])
 def test_unrolled_lanes_that_add_nothing(split, order, tmp_path, capsys):

@@ -302,6 +302,7 @@ def test_the_compiler_that_was_found_last_is_remembered_once(cache, monkeypatch)
 # ---------------------------------------------------------------- many at once
 
 
+@pytest.mark.full
 def test_eight_processes_share_one_folder(tmp_path):
   code = """
 import random, sys

@@ -181,6 +181,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lanes", [8, 16])
 @pytest.mark.sample(2)
 def test_families_of_recipes(lanes, rng):
@@ -293,6 +294,7 @@ TURNS = """kernel k(%a: out T[96], %b: in T[2, 48]) {
 }"""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "i8", "f16", "bf16"])
 @pytest.mark.parametrize("case, shuffled", [("", True), (" if %i < 47", False), (" if %p < 1", False)])
 def test_vectors_for_every_second_place_are_stored_in_turns(dtype, case, shuffled):
@@ -553,7 +555,7 @@ MOVED = {  # what is read backwards, or begins again at an end: with Tensor and 
 
 @pytest.mark.parametrize("what", MOVED)
 @pytest.mark.parametrize("size", [64, 79, 384])
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 def test_vectors_backwards_and_around_an_end(what, size, rng):
   ours, numpys = MOVED[what]
   for d in ("float32", "float64", "int8", "int64", "bool", "float16"):
@@ -610,7 +612,7 @@ MADE = {  # graphs that went wrong once, or whose recipes are the long ones
 # fmt: on
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("what", MADE)
 def test_made_kernels(what):
   array = np.random.default_rng(0).standard_normal((300, 301)).astype(np.float32)

@@ -99,6 +99,7 @@ def recurrent():
   return turn, wanted
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loop", [by_hand, statistics, average, counts, recurrent])
 def test_a_loop_does_not_grow(loop):
   turn, wanted = loop()

@@ -65,6 +65,7 @@ def lines(run):
   return counted_in(run, sys.settrace, counted)
 
 
+@pytest.mark.full
 def test_twice_the_layers_are_twice_the_work():
   bench.capture(2)  # what is imported and compiled once, and the kernels of any number of layers
   few, more, most = (calls(step_of(n)) for n in (2, 3, 5))

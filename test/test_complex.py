@@ -167,6 +167,7 @@ def functions(dtype, seed):
   return x, {n: t.numpy() for n, t in found.items()}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in NO_ANNEX_G])
 def test_edge_values_are_those_of_numpy(name, request):
   """Where C99 leaves a sign open, or NumPy follows its own formula, they are not compared."""
@@ -187,6 +188,7 @@ def test_edge_values_are_those_of_numpy(name, request):
     np.testing.assert_array_equal(np.signbit(g)[zero], np.signbit(w)[zero])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_functions_are_within_a_few_units_of_the_last_place(dtype, request):
   """Of the distance in the plane, against long double, where parts are of very different sizes, too."""
@@ -318,6 +320,7 @@ def test_a_jitted_step_trains_one():
   assert losses[-1] < 1e-6 < losses[0] and z.item() == pytest.approx(1 - 2j, abs=1e-3)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("device", ["CPU", "INTERP", "CL", "CUDA", "METAL"])
 def test_on_every_device(device, rng):
   z = numbers(rng, 4, 4)

@@ -314,6 +314,7 @@ def most_ulps(library, op, spans, step):
     return max(pool.map(check, spans))
 
 
+@pytest.mark.sample(4)
 @needs_cc
 @pytest.mark.parametrize("op", IN_C)
 def test_body_in_c(library, op):

@@ -392,6 +392,7 @@ def test_a_wide_core_reads_an_image_where_it_stands(capsys):
   assert "stage 0" in recipe
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
 @pytest.mark.parametrize("size, channels", [(56, 16), (28, 32), (14, 64), (30, 48)])
 def test_a_tile_and_its_operands_fit_the_registers(size, channels, lanes, registers, capsys):

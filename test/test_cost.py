@@ -78,6 +78,7 @@ def put(t, at, value):
   return t
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("what", LINEAR)
 def test_twice_the_elements_are_twice_the_work(what):
   small, large = (work(LINEAR[what], n) for n in (N, 2 * N))

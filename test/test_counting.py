@@ -100,6 +100,7 @@ def test_integers_are_not_divided_by_the_number_0(name):
   assert not np.isfinite(divide(Tensor([7.0]), 0).item())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d", [dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64])
 def test_the_least_integer_by_minus_one_wraps(d):
   least = dtypes.iinfo(d).min

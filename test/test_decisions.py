@@ -520,7 +520,7 @@ def record():
   return "\n\n".join(map(text_of, MODELS)) + "\n"
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_decisions_are_as_recorded(model):
   recorded = {text.split(":")[0].split()[1]: text for text in RECORD.read_text().strip().split("\n\n")}

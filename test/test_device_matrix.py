@@ -98,6 +98,7 @@ def test_a_new_operation_is_a_new_row(monkeypatch):
   assert "the op suite does not know how to call it: sort, of family data" in table["sort"].unknown
 
 
+@pytest.mark.full
 @needs_cc
 def test_an_operation_that_no_language_spells_fails_and_no_other(tmp_path):
   path = tmp_path / "more.py"
@@ -218,6 +219,7 @@ def test_bad_commands(capsys):
   assert "no device 'WARP'" in lines[-1]
 
 
+@pytest.mark.full
 def test_a_report_keeps_what_is_not_its_own(tmp_path):
   path = tmp_path / "devices.md"
   words = ["--rows", "abs,exp", "--types", "int8,float32", "--report", str(path)]

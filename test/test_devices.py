@@ -256,6 +256,7 @@ def test_numbers_and_constants_mix_with_anything():
   np.testing.assert_array_equal((b + b.numpy()).numpy(), 2 * b.numpy())  # an array goes where the tensor is
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("do", [
   lambda b: b[[0, 2]], lambda b: b[np.array([True, False, True])], lambda b: b[b > 0], lambda b: (b > 0).nonzero(),
   lambda b: b.dropout(0.5, training=True), lambda b: b.abs().multinomial(2), lambda b: b.abs().clamp(0, 1).bernoulli(),
@@ -419,6 +420,7 @@ def test_the_schedule_shows_the_crossings_and_no_more(capfd):
   assert len([r for r in split if isinstance(r, Copy)]) == 2
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("make", [
   lambda params: nn.optim.SGD(params, lr=0.05, momentum=0.9, weight_decay=0.01),

@@ -107,6 +107,7 @@ CONTINUOUS = [
 ]
 
 
+@pytest.mark.sample(2)
 @each(CASES)
 def test_samples(name, monkeypatch):
   """Their shape, and that their mean is within five standard errors of the mean; of continuous ones that their

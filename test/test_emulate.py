@@ -155,6 +155,7 @@ def zeros(*shape):
 # ---------------------------------------------------------------- groups, barriers, shared memory
 
 
+@pytest.mark.sample(3)
 def test_matmul(plain, ab):
   for _ in range(5):
     got = plain("matmul", zeros(32, 32), *ab, groups=4, threads=256)
@@ -242,6 +243,7 @@ def test_a_kernel_says_for_how_many_threads_it_is():
 # ---------------------------------------------------------------- check
 
 
+@pytest.mark.sample(3)
 def test_what_is_right_passes_the_check(checked, ab):
   got = checked("matmul", zeros(32, 32), *ab, groups=4, threads=256)
   np.testing.assert_allclose(got, ab[0] @ ab[1], rtol=1e-5, atol=1e-5)
@@ -362,6 +364,7 @@ WARP = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("language", WARP)
 @pytest.mark.parametrize("check", [False, True])
 def test_exchanges_within_a_warp(language, check, rng):
@@ -554,6 +557,7 @@ kernel void sums(device float *y [[buffer(0)]], device const float *x [[buffer(1
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("check", [False, True])
 def test_vectors(language, check, rng):
@@ -591,6 +595,7 @@ def test_what_does_not_compile_is_an_error_with_the_line():
 COMPILERS = [cc for cc in ("g++", "clang++", "clang++-19") if shutil.which(cc)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("cc", [*COMPILERS, *(f"{cc} -DEMULATE_UCONTEXT" for cc in COMPILERS[:1])])
 def test_compilers(cc, ab):
   """Each that is here, and the way to switch stacks on processors that have none of their own."""

@@ -59,6 +59,7 @@ COUNTS = {
 # fmt: on
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("what", COUNTS)
 def test_counts(what):
   want, make = COUNTS[what]
@@ -202,6 +203,7 @@ def training(wrap, seed=0):
   return step, optimizer
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("wrap", [jit, lambda f: f], ids=["jit", "eager"])
 def test_a_steady_loop_takes_no_more_memory(wrap, request):
   """Nothing is asked of the system after the second step;
@@ -244,6 +246,7 @@ def test_memory_is_given_back():
   assert (stats["bytes_live"], interned_count()) == before
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="what is loaded is read there")
 def test_code_that_no_program_has_any_more_is_unloaded(monkeypatch):
   """A process can map some 13,000 libraries. What a program has that somebody holds stays."""
@@ -520,7 +523,7 @@ BY = {
 
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("read", READ)
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 def test_an_index_is_checked_whatever_it_is_and_whatever_it_reads(read, at):
   index, value = AT[at]
   for how, by in BY.items():

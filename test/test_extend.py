@@ -177,6 +177,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_evaluator_of_ones_own_agrees(name, rng, device):
   x, y = (Tensor(rng.standard_normal((3, 5)).astype(np.float32)) for _ in range(2))

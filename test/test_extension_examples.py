@@ -31,6 +31,7 @@ def check(name: str, printed: str) -> None:
     assert re.search(said, printed, re.MULTILINE), f"{said}\n{printed}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("device", ["CPU", "INTERP"])
 @pytest.mark.parametrize("name", SAYS)
 def test_an_example_runs(name, device, capsys):

@@ -504,6 +504,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("formula", CONVOLUTIONS)
 def test_convolutions(formula, rng):
   """Beside the sum over copies of windows; gradients of second order, too."""

@@ -72,6 +72,7 @@ UNREAD = {
 ARGUMENTS = [(name, p) for name, p in arguments() if (name, p.name) not in UNREAD]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name, p", ARGUMENTS, ids=lambda x: getattr(x, "name", x))
 def test_every_argument(name, p):
   expression, wrong = with_wrong(name, p)

@@ -47,6 +47,7 @@ def check(w, tokens, targets, expected, heads=ref.HEADS):
   np.testing.assert_allclose(losses, expected["losses"], atol=TOLERANCE, rtol=TOLERANCE)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("device", ["CPU", "INTERP"])
 def test_as_in_the_fixture(device):
   f = np.load(ref.FIXTURE)
@@ -107,6 +108,7 @@ def test_a_cache_changes_nothing(rng):
   assert at_once[len(prompt) - 1 :].tolist() == tokens[len(prompt) :]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kept", [dtypes.float32, dtypes.bfloat16])
 def test_a_step_copies_no_cache_and_widens_no_weights(rng, kept):
   config = gpt2.sized("nano", layers=2, vocabulary=1000)

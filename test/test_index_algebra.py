@@ -34,6 +34,7 @@ def expression(rng: random.Random, ranges: list[UOp], depth: int) -> tuple[UOp, 
   return f(a, n), f"({text} {op} {n})"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_expressions(seed):
   rng = random.Random(seed)

@@ -4,6 +4,7 @@ import fuzz_index
 import pytest
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("block", range(4))
 def test_programs(block):
   for seed in range(block * 10, block * 10 + 10):

@@ -861,6 +861,7 @@ def values(tree):
   return [v for t in tree for v in values(t)] if isinstance(tree, (list, tuple)) else [tree.numpy()]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [*DIRECT, *MORE_TO_DO])
 def test_what_computes_new_values_alone_runs_directly(name, monkeypatch):
   calls, run = [], Direct.__call__

@@ -128,7 +128,7 @@ def test_text(path):
 
 
 @pytest.mark.parametrize("path, dev", SOURCES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_without_races(path, dev):
   kernels = golden.kernels_in(path)
   emulated = golden.Emulated(render_for(dev, kernels), dev, check=True)
@@ -143,6 +143,7 @@ IN_TURN = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path, dev", IN_TURN)
 def test_no_barrier_is_idle(path, dev):
   """Without any one of them the emulation reports a race."""
@@ -165,6 +166,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dev", GPUS)
 def test_sums_of_every_type(dev):
   """Over digits in the middle of the thread's number: exchanged within a warp, and through shared memory."""
@@ -196,6 +198,7 @@ def test_the_order_of_a_sum_is_that_of_its_threads():
   assert np.array_equal(found[0], found[1]) and np.array_equal(found[1], found[2])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dev", GPUS[:2])
 def test_random_kernels(dev, request, monkeypatch):
   """Random graphs, with random recipes for groups; in float64, which Metal lacks."""
@@ -256,6 +259,7 @@ matrix m16n8k8 tf32 i j k"""
     render_for("METAL", {"mm": k})
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
   "dev, instruction, tile",
   [("CUDA", "m16n8k16 f16", (16, 8, 16)), ("CUDA", "m16n8k16 bf16", (16, 8, 16)), ("METAL", "8x8 f16", (8, 8, 8)),

@@ -569,6 +569,7 @@ except IndexError as e:
 # ---------------------------------------------------------------- the fake
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("code", "words"), [
   ("b = device.alloc(4); device.send(b.address, 'release'); read(device, b)", "contents was sent to a Buffer that was freed"),
   ("o = device.queue; device.send(o, 'release'); device.send(o, 'release')", "release was sent to a Queue that was freed"),

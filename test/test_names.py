@@ -78,6 +78,7 @@ DRAWS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_generator_of_ones_own(name):
   """Its numbers follow from its seed, and the common generator does not move."""

@@ -61,6 +61,7 @@ def same(got, want):
     assert (numpy.signbit(ours) == numpy.signbit(want))[zero].all(), "the sign of a zero"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chapter", table.CHAPTERS)
 def test_expressions_give_what_numpy_gives(chapter, device):
@@ -134,6 +135,7 @@ def program(name):
   return __import__(f"programs.{name}", fromlist=["program"]).program
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_written_for_numpy(name, device):

@@ -277,6 +277,7 @@ def stepped(make, kind, count=20, **options):
   return w, optimizer
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["SGD", "AdamW", "Adafactor", "LAMB", "Rprop"])
 def test_master_weights_add_up_what_is_less_than_half_of_the_last_place(name):
   make = getattr(nn.optim, name)

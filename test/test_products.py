@@ -68,6 +68,7 @@ def check(seed, count):
       assert np.abs(y.numpy() - want).max() <= few * max(1, np.abs(want).max()), what
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", range(2))
 def test_random_products(first):
   """Whole numbers, so that the sums are exact."""
@@ -93,6 +94,7 @@ def source(kernel, machine):
   return recipe, render({"k": tuned}, machine.lanes)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["avx2", "avx512"])
 @pytest.mark.parametrize("layout", ["", "a", "b"])
 def test_tiles_fill_the_registers_and_no_more(machine, layout):
@@ -132,7 +134,7 @@ def test_rows_that_lie_across_pages_are_packed_in_blocks_that_threads_share(thre
 
 
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda d: d.name)
-@pytest.mark.sample(3)
+@pytest.mark.sample(15)
 def test_rows_that_lie_across_the_sum_of_every_type(dtype, rng):
   """Of a type of one byte two vectors fill no register: panels of it divided by zero."""
   for machine in (AVX2, AVX512, AVX512._replace(threads=4)):

@@ -68,6 +68,7 @@ def data(rng, kind):
   return x
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 @pytest.mark.parametrize("kind", ["normal", "edges"])
 def test_codes_are_those_by_hand_and_within_half_a_scale(rng, dev, kind, kinds):
@@ -151,6 +152,7 @@ def test_floats_of_8_bits_have_a_type_that_no_tensor_has(name):
         ask(d)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 @pytest.mark.parametrize("name", ["e4m3", "e5m2"])
 def test_floats_of_8_bits_with_scales(rng, dev, name):
@@ -188,6 +190,7 @@ def test_pytorchs_codes(rng):
     np.testing.assert_allclose(q.dequantize().numpy(), want.dequantize().numpy(), rtol=EPS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 def test_products_are_within_the_bound_of_their_sum(rng, dev, kinds):
   """|x @ w - x @ q| <= sum of |x| * scale / 2, and it is the product with what `dequantize` gives."""
@@ -221,7 +224,7 @@ def test_halves_come_out_as_halves(rng):
 
 @pytest.mark.parametrize("rows", [1, 40])
 @pytest.mark.parametrize("bits,block", [(8, None), (8, 64), (4, None), (4, 64), ("e4m3", None), ("e5m2", 64)])
-@pytest.mark.sample(5)
+@pytest.mark.sample(15)
 def test_no_float_copy_is_allocated(rng, bits, block, rows):
   """Neither by products, whichever way the matrix lies, nor by an embedding. What the blocks give to a vector's product
   is as large as their scales."""

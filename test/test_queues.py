@@ -196,6 +196,7 @@ def dropped_edges(seed):
   return edges, differ
 
 
+@pytest.mark.full
 def test_without_an_edge_something_goes_wrong(seed):
   found = [dropped_edges(seed + n) for n in range(5)]
   edges, differ = map(sum, zip(*found))

@@ -147,6 +147,7 @@ def test_a_split_into_ranges_of_one_name_was_taken_for_one_range():
   assert (got["c"] == 7).all()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["add", "mul", "max"])
 @pytest.mark.parametrize(
   "steps",
@@ -230,6 +231,7 @@ def test_what_fills_no_vector_is_one_with_what_comes_before_it(kind):
   np.testing.assert_allclose(held["y"], want, rtol=1e-5)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_some_recipes(family, seed):
   for wrong in fuzz_recipe.disagreements(family, seed, 12):

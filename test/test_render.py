@@ -57,6 +57,7 @@ def test_golden_source(path, dev):
   assert golden.check(path, dev) == "ok"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dev", DEVICES)
 def test_golden_source_computes_what_the_kernel_means(dev):
   kernels = {}
@@ -110,6 +111,7 @@ def test_guard_sets_the_error_word(dev):
     assert error & 0xFFFFFFFF == bad & 0xFFFFFFFF
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dev", DEVICES[:3])
 def test_random_kernels(dev, request):
   """Random graphs, with random recipes; in float64, which Metal lacks."""
@@ -206,6 +208,7 @@ def operands(op, d, seed):
   return rng.permutation(np.concatenate([rng.choice(edges, N // 2), small]))
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("dev", [*DEVICES, pytest.param("vectors", marks=needs_cc)])
 def test_operation(dev, request):
   """Integers to the bit; floats to a few ulp, NaN and infinities where they belong."""
@@ -381,6 +384,7 @@ WIDE = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("what", WIDE)
 @pytest.mark.parametrize("dev", DEVICES)
 def test_indices_that_32_bits_do_not_hold(dev, what):
@@ -397,6 +401,7 @@ def test_indices_that_32_bits_do_not_hold(dev, what):
   np.testing.assert_array_equal(got["y"], interpret(k, data)["y"])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("dev", DEVICES)
 def test_indices_below_zero_are_divided_towards_minus_infinity(dev, n):

@@ -53,6 +53,7 @@ PRODUCTS = {
 # fmt: on
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_a_product_goes_to_the_library_however_it_is_spelled(name, operands, device):
   f, shapes = PRODUCTS[name]

@@ -54,6 +54,7 @@ def differences(seeds, d):
       assert np.array_equal(x, y, equal_nan=True), f"value {n} of program {seed} of {d.name}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d", NARROW)
 def test_programs_give_the_same_bits_whether_values_are_kept_or_not(d):
   differences(range(3), d)
@@ -65,6 +66,7 @@ def test_many_programs_give_the_same_bits_whether_values_are_kept_or_not(d, seed
   differences(range(seed, seed + 300), d)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d", NARROW)
 @pytest.mark.parametrize("dev", ["CL", "CUDA", "METAL", "INTERP"])
 def test_every_device_rounds_as_the_cpu_does(dev, d, rng):
@@ -79,6 +81,7 @@ def test_every_device_rounds_as_the_cpu_does(dev, d, rng):
     assert np.array_equal(f(), here)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d", NARROW)
 def test_functions_of_several_operations_round_once(d, rng):
   x, y, z = (Tensor(rng.uniform(0.1, 0.9, 500).astype(np.float32)).cast(d).realize() for _ in range(3))

@@ -115,6 +115,7 @@ def test_threads_follow_the_affinity_mask_and_the_control_group(monkeypatch):
   assert host.available_threads() == 64
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_stages_fit_into_the_stack_that_there_is(threads):
   """A product whose operands are packed, where a thread's stack has a quarter of what it has otherwise."""

@@ -37,6 +37,7 @@ from mini.types import dtypes
 F = dtypes.float64
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_graphs(first):
   """The graph, its kernels, its kernels with the heuristic's recipes, and with random ones."""
@@ -68,7 +69,8 @@ def test_the_same_graph_gives_the_same_kernels():
     assert texts[0] == texts[1] == [kernel_text(k) for k in scheduled(again)[0]]
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("count", [1, 100])
 def test_nothing_depends_on_the_order_of_a_set(count):
   """Else a training run would not repeat to the bit: another process has other addresses, so sets have another order.
   One after the other, so that the second finds its code compiled."""
@@ -394,7 +396,7 @@ KEPT = {  # (a layer, the operation in its slope if that is kept in the place of
 
 
 @pytest.mark.parametrize("case", KEPT)
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_a_slope_is_kept_in_the_place_of_what_it_is_made_of(case):
   build, op = KEPT[case]
   tensors = build()
@@ -656,6 +658,7 @@ IN_PLACE = {  # a @ b, and what is made of it, c and d, which are of the same sh
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", IN_PLACE)
 @pytest.mark.sample(8)
 def test_what_is_written_in_the_place_of_what_is_read(name, rng):

@@ -207,6 +207,7 @@ def test_what_does_not_count_is_not_taken(cache):
 # ---------------------------------------------------------------- in another process
 
 
+@pytest.mark.full
 def test_a_recipe_that_takes_too_long_is_ended_and_the_next_one_is_timed():
   with Timer(1.5) as times:
     (slow,) = times(LONG, "", [""])

@@ -147,7 +147,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("axis", [0, 1, 2, None])
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(15)
 def test_operation(name, axis, request):
   """On two devices and on three; in a quick run on three where that makes parts of unequal size."""
   f, cuts = OPERATIONS[name]
@@ -354,7 +354,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_training(name):
   """The parameters of one device, after 20 steps; and what each step copies, whatever the model is."""

@@ -58,6 +58,7 @@ def run_script(code, **settings):
   return found.stderr
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dev", ["CPU", "INTERP"])
 def test_a_script_shows_a_file_that_runs(dev, tmp_path, capsys, monkeypatch):
   """Cached or not: the second time its kernels come from disk, and it prints the same."""
@@ -78,6 +79,7 @@ def test_a_script_shows_a_file_that_runs(dev, tmp_path, capsys, monkeypatch):
   assert all(line.endswith("ok") for line in tested)
 
 
+@pytest.mark.full
 def test_everything_at_once_still_parses():
   err = run_script(SCRIPT, SHOW=",".join(STAGES), DEBUG="6", PROFILE="1", TRACE="1")
   assert {p.op for p in parse_file(err)} == set(STAGES)

@@ -39,7 +39,7 @@ def test_every_type(dtype, rng):
 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", QUICK, ids=str)
-@pytest.mark.sample(5)
+@pytest.mark.sample(12)
 def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, largest, rng, monkeypatch):
   """Also where many are equal, and of NaN, infinities and zeros of either sign; along each axis."""
   monkeypatch.setattr(sorting, "FEW", 4)
@@ -56,6 +56,7 @@ def test_the_first_of_an_order_found_one_by_one_are_those_of_all_sorted(dtype, l
       assert np.array_equal(values.numpy(), want, equal_nan=dtype.kind == "f"), k
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [dtypes.int64, dtypes.float32])
 @pytest.mark.sample(2)
 def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
@@ -74,7 +75,7 @@ def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int64])
 @pytest.mark.parametrize("n, counts", [(301, (1, 4, 9, 16, 30)), (2000, (5, 20, 60))])
 @pytest.mark.parametrize("different", [5, 10_000])
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_the_first_of_many_are_in_the_first_groups(dtype, n, counts, different, rng):
   """Of equal elements the first one first, also where they are in several groups."""
   x = rng.integers(0, different, (3, n)).astype(dtype.np)
@@ -88,8 +89,8 @@ def test_the_first_of_many_are_in_the_first_groups(dtype, n, counts, different, 
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8, dtypes.bool])
-@pytest.mark.parametrize("n", [1, 2, 33, 400])
-@pytest.mark.sample(5)
+@pytest.mark.parametrize("n", [33, 1, 2, 400])
+@pytest.mark.sample(20)
 def test_what_stands_at_a_rank_is_found_bit_by_bit(dtype, n, rng):
   x = (rng.standard_normal((2, n, 3)) * 4).round().astype(dtype.np)
   if dtype.kind == "f":

@@ -41,6 +41,7 @@ ACCURACY = {
 # fmt: on
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [dtypes.float32, dtypes.float64], ids=lambda d: d.short)
 def test_accuracy(kind):
   inputs = {name: row[1].astype(kind.np) for name, row in ACCURACY.items()}
@@ -55,6 +56,7 @@ def test_accuracy(kind):
   assert not far
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind, fine", [(dtypes.float32, 2e-6), (dtypes.float64, 1e-14)], ids=["f32", "f64"])
 def test_special_values(kind, fine):
   """digamma against differences of lgamma in float64, erfinv through erf and erfc, atan2 in all quadrants."""

@@ -123,6 +123,7 @@ def test_derivatives_of_two_arguments():
   np.testing.assert_allclose(second.numpy(), (t * special.airy_ai(t)).detach().numpy(), rtol=1e-8)
 
 
+@pytest.mark.full
 def test_edges():
   """Of 0, infinities, NaN and what is out of the domain."""
   x = Tensor([0.0, np.inf, -np.inf, np.nan, -1.0])

@@ -87,7 +87,7 @@ for n in [23, 9, 17, 5, 21, 13, 7, 19, 11, 15] * 2:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="Linux tells the peak of a process")
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_the_peak_is_what_the_system_says(program):
   """bytes_peak against the growth of resident memory, for a hundred MB and more.
   The compiler's own memory is not in it."""

@@ -51,6 +51,7 @@ def off_by(name, values, d):
   return np.max(np.abs(got - true) / np.abs(true)) / bound
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SUMS)
 def test_the_error_of_a_long_sum_does_not_grow_with_it(name):
   assert off_by(name, np.full(1_000_003, 0.1, np.float32), "float32") < 1
@@ -121,6 +122,7 @@ def bits():
   return out
 
 
+@pytest.mark.full
 def test_a_sum_has_the_same_bits_with_any_number_of_threads(request):
   code = "import json, test_sums; print(json.dumps(test_sums.bits()))"
   found = []

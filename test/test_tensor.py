@@ -157,6 +157,7 @@ BINARY = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("d", [d for d in ALL if d not in (dtypes.bool, dtypes.bfloat16)], ids=name_of)
 def test_binary(d, rng):
   a, b = sample(rng, (40,), d), sample(rng, (40,), d)
@@ -170,6 +171,7 @@ def test_binary(d, rng):
     np.testing.assert_array_equal(got.numpy(), want, err_msg=expression)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("d", INTEGERS, ids=name_of)
 def test_integers_wrap_and_their_least_has_no_negative(d):
   info = np.iinfo(d.np)
@@ -239,7 +241,7 @@ def test_halves_are_summed_in_float32(d):
   "I, :, I", "0, I", ":, J", "J, 0:1", "M", ":, N", "[1, 0], [0, 2]", "..., [0, 1]", "I, None", "J, I[0]",
   "None, I, None", "M2", "[True, False, True, True]", "I[:, None], I",
 ])  # fmt: skip
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 def test_getitem(index, rng):
   a = rng.standard_normal((4, 3, 5)).astype(np.float32)
   names = {

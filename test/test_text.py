@@ -69,6 +69,7 @@ def test_golden_refuses_what_computes_something_else(tmp_path, monkeypatch):
   assert path.read_text().endswith("----\n")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_every_stage_of_random_graphs(seed):
   """graph, schedule, kernel, recipe, uops and source: parse(print(p)) is p."""
@@ -402,6 +403,7 @@ def test_test_runs_and_compares(mini, tmp_path):
     assert status == 0 and out.startswith(f"# graph mm on {dev}: ") and out.endswith("ok\n"), (out, err)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", sorted(golden.FOLDER.glob("*.mini")), ids=lambda p: p.stem)
 def test_golden_programs_run(mini, path, tmp_path):
   first = tmp_path / "first.mini"
@@ -456,6 +458,7 @@ def test_tables(mini):
   assert mini("devices")[0] == 0 and mini("passes")[0] == 0 and mini("cache")[0] == 0
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 12])
 def test_a_recipe_for_other_vectors_runs_too(n, mini, tmp_path):
   """A file may come from another machine: vectors get narrower until they fit its vec ranges."""
@@ -529,6 +532,7 @@ TENSORS = {
 # fmt: on
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", TENSORS)
 def test_graphs_of_tensors_read_back(name):
   p = graph_program("g", (TENSORS[name](named((2, 3))).uop,))

@@ -88,6 +88,7 @@ def test_resume_is_the_same_to_the_bit(tmp_path, text):
   assert other.returncode == 0 and "warning: the checkpoint is of another data" in other.stderr
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves(tmp_path, text, number):
   """It finishes the step and saves; what is resumed goes on with the next one. Meanwhile no other run gets the folder."""
@@ -332,6 +333,7 @@ def test_log_goes_on_at_a_step(tmp_path):
   assert [json.loads(line)["loss"] for line in path.read_text().splitlines()] == [3.0, 2.0, 1.0]
 
 
+@pytest.mark.full
 def test_settings_that_make_no_sense_are_refused(capsys):
   for setting in ("--steps 0", "--batch 0", "--batch -1", "--seq 0", "--accumulate 0", "--eval-every -1",
                   "--save-every -2", "--warmup -1", "--lr nan", "--clip -1", "--seed -1", "--sample -1",

@@ -178,6 +178,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_computes_what_python_does(name, rng, device):
   kernel, shape, made = CASES[name]
@@ -264,6 +265,7 @@ def test_sizes_are_those_of_the_axes_or_said():
 # ---------------------------------------------------------------- gradients
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
   "name", ["leaky", "product", "smooth", "before", "running", "flipped", "largest", "polar"]
 )
@@ -560,6 +562,7 @@ def check_program(seed, tmp_path):
   return 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("dev", "count"), [("INTERP", 40), ("CPU", 6)])
 def test_random_programs(dev, count, seed, tmp_path):
   with Context(DEV=dev):

@@ -354,7 +354,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(10)
 def test_layers_of_a_batch_or_steps_that_vary(name, rng):
   """Statistics, states and gradients are those of the batch alone, and one program serves all batches."""
   make, rest = LAYERS[name]

@@ -173,6 +173,7 @@ VALUES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_jitted_function_computes_what_somebody_computed_outside(look, value, monkeypatch):

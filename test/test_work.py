@@ -105,6 +105,7 @@ def check(name, f, xs, gradients=True):
     assert untuned <= most and tuned <= TUNED * most, (name, what, untuned, tuned, most)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", sweep.FORMS, ids=lambda form: form.name)
 def test_forms(form, request, seed):
   for n in range(8 if request.config.option.full else 1):

@@ -244,11 +244,6 @@ class Value:
     return free_in(tuple(i for a, i in enumerate(first) if a not in self.axes))
 
   @property
-  def within(self) -> bool:
-    """Is it wanted nowhere outside its bounds, under a guard?"""
-    return within(next(iter(self.wanted))[1], self.node)
-
-  @property
   def accumulated(self) -> bool:
     """Does its kernel add to memory where stores meet?"""
     return any(root.accumulates for root, _ in self.wanted)
@@ -279,6 +274,7 @@ def is_summed(r: UOp) -> bool:
 
 
 def within(index: Index, node: UOp) -> bool:
+  """Does an index of this value stay inside of its bounds, whatever guards say?"""
   return all(inside(i, n) for i, n in zip(index, shape(node)))
 
 
@@ -375,7 +371,7 @@ def kept(v: Value) -> Decision:
     return Decision("memory", reason)
   if v.accumulated:
     return Decision("memory", f"{reason}; its user adds to memory in order")
-  if not v.within:
+  if not within(next(iter(v.wanted))[1], v.node):
     return Decision("memory", f"{reason}; it is read under a guard")
   if not v.kept:
     return Decision("memory", f"{reason}; no loop of its user is outside all of it")
