@@ -17,16 +17,14 @@ INLINE f32x8 floor_f32x8(f32x8 a) { u32x8 t0 = (u32x8)a; u32x8 t1 = (t0 & splat_
 INLINE u32x8 where_u32x8(i32x8 a, u32x8 b, u32x8 c) { return (u32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) { 
 #if defined(__AVX__) && !defined(__clang__)
-  __asm__("" : "+v"(a));
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] < b[i] ? a[i] : b[i]; return r;
+  return __builtin_ia32_minps256(a, b);
 #else
   i32x8 m = a < b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
 #endif
  }
 INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) { 
 #if defined(__AVX__) && !defined(__clang__)
-  __asm__("" : "+v"(a));
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] > b[i] ? a[i] : b[i]; return r;
+  return __builtin_ia32_maxps256(a, b);
 #else
   i32x8 m = a > b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
 #endif

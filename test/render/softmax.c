@@ -11,8 +11,7 @@ typedef int i32x8 __attribute__((vector_size(32)));
 INLINE f32x8 where_f32x8(i32x8 a, f32x8 b, f32x8 c) { return (f32x8)((a & (i32x8)b) | (~a & (i32x8)c)); }
 INLINE f32x8 larger_f32x8(f32x8 a, f32x8 b) { 
 #if defined(__AVX__) && !defined(__clang__)
-  __asm__("" : "+v"(a));
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] > b[i] ? a[i] : b[i]; return r;
+  return __builtin_ia32_maxps256(a, b);
 #else
   i32x8 m = a > b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
 #endif
@@ -21,8 +20,7 @@ INLINE f32x8 max_f32x8(f32x8 a, f32x8 b) { i32x8 t0 = (a != a); f32x8 t1 = large
 typedef unsigned u32x8 __attribute__((vector_size(32)));
 INLINE f32x8 smaller_f32x8(f32x8 a, f32x8 b) { 
 #if defined(__AVX__) && !defined(__clang__)
-  __asm__("" : "+v"(a));
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = a[i] < b[i] ? a[i] : b[i]; return r;
+  return __builtin_ia32_minps256(a, b);
 #else
   i32x8 m = a < b; return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b));
 #endif
