@@ -388,7 +388,15 @@ def accepted(run: Run, a: Any, body: list) -> list:
 
   memo: dict = {}
   env = [*copy.deepcopy([*run.env, a], memo)]
-  return [s for s in body if run.tried(env, s)]
+  return [s for s in body if run.tried(env, s) and followed(env)]
+
+
+def followed(env: list) -> bool:
+  """Can the gradient pass through all of them? Not where the memory of what `unbind` gave was written since."""
+  try:
+    return [t.grad_fn for t in env] != []
+  except RuntimeError:
+    return False
 
 
 def main() -> None:
