@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mini import stats
+from mini import Context, Device, stats
+from mini.engine import limits, profile
 
 
 def peer(name: str) -> Any:
@@ -172,6 +173,7 @@ def arguments(description: str | None, *more: tuple[str, dict[str, Any]]) -> arg
   p.add_argument("--seconds", type=float, default=1.0, help="for each row and library")
   p.add_argument("--rounds", type=int, default=7, help="in turns, at least so many runs of each")
   p.add_argument("--only", default="", help="rows whose name contains one of these, with commas between them")
+  p.add_argument("--below", action="store_true", help="kernels far below the machine's limits, too")
   p.add_argument("--compile", action="store_true", help="torch.compile, too")
   p.add_argument("--tinygrad", default="", metavar="PYTHON", help="tinygrad, too: the Python that has it")
   for name, options in more:
@@ -213,6 +215,8 @@ def run(
         "error": errors[name],
         "first_s": first[name],
       }
+    if args.below:
+      row["below"] = below(case.calls["mini"])
     for call in case.calls.values():
       if isinstance(call, Tinygrad):
         call.close()
@@ -224,13 +228,35 @@ def run(
         f"{r['ms_median']:.3f} ({r['ms_best']:.3f}) {r['rate']:6.1f} {case.unit}/s"
         for r in map(row.get, case.calls)
       ]
-      print(f"{case.name:34}" + "".join(f"{part:>36}" for part in parts), flush=True)
+      lines = [f"{case.name:34}" + "".join(f"{part:>36}" for part in parts), *row.get("below", ())]
+      print("\n  ".join(lines), flush=True)
   told = summary(rows) if summary and rows else {}
   if args.json:
     print(json.dumps({"rows": rows, **({"summary": told} if told else {})}))
   else:
     for name, value in told.items():
       print(f"{name:34}{value}")
+
+
+def below(call: Callable[[], Any], rounds: int = 3, calls: int = 5) -> list[str]:
+  """The kernels of a call that take over a twentieth of its kernels' time, at under a tenth of what the machine can do at
+  most: in each of some rounds, for other processes may have the cores in one."""
+  slow: list[dict[str, str]] = []
+  most = limits.of(Device["CPU"].shim)
+  for _ in range(rounds):
+    with Context(PROFILE=1):
+      profile.reset()
+      for _ in range(calls):
+        call()
+      kernels = {r.what: r.sum for r in profile.rows() if r.limit}
+      profile.reset()
+    total = sum(s.seconds for s in kernels.values())
+    slow.append({})
+    for name, (count, seconds, flops, nbytes) in kernels.items():
+      share, limit = most.nearest(seconds / count, flops / count, nbytes / count)
+      if share < 0.1 and seconds > 0.05 * total:
+        slow[-1][name] = f"{name} {1e3 * seconds / calls:.3f} ms, {limit}"
+  return [text for name, text in slow[-1].items() if all(name in found for found in slow)]
 
 
 def against_peers(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -349,6 +349,12 @@ def report(rows: list[dict[str, Any]]) -> str:
     of_slopes = f"{max(map(ratio, slopes[name])):.2f}" if slopes[name] else ""
     first = sum(r["mini"]["first_s"] for r in (row, *slopes[name]))
     lines.append(f"| {name} | {mine:.3f} | {theirs:.3f} | {mine / theirs:.2f} | {of_slopes} | {first:.2f} |")
+  lines += [
+    "",
+    "Kernels that take over a twentieth of a program's time, at under a tenth of what the machine can do at most:",
+    "",
+  ]
+  lines += [f"- {row['case']}: {kernel}" for row in rows for kernel in row["below"]] or ["none"]
   return "\n".join(lines) + "\n"
 
 
@@ -367,6 +373,10 @@ if __name__ == "__main__":
   )
   if not torch:
     sys.exit("sweep.py compares with PyTorch: pip install torch")
-  args.seconds, args.rounds = min(args.seconds, 0.15), min(args.rounds, 5)
+  args.seconds, args.rounds, args.below = (
+    min(args.seconds, 0.15),
+    min(args.rounds, 5),
+    args.below or bool(args.report),
+  )
   wanted = [form for form in FORMS if chosen(form.name, args)]
   run((c for form in wanted for c in cases(form, args.seed, args.count)), args, told)
