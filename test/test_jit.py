@@ -1102,6 +1102,46 @@ UPDATES = {
 }  # fmt: skip
 
 
+# what leaves a state as it is, and says so only once the graph is simplified
+UNCHANGED = {
+  "nothing of it": lambda x: x.__setitem__(slice(0, 0), 7.0),
+  "a mask that nowhere holds": lambda x: x.assign((Tensor.arange(9) < 0).where(1.0, x)),
+  "itself": lambda x: x.assign(x * 1),
+  "a part of itself": lambda x: x.__setitem__(slice(2, 5), x[2:5] * 1),
+}
+# another state that is made of it, but for some elements
+MADE_OF = {
+  "one of them": lambda y, x: (y.copy_(x), y.__setitem__(4, 2.0)),
+  "a slice": lambda y, x: (y.copy_(x), y.__setitem__(slice(3, 6), 2.0)),
+  "a mask": lambda y, x: y.assign((Tensor.arange(9) < 3).where(2.0, x)),
+  "where it is": lambda y, x: y.assign((Tensor.arange(9) < 3).where(x, 2.0)),
+}
+
+
+@pytest.mark.parametrize("made", MADE_OF)
+@pytest.mark.parametrize("unchanged", UNCHANGED)
+def test_a_state_that_stays_is_no_memory_of_what_is_made_of_it(unchanged, made):
+  """A kernel for both wrote one element of the second, and took the first for the rest of it."""
+  values = np.arange(9, dtype=np.float32)
+  found = []
+  for wrap in (lambda f: f, jit):
+    x, y = Tensor(values + 10).realize(), Tensor(-values).realize()
+
+    @wrap
+    def step(n, x=x, y=y):
+      UNCHANGED[unchanged](x)
+      MADE_OF[made](y, x)
+      return n
+
+    for _ in range(2):
+      step(Tensor(1.0))
+    found += [x.numpy(), y.numpy()]
+  np.testing.assert_array_equal(found[0], values + 10)
+  np.testing.assert_array_equal(found[0], found[2])
+  np.testing.assert_array_equal(found[1], found[3])
+  assert (found[1] == 2).sum() in (1, 3, 6) and not set(found[1].tolist()) - {2, *range(10, 19)}
+
+
 @pytest.mark.parametrize("what", UPDATES)
 @pytest.mark.parametrize("held", [False, True])
 def test_states_are_updated_by_slices_and_masks(what, held):

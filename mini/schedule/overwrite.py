@@ -70,7 +70,7 @@ def overwrite(
   for out, old in pairs.items():
     if old in done.values():
       continue
-    left = {n: narrowed(without_copy(found[n], out, old), old) for n in writers[out]}
+    left = {n: narrowed(without_copy(found[n], out, old), out, old) for n in writers[out]}
     mine = [n for n, k in left.items() if any(p.arg[0] == out for p in written(k))]
     if not are_apart([left[n] for n in mine], out):
       mine = mine[:1]  # the others run after it
@@ -116,10 +116,10 @@ def is_old(value: UOp, s: UOp, old: str) -> bool:
   return access(value)[2] is TRUE and place_of(value) is place_of(s)
 
 
-def narrowed(k: UOp, old: str) -> UOp:
-  """A kernel that puts a new value into a box of `old`, and elsewhere what stands there already,
+def narrowed(k: UOp, out: str, old: str) -> UOp:
+  """A kernel that puts a new value into a box of `out`, and elsewhere what stands there already, in `old`,
   over that box alone."""
-  if len(stores(k)) != 1:
+  if len(stores(k)) != 1 or stores(k)[0].src[0].arg[0] != out:
     return k
   s = stores(k)[0]
   value = s.src[1]
