@@ -211,8 +211,8 @@ class Sequence:
     self.native, self.ncalls = Native.of(device), len(calls)
     self.functions = [c.function for c in calls]  # loaded as long as this
     self.nslots = 1 + max((slot for c in calls for slot, _ in c.args), default=-1)
-    # Of each slot the positions that it fills, each with its offset; last those of the error word.
-    patches: list[list[int]] = [[] for _ in range(self.nslots + 1)]
+    # Of each slot the positions that it fills, each with its offset; then those of numbers, and of the error word.
+    patches: list[list[int]] = [[] for _ in range(self.nslots + 2)]
     records: list[int] = []
     nargs = 0
     for function, args, extent, work, *_ in calls:

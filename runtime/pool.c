@@ -198,7 +198,7 @@ static void *copy(const void *from, size_t nbytes) {
 }
 
 /* calls: (function, position of its first arg, extent, shares, chunks) each. first[nslots] .. first[nslots+1] are the patches that
-   point at the error word. Returns 0 when there is no memory. */
+   are numbers, not addresses, and those behind them point at the error word. Returns 0 when there is no memory. */
 sequence *mini_sequence(long ncalls, const long *calls, long nargs, long nslots, const long *first, const patch *patches) {
   sequence *s = calloc(1, sizeof *s);
   if (!s) return 0;
@@ -206,15 +206,16 @@ sequence *mini_sequence(long ncalls, const long *calls, long nargs, long nslots,
   s->calls = malloc(ncalls * sizeof(call) + 1);
   s->args = calloc(nargs + 1, sizeof(void *));
   s->bound = calloc(nslots + 1, sizeof(void *));
-  s->first = copy(first, (nslots + 2) * sizeof(long));
-  s->patches = copy(patches, first[nslots + 1] * sizeof(patch));
+  s->first = copy(first, (nslots + 3) * sizeof(long));
+  s->patches = copy(patches, first[nslots + 2] * sizeof(patch));
   if (!s->calls || !s->args || !s->bound || !s->first || !s->patches) {
     mini_sequence_free(s);
     return 0;
   }
   for (long i = 0; i < ncalls; i++, calls += 5)
     s->calls[i] = (call){(kernel_fn)calls[0], s->args + calls[1], calls[2], calls[3], calls[4]};
-  for (long p = first[nslots]; p < first[nslots + 1]; p++) s->args[patches[p].arg] = &s->error;
+  for (long p = first[nslots]; p < first[nslots + 1]; p++) s->args[patches[p].arg] = (void *)patches[p].offset;
+  for (long p = first[nslots + 1]; p < first[nslots + 2]; p++) s->args[patches[p].arg] = &s->error;
   return s;
 }
 

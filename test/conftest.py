@@ -118,9 +118,9 @@ def kernels_read_back(request):
 
   compile_kernels = program.compile_kernels
 
-  def checked(kernels, opened):
+  def checked(kernels, opened, often=True):
     fresh = [k for k in dict.fromkeys(kernels) if not any(k in known for known in opened.compiled.values())]
-    compiled = compile_kernels(kernels, opened)
+    compiled = compile_kernels(kernels, opened, often)
     for k in fresh[:: 1 if request.config.option.full else 4]:
       for p in (k, compiled[k].kernel, uops_program(compiled[k].kernel)):
         assert parse(text(p)) is p

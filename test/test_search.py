@@ -279,12 +279,12 @@ def test_a_program_uses_what_is_known(cache, capfd):
     (x * 7).realize()
   assert "split j 3 -> mine, own; unroll own" in capfd.readouterr().err
   assert main(["cache"]) == 0 and f"{cache}/recipes: 1 entries" in capfd.readouterr().out
-  made = opened.compiled[search.config.code][k]
+  made = opened.compiled[search.config.code, False][k]
   assert "mine" in made.recipe and "mine" in text(made.kernel)
   keep(key, Found("split nothing 3 -> a, b", heuristic, 0.5, 1e-3))
   with Context(MACHINE=f"lanes={machine.lanes}"):  # other kernels, the same machine
     assert ((x * 7).numpy() == x.numpy() * 7).all()
-    assert opened.compiled[search.config.code][k].recipe == heuristic
+    assert opened.compiled[search.config.code, False][k].recipe == heuristic
 
 
 def test_SEARCH_searches_once(cache, monkeypatch):
@@ -302,10 +302,10 @@ def test_SEARCH_searches_once(cache, monkeypatch):
     asked.clear()
     search._known.clear()
     realize._programs.clear()
-    Device["CPU"].compiled.pop(search.config.code)
+    Device["CPU"].compiled.pop((search.config.code, False))
     assert (x.sum(0).numpy() == 123).all()
     assert not asked and any(
-      "unroll" in c.recipe for c in Device["CPU"].compiled[search.config.code].values()
+      "unroll" in c.recipe for c in Device["CPU"].compiled[search.config.code, False].values()
     )
 
 

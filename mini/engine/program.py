@@ -23,6 +23,7 @@ from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
+from mini.engine.sizes import Family, numbers_of
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
 from mini.ir.kernel import (
@@ -53,6 +54,9 @@ from mini.stats import stats
 from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
 
+LONG = 50_000  # ns of a core: what takes so long has code of its own for each size
+OFTEN, ONCE = 4, 1  # sizes with code of their own, of a jitted function's kernels and of others
+
 
 class Launch(NamedTuple):
   """A kernel, free of names, and what it runs on this time."""
@@ -74,6 +78,7 @@ class Compiled(NamedTuple):
   guarded: bool  # takes the error word as its last argument
   flops: int
   nbytes: int
+  sizes: tuple[int, ...] = ()  # that code of several kernels is called with (engine/sizes.py)
 
   @property
   def name(self) -> str:
@@ -125,16 +130,13 @@ def cost(k: UOp) -> tuple[int, int]:
   return flops, sum(memory.values())
 
 
-def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compiled]:
+def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) -> dict[UOp, Compiled]:
   """Recipes and sources of kernels that no device of this kind has seen;
-  what this one has not seen, compiled together."""
+  what this one has not seen, compiled together. often: are they to run often?"""
   machine = machine_of(opened.shim.info)
-  known = opened.compiled.setdefault(config.code, {})
+  known = opened.compiled.setdefault((config.code, often), {})
   fresh = [k for k in dict.fromkeys(kernels) if k not in known]
-  made: list[tuple[UOp, Compiled]] = []
-  for k in fresh:
-    tuned, recipe = with_recipe(k, machine, opened)
-    made.append((k, rendered(tuned, recipe, family(k), opened, cost(k))))
+  made = [(k, made_of(k, machine, opened, OFTEN if often else ONCE)) for k in fresh]
   check("recipe", [c.kernel for _, c in made])
   known.update(made)
   found = {k: known[k] for k in kernels}
@@ -142,6 +144,13 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened) -> dict[UOp, Compile
   while len(known) > max(FUNCTIONS, len(found)):
     known.pop(next(iter(known)), None)
   return found
+
+
+def made_of(k: UOp, machine: Machine, opened: Opened, most: int) -> Compiled:
+  """A kernel with its recipe and code: of its own or, where as many sizes as `most` have that, shared."""
+  c = rendered(*with_recipe(k, machine, opened), family(k), opened, cost(k))
+  shares = opened.is_host and not config.NOOPT and c.nanoseconds < LONG
+  return with_sizes(c, opened, most) if shares else c
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
@@ -163,10 +172,27 @@ def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
 
 def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
   """A kernel with its recipe applied, in the device's language, under a name that is its own as a rule."""
-  code = opened.render(tuned)
-  name = f"{family}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
-  code = code._replace(name=name, source=code.source.replace("KERNEL", name))
+  code = named(opened.render(tuned), family)
   return Compiled(tuned, recipe, code, extent(tuned), threads(tuned), guarded(tuned), *work)
+
+
+def named(code: Code, family: str) -> Code:
+  name = f"{family}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
+  return code._replace(name=name, source=code.source.replace("KERNEL", name))
+
+
+def with_sizes(c: Compiled, opened: Opened, most: int) -> Compiled:
+  """The kernel, with code that it shares with those that differ from it in sizes alone."""
+  source = c.code.source.replace(c.name, "KERNEL")
+  text, numbers = numbers_of(source)
+  key = hashlib.sha256("\0".join([text, c.code.prelude, *map(str, c.code.helpers)]).encode()).digest()
+  alike = opened.families.setdefault(key, Family())
+  kind = c.name.partition("_")[0] + "_n"
+  made = lambda source: named(c.code._replace(source=source), kind)
+  code, sizes = alike.code(c.code, source, numbers, len(params_of(c.kernel)) + c.guarded, most, made)
+  while len(opened.families) > FUNCTIONS:
+    opened.families.pop(next(iter(opened.families)), None)
+  return c._replace(code=code, sizes=sizes)
 
 
 def machine_of(info: Info) -> Machine:
@@ -299,10 +325,11 @@ class Program:
     labels: Mapping[Any, Sequence[str]] = NONE,
   ):
     """labels: what users call some values, for SHOW=graph.
-    inout: {output: input} whose old value is of no use once the output is there;
+    inout: of a jitted function: {output: input} whose old value is of no use once the output is there;
     `inplace` are those that share memory.
     levels: of inputs that come later than at once, such as copies from other devices."""
     self.device, self.inout, self.levels = device, inout or {}, levels
+    self.often = inout is not None  # of a jitted function
     self.opened = opened = Device[device]
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
@@ -364,7 +391,7 @@ class Program:
 
   def compile(self, kernels: Sequence[UOp]) -> Made:
     launches = [nameless(k, split=True) for k in kernels]
-    compiled = compile_kernels([launch.kernel for launch in launches], self.opened)
+    compiled = compile_kernels([launch.kernel for launch in launches], self.opened, self.often)
     return Made(launches, [compiled[launch.kernel] for launch in launches])
 
   @cached_property
@@ -403,7 +430,7 @@ class Program:
       touched.append(
         [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
       )
-      args += [(-1, 0)] * c.guarded
+      args += [(-1, 0)] * c.guarded + [(-2, n) for n in c.sizes]
       calls.append(Planned(number[c.code], args, c.extent, c.nanoseconds, c.group))
     queues = self.opened.shim.info.queues
     for s in self.segments if queues > 1 else ():

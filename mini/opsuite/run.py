@@ -119,7 +119,7 @@ class Runner:
     """What a program of these would launch: programs compile their kernels when they are made, and here they do not."""
     found: list[UOp] = []
 
-    def gather(kernels: Sequence[UOp], opened: Opened) -> NoReturn:
+    def gather(kernels: Sequence[UOp], opened: Opened, often: bool = True) -> NoReturn:
       found.extend(kernels)
       raise Gathered
 
@@ -148,7 +148,7 @@ class Runner:
     if not kernels:
       return
     try:
-      program.compile_kernels(kernels, self.opened)
+      program.compile_kernels(kernels, self.opened, often=False)
     except Exception:  # noqa: BLE001
       half = len(kernels) // 2
       if half:

@@ -23,6 +23,7 @@ from mini.ir.machine import reach
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   UOp,
+  add,
   bounds,
   conjuncts,
   const,
@@ -123,9 +124,10 @@ class Expressions:
     return even and reach(c.src[0]) + abs(c.src[1].arg) < 1 << 31
 
   def compared(self, c: UOp, v: UOp, env: dict[UOp, int]) -> str:
-    """The condition `e < n` as a mask: the e of the first lane, and what is left of n in each."""
-    step, first = self.stride(c.src[0], v) or 0, self.at(c.src[0], env)
-    left = ", ".join(str(c.src[1].arg - step * n) for n in range(self.lang.width))
+    """The condition `e < n` as a mask: e - n of the first lane, and what it is less than if it holds in each, which is
+    the same for every size n."""
+    step, first = self.stride(c.src[0], v) or 0, self.at(add(c.src[0], -c.src[1].arg), env)
+    left = ", ".join(str(-step * n) for n in range(self.lang.width))
     mask = self.spelling.type(dtypes.bool, self.lang.width)
     return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < ({mask}){{{left}}})"
 

@@ -64,7 +64,7 @@ void half_rows(void **args, long lo, long hi) {
   const _Float16 *a2 = args[4];
   const unsigned short *a4 = args[5];
   for (long g = lo; g < hi; g++) {
-    f32x8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? (f32x8)*(const f32x8u*)(a1 + (g / 9) * 71 + ((g % 9) * 8)) : masked_f32x8(a1 + (g / 9) * 71 + ((g % 9) * 8), ((splat_i32x8((int)((g % 9) * 8)) < (i32x8){71, 70, 69, 68, 67, 66, 65, 64})));
+    f32x8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? (f32x8)*(const f32x8u*)(a1 + (g / 9) * 71 + ((g % 9) * 8)) : masked_f32x8(a1 + (g / 9) * 71 + ((g % 9) * 8), ((splat_i32x8((int)((g % 9) * 8 + -71)) < (i32x8){0, -1, -2, -3, -4, -5, -6, -7})));
     f32x8 v2_0 = load_f16x8(a2 + g * 8);
     f32x8 v5_0 = load_bf16x8(a4 + (g % 9) * 8);
     *(f32x8u*)(a0 + g * 8) = ((v1_0 + __builtin_convertvector(v2_0, f32x8)) + __builtin_convertvector(v5_0, f32x8));
