@@ -60,13 +60,13 @@ def test_a_loop_over_sizes_compiles_a_few_of_them(loop, most, rng):
   assert stats["compiles"] + stats["disk_hits"] - before <= most
 
 
-def test_a_jitted_function_has_code_of_its_own_for_the_first_sizes(rng):
+def test_a_jitted_function_has_code_of_its_own_for_four_sizes_of_a_kind_at_most(rng):
   call = jit(lambda x: (x * 3 + 1).sum(1))
   before = stats["compiles"] + stats["disk_hits"]
   for k in range(40):
     x = rng.standard_normal((3, 64 + 16 * k)).astype(np.float32)
     np.testing.assert_allclose(call(Tensor(x)).numpy(), (x * 3 + 1).sum(1), rtol=1e-4, atol=1e-4)
-  assert 8 <= stats["compiles"] + stats["disk_hits"] - before <= 36
+  assert stats["compiles"] + stats["disk_hits"] - before <= 36
 
 
 def test_the_bits_are_those_of_code_of_its_own(rng):
@@ -85,7 +85,7 @@ def test_threads_make_the_same(rng):
 
   def work(k):
     for n in range(100 + k, 400, 4):
-      found[n] = (Tensor(x[:n].copy()) * 2.5 - 1).abs().numpy()
+      found[n] = (Tensor(x[:n].copy()) + 2.5).abs().numpy()
 
   workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
   for w in workers:
@@ -94,7 +94,7 @@ def test_threads_make_the_same(rng):
     w.join()
   assert len(found) == 300
   for n, got in found.items():
-    np.testing.assert_array_equal(got, np.abs(x[:n] * np.float32(2.5) - 1))
+    np.testing.assert_array_equal(got, np.abs(x[:n] + np.float32(2.5)))
 
 
 def test_numbers_are_whole_and_stand_alone():
