@@ -84,6 +84,10 @@ def looked_at(outputs):
 
 # what is computed again: times the work, and why that is meant
 AGAIN = {
+  "transposed": (
+    2.5,
+    "a product of few channels reads what was joined at each of its taps, fewer than AGAIN of cost.py",
+  ),
   "attention": (1.6, "gradients make the rows of the scores again, which are never in memory"),
 }
 
