@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import random
+import resource
 import signal
 import time
 import traceback
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fuzz_files import within
 
 import mini
 from mini import Context, MiniError, Tensor, dtypes
@@ -55,6 +57,7 @@ TENSORS: dict[str, Callable[[], Tensor]] = {
 PLAIN: list[Any] = [None, -1, 0, 1, 2, 5, -7, 10**6, 2**40, 0.5, -2.5, float("nan"), float("inf"), 1j, True, "", "mean", "typo",
                     (), (0,), (1, 1), (-1, 2), (0, 0, 0), [2, 3], [[0, 1], [1, 0]], ("a",), {}, object, dtypes.int32, "int64",
                     np.float32(2), np.arange(3), slice(None), ...]  # fmt: skip
+MOST_BYTES = 4 << 30
 SKIPPED = {  # what runs code or reads memory of its own, or has nothing to be fuzzed: why
   "realize": "",
   "numpy": "",
@@ -127,8 +130,9 @@ def late(*_: Any) -> None:
 
 
 def attempt(f: Callable[..., Any], values: list[Any], seconds: float = 2.0) -> BaseException | None:
-  """The error of a call, computed."""
-  before = signal.signal(signal.SIGALRM, late)
+  """The error of a call, computed, with so much time, and MOST_BYTES of memory that are not there yet."""
+  before, limits = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_AS)
+  within(MOST_BYTES)
   signal.setitimer(signal.ITIMER_REAL, seconds)
   try:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -142,6 +146,7 @@ def attempt(f: Callable[..., Any], values: list[Any], seconds: float = 2.0) -> B
   finally:
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    resource.setrlimit(resource.RLIMIT_AS, limits)
   return None
 
 

@@ -15,7 +15,7 @@ from mini.ir.parse import TextError, parse
 from mini.ir.uop import const
 from mini.nn import formats, state
 from mini.nn.state import StateError, npz_load, npz_save, safe_load, safe_save, torch_load
-from mini.types import dtypes
+from mini.types import RangeError, dtypes
 
 # ---------------------------------------------------------------- text
 
@@ -200,3 +200,11 @@ def test_what_is_measured_in_is_given_back():
   )
   found = measure(shim)
   assert given == ["memory"] and min(found) > 0
+
+
+@pytest.mark.parametrize("r, with_replacement", [(10**6, True), (10**4, True), (2**62, True)])
+def test_combinations_that_have_no_room_are_none(r, with_replacement):
+  """Before any is made: the list of them grew until the system ended the process."""
+  with pytest.raises((MemoryError, RangeError)):
+    Tensor([1.0, 2.0, 3.0]).combinations(r, with_replacement)
+  assert Tensor([1.0, 2.0, 3.0]).combinations(2**40).shape == (0, 2**40)

@@ -13,7 +13,6 @@ import numpy as np
 from mini.tensor.autograd import custom_gradient
 from mini.tensor.decompose import SVD, cholesky, svd
 from mini.tensor.errors import fail
-from mini.tensor.handle import Handle
 from mini.tensor.lapack import LinAlgError, expect_matrix, eye, host, inv, solve, solve_triangular
 from mini.types import ShapeError, dtypes, prod
 
@@ -351,10 +350,9 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
   """
   x = x.atleast_1d() if x.dtype.kind in "fc" else x.atleast_1d().long()
   count = x.shape[-1] if N is None else N
-  powers = [x.ones_like()]
-  for _ in range(count - 1):
-    powers.append(powers[-1] * x)
-  return Handle._final.stack(powers, dim=-1)[..., :count]
+  if count > 1:
+    return x.unsqueeze(-1).ones_like().cat(x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1), dim=-1)
+  return x.unsqueeze(-1).ones_like()[..., :count]
 
 
 def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) -> SVD:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,8 +155,12 @@ class Pieces(Spectral):
       fail(ShapeError, f"combinations: {r} elements of a vector", x=self)
     if r == 0:
       return self[:0]
+    n = self.numel()
+    count = comb(n + r - 1 if with_replacement else n, r)
     chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    index = np.array([*chosen(range(self.numel()), r)], np.int64).reshape(-1, r)
+    found = itertools.chain.from_iterable(chosen(range(n), r)) if count else ()
+    # memory for all of them first: there may be none
+    index = np.fromiter(found, np.int64, count * r).reshape(-1, r)
     return self[index]
 
   # ---------------------------------------------------------------- taken apart
