@@ -22,8 +22,10 @@ from mini.ir.uop import TRUE, rsize, toposort
 from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule import fuse
-from mini.schedule.cost import cheap_again, decide
+from mini.schedule.cost import decide
+from mini.schedule.flat import in_pieces, scatter_in_place
 from mini.schedule.merge import accumulates
+from mini.schedule.split import split_reductions
 
 MACHINE = Machine(threads=2)
 MOST = 1.25  # times the graph's operations, as scheduled
@@ -44,7 +46,7 @@ def asked(roots, times):
 
 def decided(roots):
   """(the kernels of a graph, {value: how often it is computed because that costs less than to write and read it}): by
-  each that wants it, or by windows that overlap."""
+  each that wants it, and there by each of the windows that overlap."""
   values = {}
 
   def noted(v):
@@ -57,7 +59,7 @@ def decided(roots):
   times = {}
   for u, (v, found) in values.items():
     if found.where == "inline" and (v.computed or u.op == "pad") and not v.overlapping:
-      times[u] = len(v.wanted) if found.why == cheap_again(v) else max(1, v.overlap)
+      times[u] = len(v.wanted) * max(1, v.overlap)
   return kernels, times
 
 
@@ -73,7 +75,9 @@ def executed(kernel):
 
 def looked_at(outputs):
   """(as scheduled, as tuned: times the work of the graph of these tensors)"""
-  roots = simplify(Numbered([t.uop for t in outputs]).roots)
+  roots = split_reductions(
+    in_pieces(scatter_in_place(simplify(Numbered([t.uop for t in outputs]).roots))), False
+  )
   kernels, times = decided(roots)
   n = max(asked(roots, times), SMALL)
   done = sum(cost(k)[0] for k in kernels), sum(executed(write_recipe(k, MACHINE)[0]) for k in kernels)
@@ -84,10 +88,6 @@ def looked_at(outputs):
 
 # what is computed again: times the work, and why that is meant
 AGAIN = {
-  "transposed": (
-    2.5,
-    "a product of few channels reads what was joined at each of its taps, fewer than AGAIN of cost.py",
-  ),
   "attention": (1.6, "gradients make the rows of the scores again, which are never in memory"),
 }
 
