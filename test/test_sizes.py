@@ -5,8 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from mini import Tensor, jit, stats
-from mini.engine.sizes import general, numbers_of
+from mini import Device, Tensor, fft, jit, stats
+from mini.engine import program
+from mini.engine.sizes import Family, general, numbers_of
 
 
 def growing(rng):
@@ -109,11 +110,55 @@ def test_what_has_to_be_written_out_is():
   assert general(HEAD + "  x = a[i * 3];\n", (0,), 2) == (
     HEAD + "  const int z0 = (long)args[2];\n  x = a[i * z0];\n"
   )
-  assert "m1[z0] __attribute__" in general(HEAD + "  float m1[9] __attribute__((aligned(64)));\n", (0,), 0)
-  for line in (
-    "  float m1[9] __attribute__((aligned(64)));\n",
-    "  x = SHUFFLE(a, b, 0, 1);\n",
-    "  AHEAD(p + 8, 3);\n",
+  for line, left in (
+    ("  float m1[9] __attribute__((aligned(64)));\n", "  float m1[#] __attribute__((aligned(64)));\n"),
+    ("  f32x16 acc2[6] = {0};\n", "  f32x16 acc2[6] = {0};\n"),
+    ("  x = a[3] + SHUFFLE(a, b, 0, 1);\n", "  x = a[#] + SHUFFLE(a, b, 0, 1);\n"),
+    ("  AHEAD(p + 8, 3);\n", "  AHEAD(p + 8, 3);\n"),
   ):
-    assert general(HEAD + line, (1,), 0) is None
-  assert "p + z0, 3" in general(HEAD + "  AHEAD(p + 8, 3);\n", (0,), 0)
+    assert numbers_of(HEAD + line)[0] == HEAD + left
+
+
+def test_every_number_that_may_be_one_is_an_argument(rng, monkeypatch):
+  """Of kernels of all kinds; the bits are those of code of their own."""
+  x, y = (rng.standard_normal((37, 40)).astype(np.float32) for _ in range(2))
+  cases = [
+    lambda x, y: (x @ y.T).softmax(1) @ y,
+    lambda x, y: (
+      x.reshape(1, 1, 37, 40).conv2d(y[:3, :3].reshape(1, 1, 3, 3), padding=1).relu().max_pool2d(2)
+    ),
+    lambda x, y: x.sort(1).values.cumsum(0),
+    lambda x, y: (x.cast("int8") + 3).sum(0) + (y.cast("int64") * 7).flip(1).sum(0),
+    lambda x, y: x.square().sum(0).sqrt() + y.cast("float16").sum(0) + (x[1::2].T @ y[1::2]).sum(),
+    lambda x, y: x.T.softmax(0).T.pad((1, 2)) * y.pad((1, 2)).cast("bfloat16"),
+    lambda x, y: x.gather(1, y.argsort(1)) + fft.fft(x).real,
+  ]
+  own = [f(Tensor(x), Tensor(y)).numpy() for f in cases]
+  shared = []
+
+  def code(self, own, source, numbers, first, most, made):
+    shared.append(len(numbers))
+    return made(general(source, tuple(range(len(numbers))), first)), numbers
+
+  monkeypatch.setattr(Family, "code", code)
+  monkeypatch.setattr(program, "LONG", 1 << 60)
+  Device["CPU"].compiled.clear()
+  for f, want in zip(cases, own, strict=True):
+    np.testing.assert_array_equal(jit(f)(Tensor(x), Tensor(y)).numpy(), want)
+  Device["CPU"].compiled.clear()
+  assert len(shared) > len(cases) and min(shared) > 1
+
+
+def test_what_is_remembered_does_not_grow_with_the_sizes_that_were_seen():
+  family, source = Family(), HEAD + "  x = a[i * 3 + 5] + 7;\n"
+  for k in range(100):
+    family.code(None, source, (k, 1 << 31, 7), 2, 1, str)  # no int
+    family.code(None, source, (k, 2 * k, 7), 2, 1, str)
+  assert len(family.own) == 1 and len(family.shared) == 1
+
+
+def test_a_jitted_function_does_not_take_what_others_share():
+  family = Family()
+  given = [family.code(None, HEAD + "  x = a[3];\n", (k,), 2, 1, str)[1] for k in (3, 4, 5)]
+  assert given == [(), (4,), (5,)]
+  assert family.code(None, HEAD + "  x = a[3];\n", (4,), 2, 4, str)[1] == ()

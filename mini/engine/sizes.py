@@ -18,19 +18,17 @@ Numbers = tuple[int, ...]
 
 NUMBER = re.compile(r"(?<![\w.])(?<![\d.]e[-+])(\d+)(?![\w.])")
 HEAD = "void KERNEL(void **args, long lo, long hi) {\n"
-ARRAY = re.compile(r" *[\w ]+ \w+\[z\d+\]( __attribute__\(\(aligned\(\d+\)\)\))?;\n")
-# where C asks for a number that is written out: the order of a shuffle, how near a prefetch brings what it reads
-WRITTEN = re.compile(r"SHUFFLE|__attribute__|__asm__|AHEAD.*, z\d+\)")
+# from here to the end of its line C asks for numbers that are written out: the order of a shuffle, an alignment, how
+# near a prefetch brings what it reads, the size of an array that has initial values
+WRITTEN = re.compile(r"SHUFFLE|__attribute__|__asm__|AHEAD|\w+\[\d+\] = \{")
 
 
 class Family:
   """Kernels of one source up to whole numbers."""
 
   def __init__(self) -> None:
-    self.own: dict[Numbers, Code] = {}  # of those with code of their own
-    self.shared: list[
-      tuple[Numbers, Numbers, Code]
-    ] = []  # (numbers, places of those that are arguments, code)
+    self.own: dict[Numbers, Code] = {}  # the first ones, which have code of their own
+    self.shared: list[tuple[Numbers, Numbers, Code]] = []  # (numbers, places of arguments among them, code)
 
   def code(
     self, own: Code, source: str, numbers: Numbers, first: int, most: int, made: Callable[[str], Code]
@@ -39,44 +37,45 @@ class Family:
 
     own: what it is without sharing, of which `source` is the text with `numbers` in it. first: the number of the first
     argument that is a size. most: as many have code of their own. made: code of a source."""
-    if numbers in self.own:
-      return self.own[numbers], ()
-    narrow = is_narrow(numbers)
-    for known, places, code in self.shared if narrow else ():
+    if max(numbers, default=0) >= 1 << 31:  # no int
+      return own, ()
+    if numbers in self.own or len(self.own) < most:
+      return self.own.setdefault(numbers, own), ()
+    for known, places, code in self.shared:
       if all(a == b or n in places for n, (a, b) in enumerate(zip(known, numbers))):
         return code, tuple(numbers[n] for n in places)
-    others = [known for known in (*self.own, *(known for known, *_ in self.shared)) if is_narrow(known)]
+    others = [*self.own, *(known for known, *_ in self.shared)]
     places = tuple(n for n, values in enumerate(zip(*others, numbers)) if len({*values}) > 1)
-    text = general(source, places, first) if len(self.own) >= most and narrow else None
-    if text is None:
-      self.own[numbers] = own
-      return own, ()
-    code = made(text)
+    code = made(general(source, places, first))
     self.shared.append((numbers, places, code))
     return code, tuple(numbers[n] for n in places)
 
 
-def is_narrow(numbers: Numbers) -> bool:
-  return max(numbers, default=0) < 1 << 31
-
-
 def numbers_of(source: str) -> tuple[str, Numbers]:
-  """(a source without its whole numbers, those)"""
-  return NUMBER.sub("#", source), tuple(map(int, NUMBER.findall(source)))
+  """(a source without the whole numbers that may be arguments, those)"""
+  found: list[int] = []
+
+  def left_out(m: re.Match) -> str:
+    found.append(int(m[0]))
+    return "#"
+
+  return replaced(source, left_out), tuple(found)
 
 
-def general(source: str, places: Numbers, first: int) -> str | None:
-  """The source with variables in these places; None where one of them has to be written out."""
+def general(source: str, places: Numbers, first: int) -> str:
+  """The source with variables in these places."""
   names = {place: f"z{k}" for k, place in enumerate(places)}
   count = itertools.count()
-  lines = []
-  for line in source.splitlines(keepends=True):
-    made = NUMBER.sub(lambda m: names.get(next(count), m[0]), line)
-    if made != line and WRITTEN.search(made) and not ARRAY.fullmatch(made):
-      return None
-    lines.append(made)
-  text = "".join(lines)
-  if not text.startswith(HEAD):
-    return None
+  text = replaced(source, lambda m: names.get(next(count), m[0]))
   sizes = "".join(f"  const int z{k} = (long)args[{first + k}];\n" for k in range(len(places)))
   return HEAD + sizes + text.removeprefix(HEAD)
+
+
+def replaced(source: str, number: Callable[[re.Match], str]) -> str:
+  """The source with other words for the numbers that may be arguments."""
+  lines = []
+  for line in source.splitlines(keepends=True):
+    written = WRITTEN.search(line)
+    end = written.start() if written else len(line)
+    lines.append(NUMBER.sub(number, line[:end]) + line[end:])
+  return "".join(lines)
