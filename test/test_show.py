@@ -123,6 +123,21 @@ def test_a_routine_is_shown_once_and_updates_in_place(shown):
   assert g.op == "graph" and [m.where for m in s.arg.memory] == ["inout", "in"]
 
 
+def test_a_routine_that_changes_nothing_is_shown(shown):
+  """No kernel touches the state that it writes."""
+  w = Tensor([1.0, 2.0]).realize()
+
+  @jit
+  def step(x):
+    w[0:0] = 9.0
+    return x
+
+  with Context(SHOW="graph,schedule,kernel,uops,source"):
+    assert step(Tensor([2.0])).tolist() == [2.0] and w.tolist() == [1.0, 2.0]
+  _, s, *_ = parse_file(shown())
+  assert s.op == "schedule" and s.arg.memory == () and not s.src
+
+
 def test_recipes_can_be_used_again(shown, tmp_path):
   """The comment over a kernel is what --recipe takes, and what a kernel's head takes."""
   a, b = Tensor(np.ones((70, 20), np.float32)), Tensor(np.ones((20, 50), np.float32))

@@ -150,7 +150,8 @@ def planned(
     offsets.update(plan(mine)[0])
   inputs = sorted((n for n in needs if n not in written), key=lambda n: needs[n].first)
   where = {n: "in" if n in inputs else "inout" if n in inout else "out" for n in (*outputs, *inputs)}
-  memory = [Memory(n, w, *found[n], devices.get(n, "")) for n, w in where.items()]
+  # an output that is its input, and that no kernel touches, needs no memory of the schedule's
+  memory = [Memory(n, w, *found[n], devices.get(n, "")) for n, w in where.items() if n in found]
   memory += [Memory(n, offsets[n], *found[n], devices.get(n, "")) for n in needs if n in temporary]
   names = [f"k{n}" for n in range(len(known))]
   launches = [run for run in runs if isinstance(run, Run)]

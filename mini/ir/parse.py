@@ -447,7 +447,8 @@ class Reader(Operands):
     name = self.word("a name")
     language = self.string()
     self.take("{")
-    body = self.take()
+    body = self.next  # may be empty
+    self.at += 1
     self.blank()
     for word in SOURCE_END.split():
       self.take(word)
