@@ -293,6 +293,24 @@ def test_indices_out_of_bounds():
       late.numpy()
 
 
+@pytest.mark.parametrize("n", [4096, 37, 1])
+def test_the_bits_of_a_half_are_those_in_memory(n, rng):
+  """Of every NaN, too, of which a conversion to float32 and back makes another."""
+  bits = rng.integers(0, 1 << 16, n).astype(np.uint16)
+  bits[0] = 0x7C01
+  x = Tensor(bits.view(np.float16))
+  for mine, theirs in (
+    (x.bitcast("uint16"), bits),
+    (x.view(dtypes.int16) + 1, bits.view(np.int16) + np.int16(1)),
+    (x.flip(0).bitcast("uint16"), bits[::-1]),
+    (x[::2].bitcast("uint16") * 3, bits[::2] * np.uint16(3)),
+    (x.pad((1, 2)).bitcast("uint16"), np.pad(bits, (1, 2))),
+    (x.bitcast("bfloat16").bitcast("uint16"), bits),
+    (x.bitcast("uint16").cast("int64").sum(), bits.astype(np.int64).sum()),
+  ):
+    np.testing.assert_array_equal(mine.numpy(), theirs)
+
+
 def test_views_copy_nothing():
   x = Tensor.rand(4, 6).realize()
   views = (

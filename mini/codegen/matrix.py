@@ -176,10 +176,24 @@ def lane_strides(u: UOp) -> dict[UOp, int]:
 
 
 def lower(kernel: UOp, bits: bool) -> UOp:
-  """The kernel with an `mma` for each marked sum. bits: operands of 16 bits as what memory holds, in uint16."""
+  """The kernel with an `mma` for each marked sum, and what reads the bits of memory alone. bits: operands of 16 bits as
+  what memory holds, in uint16."""
+  kernel = reading_bits(kernel)
   while (u := next((u for u in toposort(kernel) if instruction_of(u)), None)) is not None:
     kernel = substitute(kernel, {u: _lowered(u, bits)})
   return kernel
+
+
+def reading_bits(kernel: UOp) -> UOp:
+  """The kernel, which reads halves in memory as what it wants of them, where that is their bits: to float32 and back,
+  which is how they are read otherwise, one NaN becomes another."""
+  found: dict[UOp, UOp] = {}
+  for u in toposort(kernel):
+    if u.op == "bitcast" and u.dtype.itemsize == 2:
+      x = found.get(u.src[0], u.src[0])
+      if x.op == "load" and x.src[0].op == "param":
+        found[u] = uop("load", u.dtype, x.src)
+  return substitute(kernel, found) if found else kernel
 
 
 def _lowered(u: UOp, bits: bool) -> UOp:

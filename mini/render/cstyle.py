@@ -123,7 +123,7 @@ class Renderer(Shuffles):
 
   def load(self, u: UOp, env: dict[UOp, int]) -> str:
     target, index, gate = access(u)
-    p, flat = self.memory(target, index)
+    p, flat = self.memory(target, index, self.read_as(u))
     v, d = vector(lanes(u)) if self.lang.width > 1 else None, self.read_as(u)
     zero = self.spelling.literal(0, u.dtype)
     together = v is not None and v not in gate.free  # a gate that holds for all lanes or for none
@@ -314,8 +314,8 @@ class Renderer(Shuffles):
     if self.lang.width > 1 or v in gate.free or (u.op == "store" and u.arg) or any(map(carries_value, index)):
       return False
     space = target.arg.what if target.op == "stage" else "param"
-    p, flat = self.memory(target, index)
     d = self.read_as(u) if line.op == "load" else self.element(target)
+    p, flat = self.memory(target, index, d)
     wide = next((w for w in self.lang.wide.get(d, ()) if rsize(v) % w.lanes == 0), None)
     if wide is None or space not in self.lang.address or self.stride(flat, v) != 1:
       return False

@@ -179,8 +179,8 @@ class Expressions:
     )
     return f"({s})" if tight else s
 
-  def memory(self, u: UOp, index: tuple[UOp, ...]) -> tuple[str, UOp]:
-    """(pointer, flat index) of a parameter or a stage."""
+  def memory(self, u: UOp, index: tuple[UOp, ...], d: DType | None = None) -> tuple[str, UOp]:
+    """(pointer, flat index) of a parameter or a stage. d: as which its elements are read."""
     key = (u, index)
     if key not in self.flat:
       if u.op == "param":
@@ -193,7 +193,10 @@ class Expressions:
         first = own[: len(own) - len(lane)]
         sizes = (*map(rsize, first), *u.arg.shape, *map(rsize, lane))
         self.flat[key] = f"m{self.number[u]}", flatten(first + index + lane, sizes)
-    return self.flat[key]
+    p, flat = self.flat[key]
+    if d is not None and (kind := self.spelling.memory(d)) != self.spelling.memory(self.element(u)):
+      p = f"(({self.lang.address.get('param', '')} const {kind} *){p})"
+    return p, flat
 
   def called(self, name: str, param: bool = False) -> str:
     """The name of a range or parameter as an identifier that is no word of the language, none of ours, and no other's.

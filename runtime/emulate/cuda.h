@@ -90,7 +90,7 @@ CORE int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !
 
 namespace ptx {
 CORE void cvt_f32_f16(float &r, unsigned short x) { r = emulate::half_value(x); }
-CORE void cvt_rn_f16_f32(unsigned short &r, float x) { r = emulate::half_bits(x); }
+CORE void cvt_rn_f16_f32(unsigned short &r, float x) { r = x != x ? 0x7fff : emulate::half_bits(x); }
 CORE void cvt_rn_bf16_f32(unsigned short &r, float x) {
   unsigned b = __float_as_uint(x);
   r = x != x ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16;

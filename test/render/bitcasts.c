@@ -4,12 +4,10 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-INLINE float f16_to_f32(unsigned short x) { _Float16 f; __builtin_memcpy(&f, &x, 2); return f; }
 INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float bitcast_i32_f32(int a) { float r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 INLINE float bitcast_u32_f32(unsigned a) { float r; __builtin_memcpy(&r, &a, sizeof r); return r; }
-INLINE unsigned short f32_to_f16(float f) { _Float16 h = f; unsigned short r; __builtin_memcpy(&r, &h, 2); return r; }
 INLINE int bitcast_f32_i32(float a) { int r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 INLINE unsigned bitcast_f32_u32(float a) { unsigned r; __builtin_memcpy(&r, &a, sizeof r); return r; }
 
@@ -28,10 +26,12 @@ void bitcast_i16(void **args, long lo, long hi) {
   unsigned short *u_bf16_out = args[2];
   const short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
-    short v1 = x_[i];
-    u_u16_out[i] = (unsigned short)v1;
-    f16_out_[i] = f16_to_f32(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    unsigned short v1 = (( const unsigned short *)x_)[i];
+    u_u16_out[i] = v1;
+    float v3 = (( const _Float16 *)x_)[i];
+    f16_out_[i] = v3;
+    float v5 = bf16_to_f32((( const unsigned short *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -70,10 +70,12 @@ void bitcast_u16(void **args, long lo, long hi) {
   unsigned short *u_bf16_out = args[2];
   const unsigned short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
-    unsigned short v1 = x_[i];
-    u_i16_out[i] = (short)v1;
-    f16_out_[i] = f16_to_f32(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    float v3 = (( const _Float16 *)x_)[i];
+    f16_out_[i] = v3;
+    float v5 = bf16_to_f32(x_[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -103,10 +105,12 @@ void bitcast_f16(void **args, long lo, long hi) {
   unsigned short *u_bf16_out = args[2];
   const _Float16 *x_ = args[3];
   for (long i = lo; i < hi; i++) {
-    float v1 = x_[i];
-    u_i16_out[i] = (short)f32_to_f16(v1);
-    u_u16_out[i] = (unsigned short)f32_to_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    unsigned short v3 = (( const unsigned short *)x_)[i];
+    u_u16_out[i] = v3;
+    float v5 = bf16_to_f32((( const unsigned short *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -116,10 +120,12 @@ void bitcast_bf16(void **args, long lo, long hi) {
   _Float16 *f16_out_ = args[2];
   const unsigned short *x_ = args[3];
   for (long i = lo; i < hi; i++) {
-    float v1 = bf16_to_f32(x_[i]);
-    u_i16_out[i] = (short)f32_to_bf16(v1);
-    u_u16_out[i] = (unsigned short)f32_to_bf16(v1);
-    f16_out_[i] = f16_to_f32(f32_to_bf16(v1));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    unsigned short v3 = x_[i];
+    u_u16_out[i] = v3;
+    float v5 = (( const _Float16 *)x_)[i];
+    f16_out_[i] = v5;
   }
 }
 

@@ -1,17 +1,6 @@
 #define INLINE static inline
-INLINE float f16_to_f32(ushort x) {
-  uint s = (uint)(x & 0x8000) << 16, e = x >> 10 & 31, m = x & 1023;
-  return e == 0 ? as_float(as_uint(m * 0x1p-24f) | s) : as_float(s | (e == 31 ? 0x7f800000 : (e + 112) << 23) | m << 13);
-}
 INLINE float bf16_to_f32(ushort x) { return as_float((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_uint(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
-INLINE ushort f32_to_f16(float x) {
-  uint s = as_uint(x) >> 16 & 0x8000, a = as_uint(x) & 0x7fffffff;
-  if (a > 0x7f800000) return s | 0x7e00;
-  if (a >= 0x477ff000) return s | 0x7c00;
-  if (a < 0x38800000) return s | (as_uint(as_float(a) + 0.5f) - 0x3f000000);
-  return s | (a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13;
-}
 
 __kernel void bitcast_i8(__global uchar *u_u8_out_, long u_u8_out_at, __global const char *x__, long x__at) {
   __global uchar *u_u8_out = (__global uchar *)((__global char *)u_u8_out_ + u_u8_out_at);
@@ -28,10 +17,12 @@ __kernel void bitcast_i16(__global ushort *u_u16_out_, long u_u16_out_at, __glob
   __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global const short *x_ = (__global const short *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
-    short v1 = x_[i];
-    u_u16_out[i] = (ushort)v1;
-    vstore_half(f16_to_f32(v1), i, f16_out_);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    ushort v1 = ((__global const ushort *)x_)[i];
+    u_u16_out[i] = v1;
+    float v3 = vload_half(i, ((__global const half *)x_));
+    vstore_half(v3, i, f16_out_);
+    float v5 = bf16_to_f32(((__global const ushort *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -70,10 +61,12 @@ __kernel void bitcast_u16(__global short *u_i16_out_, long u_i16_out_at, __globa
   __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
-    ushort v1 = x_[i];
-    u_i16_out[i] = (short)v1;
-    vstore_half(f16_to_f32(v1), i, f16_out_);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    short v1 = ((__global const short *)x_)[i];
+    u_i16_out[i] = v1;
+    float v3 = vload_half(i, ((__global const half *)x_));
+    vstore_half(v3, i, f16_out_);
+    float v5 = bf16_to_f32(x_[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -103,10 +96,12 @@ __kernel void bitcast_f16(__global short *u_i16_out_, long u_i16_out_at, __globa
   __global ushort *u_bf16_out = (__global ushort *)((__global char *)u_bf16_out_ + u_bf16_out_at);
   __global const half *x_ = (__global const half *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
-    float v1 = vload_half(i, x_);
-    u_i16_out[i] = (short)f32_to_f16(v1);
-    u_u16_out[i] = (ushort)f32_to_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    short v1 = ((__global const short *)x_)[i];
+    u_i16_out[i] = v1;
+    ushort v3 = ((__global const ushort *)x_)[i];
+    u_u16_out[i] = v3;
+    float v5 = bf16_to_f32(((__global const ushort *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -116,10 +111,12 @@ __kernel void bitcast_bf16(__global short *u_i16_out_, long u_i16_out_at, __glob
   __global half *f16_out_ = (__global half *)((__global char *)f16_out__ + f16_out__at);
   __global const ushort *x_ = (__global const ushort *)((__global const char *)x__ + x__at);
   for (int i = get_global_id(0); i < 5; i += get_global_size(0)) {
-    float v1 = bf16_to_f32(x_[i]);
-    u_i16_out[i] = (short)f32_to_bf16(v1);
-    u_u16_out[i] = (ushort)f32_to_bf16(v1);
-    vstore_half(f16_to_f32(f32_to_bf16(v1)), i, f16_out_);
+    short v1 = ((__global const short *)x_)[i];
+    u_i16_out[i] = v1;
+    ushort v3 = x_[i];
+    u_u16_out[i] = v3;
+    float v5 = vload_half(i, ((__global const half *)x_));
+    vstore_half(v5, i, f16_out_);
   }
 }
 

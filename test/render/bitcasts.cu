@@ -13,10 +13,12 @@ extern "C" __global__ void bitcast_i8(unsigned char *u_u8_out, const signed char
 
 extern "C" __global__ void bitcast_i16(unsigned short *u_u16_out, unsigned short *f16_out_, unsigned short *u_bf16_out, const short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
-    short v1 = x_[i];
-    u_u16_out[i] = (unsigned short)v1;
-    f16_out_[i] = f32_to_f16(f16_to_f32(v1));
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    unsigned short v1 = (( const unsigned short *)x_)[i];
+    u_u16_out[i] = v1;
+    float v3 = f16_to_f32((( const unsigned short *)x_)[i]);
+    f16_out_[i] = f32_to_f16(v3);
+    float v5 = bf16_to_f32((( const unsigned short *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -44,10 +46,12 @@ extern "C" __global__ void bitcast_u8(signed char *u_i8_out, const unsigned char
 
 extern "C" __global__ void bitcast_u16(short *u_i16_out, unsigned short *f16_out_, unsigned short *u_bf16_out, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
-    unsigned short v1 = x_[i];
-    u_i16_out[i] = (short)v1;
-    f16_out_[i] = f32_to_f16(f16_to_f32(v1));
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    float v3 = f16_to_f32(x_[i]);
+    f16_out_[i] = f32_to_f16(v3);
+    float v5 = bf16_to_f32(x_[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -68,19 +72,23 @@ extern "C" __global__ void bitcast_u64(long long *u_i64_out, const unsigned long
 
 extern "C" __global__ void bitcast_f16(short *u_i16_out, unsigned short *u_u16_out, unsigned short *u_bf16_out, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
-    float v1 = f16_to_f32(x_[i]);
-    u_i16_out[i] = (short)f32_to_f16(v1);
-    u_u16_out[i] = (unsigned short)f32_to_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    unsigned short v3 = x_[i];
+    u_u16_out[i] = v3;
+    float v5 = bf16_to_f32(x_[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
 extern "C" __global__ void bitcast_bf16(short *u_i16_out, unsigned short *u_u16_out, unsigned short *f16_out_, const unsigned short *x_) {
   for (int i = blockIdx.x * (int)blockDim.x + threadIdx.x; i < 5; i += gridDim.x * (int)blockDim.x) {
-    float v1 = bf16_to_f32(x_[i]);
-    u_i16_out[i] = (short)f32_to_bf16(v1);
-    u_u16_out[i] = (unsigned short)f32_to_bf16(v1);
-    f16_out_[i] = f32_to_f16(f16_to_f32(f32_to_bf16(v1)));
+    short v1 = (( const short *)x_)[i];
+    u_i16_out[i] = v1;
+    unsigned short v3 = x_[i];
+    u_u16_out[i] = v3;
+    float v5 = f16_to_f32(x_[i]);
+    f16_out_[i] = f32_to_f16(v5);
   }
 }
 

@@ -1,10 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 #define INLINE static inline
-INLINE float f16_to_f32(ushort x) { return float(as_type<half>(x)); }
 INLINE float bf16_to_f32(ushort x) { return as_type<float>((uint)x << 16); }
 INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
-INLINE ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }
 
 kernel void bitcast_i8(device uchar *u_u8_out [[buffer(0)]], device const char *x_ [[buffer(1)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
@@ -15,10 +13,12 @@ kernel void bitcast_i8(device uchar *u_u8_out [[buffer(0)]], device const char *
 
 kernel void bitcast_i16(device ushort *u_u16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const short *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
-    short v1 = x_[i];
-    u_u16_out[i] = (ushort)v1;
-    f16_out_[i] = half(f16_to_f32(v1));
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    ushort v1 = ((device const ushort *)x_)[i];
+    u_u16_out[i] = v1;
+    float v3 = float(((device const half *)x_)[i]);
+    f16_out_[i] = half(v3);
+    float v5 = bf16_to_f32(((device const ushort *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -46,10 +46,12 @@ kernel void bitcast_u8(device char *u_i8_out [[buffer(0)]], device const uchar *
 
 kernel void bitcast_u16(device short *u_i16_out [[buffer(0)]], device half *f16_out_ [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
-    ushort v1 = x_[i];
-    u_i16_out[i] = (short)v1;
-    f16_out_[i] = half(f16_to_f32(v1));
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(v1));
+    short v1 = ((device const short *)x_)[i];
+    u_i16_out[i] = v1;
+    float v3 = float(((device const half *)x_)[i]);
+    f16_out_[i] = half(v3);
+    float v5 = bf16_to_f32(x_[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
@@ -70,19 +72,23 @@ kernel void bitcast_u64(device long *u_i64_out [[buffer(0)]], device const ulong
 
 kernel void bitcast_f16(device short *u_i16_out [[buffer(0)]], device ushort *u_u16_out [[buffer(1)]], device ushort *u_bf16_out [[buffer(2)]], device const half *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
-    float v1 = float(x_[i]);
-    u_i16_out[i] = (short)f32_to_f16(v1);
-    u_u16_out[i] = (ushort)f32_to_f16(v1);
-    u_bf16_out[i] = f32_to_bf16(bf16_to_f32(f32_to_f16(v1)));
+    short v1 = ((device const short *)x_)[i];
+    u_i16_out[i] = v1;
+    ushort v3 = ((device const ushort *)x_)[i];
+    u_u16_out[i] = v3;
+    float v5 = bf16_to_f32(((device const ushort *)x_)[i]);
+    u_bf16_out[i] = f32_to_bf16(v5);
   }
 }
 
 kernel void bitcast_bf16(device short *u_i16_out [[buffer(0)]], device ushort *u_u16_out [[buffer(1)]], device half *f16_out_ [[buffer(2)]], device const ushort *x_ [[buffer(3)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int i = id; i < 5; i += ids) {
-    float v1 = bf16_to_f32(x_[i]);
-    u_i16_out[i] = (short)f32_to_bf16(v1);
-    u_u16_out[i] = (ushort)f32_to_bf16(v1);
-    f16_out_[i] = half(f16_to_f32(f32_to_bf16(v1)));
+    short v1 = ((device const short *)x_)[i];
+    u_i16_out[i] = v1;
+    ushort v3 = x_[i];
+    u_u16_out[i] = v3;
+    float v5 = float(((device const half *)x_)[i]);
+    f16_out_[i] = half(v5);
   }
 }
 
