@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
@@ -327,9 +328,10 @@ class Graph:
     what = byref(self.parameters[n])
     self.driver.call("cuGraphExecKernelNodeSetParams_v2", self.program, self.nodes[n], what)
 
-  def __del__(self) -> None:
+  def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+    # getpid: of a process that ends, whose modules may be gone
     # unless a Ctrl-C came before there was anything; whoever still runs it is not disturbed
-    if hasattr(self, "driver") and os.getpid() == self.driver.pid:
+    if hasattr(self, "driver") and getpid() == self.driver.pid:
       for name, handle in (("cuGraphExecDestroy", self.program), ("cuGraphDestroy", self.graph)):
         if handle:
           self.driver.functions[name](handle)

@@ -192,8 +192,9 @@ class Metal:
   def release(self, buffer: int) -> None:
     self.send(buffer, "release")
 
-  def __del__(self) -> None:
-    if hasattr(self, "heap") and os.getpid() == self.objc.process:
+  def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+    # getpid: of a process that ends, whose modules may be gone
+    if hasattr(self, "heap") and getpid() == self.objc.process:
       self.heap.trim()
 
   def upload(self, handle: Memory, data: Any, offset: int = 0) -> None:

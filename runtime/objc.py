@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes import c_char_p, c_void_p
 from typing import Any
 
@@ -43,9 +43,10 @@ class Owned:
   def __init__(self, address: int, objc: Objc):
     self._as_parameter_, self.objc = address, objc  # ctypes passes the first
 
-  def __del__(self) -> None:
+  def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+    # getpid: of a process that ends, whose modules may be gone
     # what the parent of a forked process made is not the child's to release
-    if hasattr(self, "objc") and os.getpid() == self.objc.process:
+    if hasattr(self, "objc") and getpid() == self.objc.process:
       self.objc.send(self, "release")
 
 

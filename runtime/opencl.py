@@ -21,6 +21,7 @@ import ctypes
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from ctypes import byref, c_char_p, c_int, c_long, c_size_t, c_ulong
 from functools import partial
@@ -462,8 +463,9 @@ class Sequence:
       device.cl["clReleaseEvent"](event)
     return (times[1].value - times[0].value) * 1e-9
 
-  def __del__(self) -> None:
-    if hasattr(self, "kernels") and os.getpid() == self.device.pid:
+  def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+    # getpid: of a process that ends, whose modules may be gone
+    if hasattr(self, "kernels") and getpid() == self.device.pid:
       for kernel in self.kernels:
         self.device.cl["clReleaseKernel"](kernel)
 

@@ -19,7 +19,7 @@ from fake.cuda import SOURCE, Fake, call, compiler, filled, make, peek, read, tr
 from test_render import everything
 
 from mini.render import cuda as language
-from runtime import cuda, nvrtc
+from runtime import cuda, driver, nvrtc
 from runtime.base import DeviceError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc found")
@@ -329,6 +329,20 @@ def test_a_graph_changes_only_launches_whose_memory_changed(device, lib, monkeyp
     updated.append("|")
   assert updated == ["|", "|", 1, 3, "|", 0, 1, 2, 3, "|"]
   assert [read(device, x)[0] for x in (a, b, c)] == [8, 4, 4]
+
+
+def test_a_graph_goes_quietly_at_the_end_of_a_process(device, lib, monkeypatch):
+  """Where the modules that it uses may be gone."""
+  found = []
+  monkeypatch.setattr(sys, "unraisablehook", found.append)
+  block = filled(device, np.zeros(1000, np.int32))
+  s = device.sequence([call(lib["count"], 0, extent=1000)] * 4)
+  s.run([block])
+  device.wait()
+  monkeypatch.setattr(driver, "os", None)
+  del s
+  gc.collect()
+  assert not found
 
 
 def test_more_handles_than_slots_are_fine_and_an_empty_sequence_too(device, lib):
