@@ -20,7 +20,7 @@ from mini.ir.uop import UOp, const
 from mini.ir.verify import verify
 from mini.schedule import schedule
 from mini.schedule.early import early
-from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.flat import in_pieces
 from mini.schedule.memory import in_place
 from mini.schedule.split import split_reductions
 from mini.types import dtypes
@@ -131,9 +131,7 @@ def program(seed: int, big: bool = False) -> tuple[dict[str, UOp], dict[str, np.
 
 def scheduled(outs: dict[str, UOp]) -> tuple[list[UOp], dict[str, str]]:
   """The kernels of a graph, as a program gets them if all memory is large."""
-  kernels, aliases = schedule(
-    dict(zip(outs, split_reductions(in_pieces(scatter_in_place(list(outs.values()))))))
-  )
+  kernels, aliases = schedule(dict(zip(outs, split_reductions(in_pieces(list(outs.values()))))))
   return in_place(early(kernels, {}), lambda memory: True)[0], aliases
 
 

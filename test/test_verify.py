@@ -1,13 +1,17 @@
 """The verifier: each rule that a program may break, by a program that breaks it."""
 
+import numpy as np
 import pytest
 
+from mini.codegen.recipe import RecipeError, apply
 from mini.ir import graph as G
 from mini.ir import kernel as K
+from mini.ir.interp import run_kernel
 from mini.ir.parse import TextError, parse
+from mini.ir.races import is_injective
 from mini.ir.text import graph_program
 from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, uop
-from mini.ir.verify import VerifyError, is_injective, nbytes, provable, verify
+from mini.ir.verify import VerifyError, nbytes, provable, verify
 from mini.types import dtypes
 
 F = dtypes.float32
@@ -263,3 +267,49 @@ def test_the_bytes_of_a_program():
     schedule = parse(TWO_KERNELS.format(at=at))
     assert nbytes(schedule) == most + 200
     assert [nbytes(k) for k in schedule.src] == [600, 240]
+
+
+@pytest.mark.parametrize(
+  "index, parts",
+  [
+    ("%x*64 + %j", True),
+    ("%x*64 + %j + 7", True),
+    ("%x*128 + %j*2", True),
+    ("%x*64 + (63 - %j)", True),
+    ("%j*64 + %x", False),  # a neighbour's
+    ("%x*63 + %j", False),
+    ("%x*64 + %j*2", False),
+    ("%x*64 + %j // 2", False),
+    ("%x*64 + %y*96 + %j", False),  # 32 divides both
+    ("%x*128 + %y*64 + %j", True),
+    ("(%x + %j)*64 + 63 - %j", False),  # they are, but %j leads to 64 rows
+    ("%x", False),
+  ],
+)
+def test_threads_add_to_columns_of_rows_that_data_choose(index, parts):
+  """What is left of an index modulo what its data are multiplied with tells two columns apart."""
+  source = f"""kernel k(%a: inout f32[100000], %b: in i64[10], %c: in i64[10], %v: in f32[10, 64]) {{
+    %i = range 10
+    %j = range 64
+    %x = load %b[%i] : i64
+    %y = load %c[%i] : i64
+    %0 = load %v[%i, %j] : f32
+    store.add %a[{index}], %0 if %x >= 0 && %x < 500 && %y >= 0 && %y < 500
+    end over (%i, %j)
+  }}"""
+  k = parse(source)
+  try:
+    tuned = apply(apply(k, "order j i"), "par j") if parts else apply(k, "par j")
+    assert parts
+  except RecipeError:
+    assert not parts
+    return
+  rng = np.random.default_rng(0)
+  data = {"a": np.zeros(100000, np.float32), "v": rng.integers(0, 9, (10, 64)).astype(np.float32)}
+  data |= {n: rng.integers(0, 4, 10) for n in "bc"}
+  results = []
+  for kernel in (k, tuned):
+    memory = {n: x.copy() for n, x in data.items()}
+    run_kernel(kernel, memory)
+    results.append(memory["a"])
+  assert np.array_equal(*results)

@@ -23,7 +23,7 @@ from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule import fuse
 from mini.schedule.cost import decide
-from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.flat import in_pieces
 from mini.schedule.merge import accumulates
 from mini.schedule.split import split_reductions
 
@@ -75,9 +75,7 @@ def executed(kernel):
 
 def looked_at(outputs):
   """(as scheduled, as tuned: times the work of the graph of these tensors)"""
-  roots = split_reductions(
-    in_pieces(scatter_in_place(simplify(Numbered([t.uop for t in outputs]).roots))), False
-  )
+  roots = split_reductions(in_pieces(simplify(Numbered([t.uop for t in outputs]).roots)), False)
   kernels, times = decided(roots)
   n = max(asked(roots, times), SMALL)
   done = sum(cost(k)[0] for k in kernels), sum(executed(write_recipe(k, MACHINE)[0]) for k in kernels)

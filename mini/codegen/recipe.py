@@ -58,9 +58,7 @@ from mini.ir.kernel import (
   access,
   all_ranges,
   around,
-  carries_value,
   is_inline,
-  known_index,
   load,
   memory_shape,
   stage_at,
@@ -69,6 +67,7 @@ from mini.ir.kernel import (
   written,
 )
 from mini.ir.ops import identity
+from mini.ir.races import adds_up, may_race, meets
 from mini.ir.uop import (
   TRUE,
   UOp,
@@ -80,7 +79,6 @@ from mini.ir.uop import (
   div,
   least,
   less,
-  linear,  # fmt: skip
   mod,
   mul,
   range_,
@@ -91,7 +89,7 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
-from mini.ir.verify import VerifyError, kept_apart, may_race, verify
+from mini.ir.verify import VerifyError, kept_apart, verify
 from mini.types import MiniError
 
 
@@ -445,18 +443,6 @@ def fitting(ask: Callable[..., Any], *what: Any) -> None:
     ask(*what)
   except ValueError as e:
     raise RecipeError(str(e)) from None
-
-
-def meets(s: UOp, r: UOp) -> bool:
-  """May stores at different r write one address? Only where an index depends on data, or stores accumulate."""
-  if s.arg is None and not any(carries_value(i) for i in access(s)[1]):
-    return False
-  return not any(r in linear(i)[0] for i in known_index(s))
-
-
-def adds_up(s: UOp, r: UOp) -> bool:
-  """Do stores at all values of r meet at one address? Lanes of it are added there in their order."""
-  return s.arg is not None and not any(r in i.free for i in s.src[2:])
 
 
 def numbered(kernel: UOp) -> list[UOp]:

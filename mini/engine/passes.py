@@ -35,7 +35,7 @@ from mini.ir.text import (
 from mini.ir.uop import UOp, closed, range_, rkind, rname, rsize, substitute, toposort, uop
 from mini.render import NAMES, render_for
 from mini.schedule import NONE, Why, schedule
-from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.flat import in_pieces
 from mini.schedule.memory import Need, plan
 from mini.schedule.split import split_reductions
 from mini.types import DType, dtypes
@@ -96,7 +96,7 @@ def schedule_pass(graph: UOp, dev: str = "CPU") -> list[UOp]:
     if len({v.device for n, v in enumerate(division.values) if n not in division.free}) > 1:
       parts = [schedule_of(share) for share in division.shares]
       return [planned_for(graph.arg, division, names, parts, repeat=True)]
-  split = split_reductions(in_pieces(scatter_in_place([substitute(o, table) for o in graph.src])))
+  split = split_reductions(in_pieces([substitute(o, table) for o in graph.src]))
   outputs = {f"out{n}": o for n, o in enumerate(split)}
   why: Why = {}
   kernels, aliases = schedule(outputs, why=why)

@@ -44,7 +44,7 @@ from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collec
 from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE, Why, schedule
 from mini.schedule.early import early
-from mini.schedule.flat import in_pieces, scatter_in_place
+from mini.schedule.flat import in_pieces
 from mini.schedule.memory import Need, in_place, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
 from mini.schedule.overwrite import overwrite
@@ -243,7 +243,7 @@ def scheduled(
 ) -> tuple[list[UOp], list[int], dict[int, int]]:
   """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place).
   why: gets the reasons of the schedule."""
-  roots = in_pieces(scatter_in_place(graph.src))
+  roots = in_pieces(graph.src)
   kernels, aliases = schedule(
     {f"out{n}": o for n, o in enumerate(roots if config.NOOPT else split_reductions(roots, gpu))},
     late(levels),

@@ -21,7 +21,7 @@ and without them threads. A stage is memory of each thread (`stack`), or of the 
 
 from __future__ import annotations
 
-from mini.ir.uop import TRUE, Over, UOp, add, closed, const, less, mul, rkind, rsize, toposort, uop
+from mini.ir.uop import TRUE, Over, UOp, add, closed, less, mul, rkind, rsize, toposort, uop
 from mini.types import DType, dtypes
 
 Index = tuple  # of UOps with dtype index, one per axis
@@ -63,17 +63,6 @@ def memory_shape(memory: UOp) -> tuple[int, ...]:
 def access(u: UOp) -> tuple[UOp, Index, UOp]:
   """(memory, index, gate) of a load or store."""
   return (u.src[0], u.src[2:], u.src[1]) if u.op == "load" else (u.src[0], u.src[3:], u.src[2])
-
-
-def known_index(u: UOp) -> list[UOp]:
-  """Where a load or store reaches, as far as no data decide it: along each axis, and first along all of them as one,
-  where a range that a reshape spread over several comes together again."""
-  memory, index, _ = access(u)
-  plain = [(i, n) for i, n in zip(index, memory_shape(memory)) if not carries_value(i)]
-  flat = const(0)
-  for i, n in plain:
-    flat = add(mul(flat, n), i)
-  return [flat, *(i for i, _ in plain)]
 
 
 def stage_index(u: UOp) -> Index:

@@ -25,10 +25,8 @@ from mini.ir.guards import guarded_bounds
 from mini.ir.kernel import (
   access,
   all_ranges,
-  carries_value,
   directions,
   is_inline,
-  known_index,
   memory_shape,
   stage_index,
   stores,
@@ -36,22 +34,19 @@ from mini.ir.kernel import (
 )
 from mini.ir.machine import compares, under, wraps
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
+from mini.ir.races import is_injective, may_race
 from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
   FALSE,
   TRUE,
   UOp,
-  add,
   bounds,
   closed,
   conjuncts,
-  const,
   free_in,
   index_nodes,
   is_condition,
-  linear,
   loop_limits,
-  mul,
   rkind,
   rname,
   rsize,
@@ -191,25 +186,6 @@ def provable(index: UOp, size: int, gate: UOp) -> bool:
   return 0 <= lo and hi < size
 
 
-def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:
-  """Does the index, which is within a memory of shape s, name another cell for all values of the ranges?
-
-  Proved for sums in which every range has a coefficient larger than all that the smaller ones add up to.
-  """
-  flat = const(0)
-  for i, n in zip(index, s):
-    flat = add(mul(flat, n), i)
-  terms, _ = linear(flat)
-  reach = 0
-  for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
-    if not any(rsize(r) > 1 for r in atom.free & set(ranges)):
-      continue  # the same for all of them
-    if atom.op != "range" or abs(c) <= reach:
-      return False
-    reach += abs(c) * (rsize(atom) - 1)
-  return all(r in terms or rsize(r) == 1 for r in ranges)
-
-
 def kept_apart(k: UOp, u: UOp) -> str:
   """Why loops of u, which closes them, cannot run around those of a stage that it fills; empty where they can."""
   if u.op != "reduce" or len(u.src) != 1 + u.arg.count or any(rkind(r) == "local" for r in closed(u)):
@@ -320,24 +296,6 @@ def _check_shared(kernel: UOp) -> None:
       if rkind(r) in ("par", "local") and may_race(s, r):
         does = "accumulate into" if s.arg else "write to"
         raise VerifyError(s, f"threads {does} the same cell of %{target.arg[0]}")
-
-
-def may_race(s: UOp, r: UOp) -> bool:
-  """May threads that differ in r store to one cell, where it matters which comes first?
-
-  Only where a store accumulates or, in a group, where data say which cell. Elsewhere what two threads store to one cell
-  is the same: a split that overlaps computes it twice.
-  """
-  if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in access(s)[1])):
-    return False
-  return not any(_apart(i, r) or is_injective((i,), (1,), (r,)) for i in known_index(s))
-
-
-def _apart(index: UOp, r: UOp) -> bool:
-  """Are the values of an index at two r different, whatever the other ranges are?"""
-  c = linear(index)[0].get(r, 0)
-  lo, hi = bounds(add(index, mul(r, -c)))
-  return hi - lo < abs(c)
 
 
 def _check_threads(kernel: UOp, order: list[UOp], shared_bytes: int) -> None:

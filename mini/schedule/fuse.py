@@ -9,7 +9,7 @@ pass per kernel, sources before users, builds the scalar DAG that ir/kernel.py d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -79,6 +79,7 @@ class Stored(NamedTuple):
   how: str | None = None
 
 
+Place = Callable[[Index], Index]
 Demands = dict[tuple[Root, Index], tuple[UOp, ...]]
 
 
@@ -126,6 +127,7 @@ class Schedule:
     self.named: dict[UOp, str] = {}
     for name, node in outputs.items():
       self.named.setdefault(node, name)
+    self.kept = {*self.named, *self.cut, *awaited.values()}
     for node in reversed(order):
       if node in self.named:
         self.open(node, self.named[node])
@@ -169,26 +171,23 @@ class Schedule:
 
   def open(self, node: UOp, name: str) -> None:
     """Give node memory of its own: one kernel starts here, or one for each part of a cat, or two for a scatter."""
-    self.fill(node, param(name, shape(node), node.dtype))
+    self.memory[node] = param(name, shape(node), node.dtype)
+    self.fill(node, self.memory[node], lambda index: index)
 
-  def fill(self, node: UOp, memory: UOp) -> None:
-    self.memory[node] = memory
+  def fill(self, node: UOp, memory: UOp, place: Place) -> None:
+    """Make a node in memory. place: where what stands at an index of the node stands in the memory."""
     if node.op == "cat":
       end = shape(node)[node.arg]
       for part in reversed(node.src):  # as the walk goes
         end -= shape(part)[node.arg]
-        self.start(memory, node, part, end)
+        self.start(memory, node, part, shifted(place, node.arg, end))
     elif node.op == "scatter":
-      self.scatter(memory, node)
-      base = node.src[0]
-      if base.op in ("cat", "scatter") and self.users[base] == 1 and base not in self.named:
-        self.fill(base, memory)  # nobody else reads it: it is made where it is added to
-      else:
-        self.start(memory, node, base)
+      self.scatter(memory, node, place)
+      self.start(memory, node, node.src[0], place)
     else:
-      self.start(memory, node, node.src[0] if node.op in ("stage", "copy", "shard") else node)
+      self.start(memory, node, node.src[0] if node.op in ("stage", "copy", "shard") else node, place)
 
-  def start(self, memory: UOp, node: UOp, value: UOp, offset: int | None = None) -> None:
+  def start(self, memory: UOp, node: UOp, value: UOp, place: Place) -> None:
     """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns."""
     views = []
     top = value
@@ -197,21 +196,21 @@ class Schedule:
       value = value.src[0]
     if value.op in LEAVES or (value is not node and value in self.memory):
       value, views = top, []
-    host = self.companion(node, value)
 
     def at(index: Index) -> Index:
       for v in reversed(views):
         index = stored_index(v, index)
-      if offset is not None:
-        index = tuple(add(i, offset) if a == node.arg else i for a, i in enumerate(index))
-      return index
+      return place(index)
 
+    if value is not node and value.op in ("cat", "scatter") and all(map(self.is_part, (*views, value))):
+      return self.fill(value, memory, at)  # nobody else reads it: it is made where it is laid, or added to
+    host = self.companion(node, value)
     index = output_ranges(shape(value))
     if host is None:
       root = Root(memory, node, value, index, at(index))
       self.roots.append(root)
-      for product, place in rows_at(value, index, self.chains.wide).items():
-        self.rows_of.setdefault(product, []).append((root, place))
+      for product, there in rows_at(value, index, self.chains.wide).items():
+        self.rows_of.setdefault(product, []).append((root, there))
       context = self.context_of(value, index)
     else:
       root, how = host.root, "add" if host.across else None
@@ -230,6 +229,10 @@ class Schedule:
       self.descend(node, root, index, context)
     else:
       self.demand(value, root, index, context)
+
+  def is_part(self, u: UOp) -> bool:
+    """Does one other node alone read this, and need it no memory of its own?"""
+    return self.users[u] == 1 and u not in self.kept
 
   def companion(self, node: UOp, value: UOp) -> Host | None:
     """A kernel that makes the rows of a chain of which this value is a sum, and makes it, too."""
@@ -286,14 +289,14 @@ class Schedule:
       return rs
     return tuple(r for r in rs if r not in last) + last
 
-  def scatter(self, memory: UOp, node: UOp) -> None:
+  def scatter(self, memory: UOp, node: UOp, place: Place) -> None:
     """The accumulating kernel of a scatter; the base is written before it, in place."""
     kind, axis = node.arg
     _, where, value = node.src
     index = output_ranges(shape(value))
     size = shape(node)[axis]
     target = stand_in(where, index, size)
-    at = tuple(target if a == axis else i for a, i in enumerate(index))
+    at = place(tuple(target if a == axis else i for a, i in enumerate(index)))
     meets = live((index[axis],))
     root = Root(
       memory, node, value, index, at, guard(where, index, size), None if kind == "set" else kind, meets
@@ -624,6 +627,10 @@ def narrowed(src: tuple[UOp, ...], loops: tuple[UOp, ...]) -> tuple[UOp, ...]:
     found = uop("cast", dtypes.int32, (index,)), inside
     return found if x is src[0] else found[::-1]
   return src
+
+
+def shifted(place: Place, axis: int, offset: int) -> Place:
+  return lambda index: place(tuple(add(i, offset) if a == axis else i for a, i in enumerate(index)))
 
 
 def stand_in(value: UOp, index: Index, size: int | None) -> UOp:

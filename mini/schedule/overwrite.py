@@ -21,6 +21,7 @@ from mini.ir.kernel import (
   stores,
   written,
 )
+from mini.ir.races import is_injective
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -41,7 +42,6 @@ from mini.ir.uop import (
   substitute,
   toposort,
 )
-from mini.ir.verify import is_injective
 from mini.schedule.merge import Order, levels_of, loaded, members
 
 
