@@ -413,6 +413,52 @@ def test_jit_captures_functions_written_for_numpy():
     numpy.testing.assert_allclose(turned(mnp.asarray(z)), numpy.exp(z) * 2)
 
 
+def set_row(a, i):
+  a = a.copy()
+  a[i] = 0
+  return a
+
+
+def set_through_a_view(a, i):
+  a = a.copy()
+  row = a[i]
+  row[0] = 99
+  a[i, 1:3] *= 2
+  a[:, i] += 1
+  return a
+
+
+@pytest.mark.parametrize(
+  "f",
+  [
+    lambda np, a, i: a[i],
+    lambda np, a, i: a[:, i],
+    lambda np, a, i: a[i, i] + 1,
+    lambda np, a, i: a[None, i, ..., 1],
+    lambda np, a, i: a[i, [0, 2]],
+    lambda np, a, i: a[[np.argmax(a[:, 0]), 0]] + i,
+    lambda np, a, i: a[[0, 2]][:, range(2)] + i,
+    lambda np, a, i: np.take(a, np.argmax(a[:, i]), axis=1),
+    lambda np, a, i: a[a[:, i].argmax()],
+    lambda np, a, i: np.where(a[i] > 5, a[i - 1], 0),
+    lambda np, a, i: set_row(a, i),
+    lambda np, a, i: set_row(a, a[:, i].argmin()),
+    lambda np, a, i: set_through_a_view(a, i),
+    lambda np, a, i: set_through_a_view(a, i)[i].sum(),
+  ],
+)
+@pytest.mark.parametrize("kind", ["array", "number"])
+def test_a_jitted_function_takes_an_index(f, kind, rng):
+  """One capture for all of them; views at such an index are written through."""
+  a = rng.standard_normal((3, 4)).astype(numpy.float32)
+  fast = jit(lambda a, i: f(mnp, a, i))
+  for i in (1, 0, 2, -1):
+    got = fast(mnp.array(a), mnp.array(i) if kind == "array" else i)
+    numpy.testing.assert_allclose(got, f(numpy, a, numpy.array(i) if kind == "array" else i), rtol=1e-6)
+  with pytest.raises(IndexError):
+    jit(lambda a, i: mnp.array(a)[i])(mnp.array(a), 3).tolist()
+
+
 def test_what_a_jitted_function_reads_stays_as_it_is():
   scale = mnp.full(3, 2.0)
   double = mini.jit(lambda x: x * scale)

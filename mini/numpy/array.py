@@ -202,12 +202,12 @@ class Lazy:
     if isinstance(self, generic) and index not in ((), (...,)) and None not in index:
       raise IndexError("invalid index to scalar variable.")
     if is_basic:
-      taken = stand_in(self)[index]  # IndexError is NumPy's
+      taken = stand_in(self)[tuple(0 if isinstance(i, Tensor) else i for i in index)]  # IndexError is NumPy's
       if isinstance(taken, np.generic):
         return generic._of(Memory(self._memory.tensor), (*self._steps, ("index", index)))
       return self._view("index", index)
     try:
-      return array_of(self._tensor[_apart(index)])
+      return made(self._tensor[_apart(index)].clone())  # an array without axes leads to no view
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(operator.getitem, (self, index), {}, e)
 
@@ -397,8 +397,12 @@ def _rebuilt(cls: type, values: np.ndarray) -> Any:
 
 def normal(index: Any) -> tuple[tuple, bool]:
   """(the index as a tuple of ints, slices, None, Ellipsis, tensors and NumPy arrays, whether it makes a view)"""
-  items = tuple(map(_entry, index if isinstance(index, tuple) else (index,)))
-  return items, not any(isinstance(i, (Tensor, np.ndarray, list)) for i in items)
+  given = index if isinstance(index, tuple) else (index,)
+  items = tuple(map(_entry, given))
+  arrays = any(isinstance(i, (np.ndarray, list)) or (isinstance(i, Tensor) and i.ndim) for i in items)
+  return items, not arrays and not any(
+    isinstance(i, (ndarray, np.ndarray)) for i in given
+  )  # without axes, too
 
 
 def is_mask(index: Any) -> bool:
@@ -412,17 +416,26 @@ def _entry(i: Any) -> Any:
   if isinstance(i, slice):
     bounds = (i.start, i.stop, i.step)
     return slice(*(x if x is None else operator.index(x) for x in bounds))
+  if isinstance(i, (Lazy, Tensor)) and not i.ndim and not has_values():
+    t = i if isinstance(i, Tensor) else i._tensor
+    if t.dtype.kind in "iu":
+      return t  # another number in each call
   if isinstance(i, Lazy):
     if i.dtype.kind in "iu" and not i.ndim:
       return int(i)
     return i._host() if i._memory.tensor.is_realized or i.dtype.kind == "b" else i._tensor
   if isinstance(i, (list, tuple, range)):
-    i = asarray(i)._host() if len(i) else np.zeros(0, np.intp)
-  elif isinstance(i, (bool, np.bool_)):
+    return _entry(asarray(i) if holds_ours(i) else np.asarray(i, None if len(i) else np.intp))
+  if isinstance(i, (bool, np.bool_)):
     return np.asarray(i)
   if isinstance(i, (np.ndarray, np.generic)):
     return int(i) if i.dtype.kind in "iu" and not i.ndim else np.asarray(i)
   return operator.index(i) if hasattr(i, "__index__") else i
+
+
+def holds_ours(x: Any) -> bool:
+  """Is it one of our arrays, or a sequence that has one in it?"""
+  return any(map(holds_ours, x)) if isinstance(x, (list, tuple)) else isinstance(x, (Lazy, Tensor))
 
 
 def _apart(index: tuple) -> tuple:
