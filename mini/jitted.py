@@ -80,8 +80,8 @@ def jit(fn: Callable | None = None) -> Callable:
   def run(*args: Any, **kwargs: Any) -> Any:
     if local.current is not None or local.samples is not None:
       return fn(*args, **kwargs)
-    flat = (*args, *kwargs.values()) if kwargs else args
-    key = plain(flat)
+    flat: list[Any] = []
+    key = plain((*args, *kwargs.values()) if kwargs else args, flat)
     if key is not None:
       key = (*key, *kwargs) if kwargs else key
       with _lock:
@@ -93,9 +93,9 @@ def jit(fn: Callable | None = None) -> Callable:
           found = known.routine.find(ordered)
           if known.routine.fits(ordered, found):
             return known.routine(ordered, found)
-    return looked_up(args, kwargs, key)
+    return looked_up(args, kwargs, key, flat)
 
-  def looked_up(args: tuple, kwargs: dict, key: tuple | None) -> Any:
+  def looked_up(args: tuple, kwargs: dict, key: tuple | None, flat: list[Any]) -> Any:
     """A call of which more must be asked, or the first of its kind."""
     found: dict[Tensor, int] = {}
     mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
@@ -130,7 +130,7 @@ def jit(fn: Callable | None = None) -> Callable:
       if key is not None:
         leaves = any(t.requires_grad for t in tensors)
         direct = None if config.watched or leaves else Direct.of(routine)
-        alone = all(type(t) is Tensor for t in (*args, *kwargs.values()))
+        alone = all(type(t) is Tensor for t in flat)
         latest[key] = Latest(routine, direct, alone, settings_here(), users_here())
       return routine(tensors, routine.find(tensors))
 
@@ -150,40 +150,59 @@ INT64 = -(2**63), 2**63 - 1  # an int beyond these has another type
 _kinds: dict[tuple, object] = {}
 
 
-def plain(args: tuple) -> tuple | None:
-  """What a capture is looked up by where every argument is a tensor that is in memory and of which nothing else
-  matters, an array or a number; None where more must be asked."""
+def plain(args: tuple, flat: list[Any]) -> tuple | None:
+  """What a capture is looked up by where every argument, and what lists, tuples and dicts hold, is a tensor that is in
+  memory and of which nothing else matters, an array or a number, all of which join `flat`; None where more must be
+  asked."""
   found: list[Any] = [local.gradients, local.low, Tensor.training, dtypes.default_float, dtypes.default_int]
   for t in args:
-    if type(t) is Tensor:
-      is_leaf = t._is_own_tag()
-      u = t._uop.src[0] if is_leaf else t._uop
-      kind = u.memo.get("kind")
-      if kind is None:
-        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
-          return None
-        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
-      if is_leaf:
-        kind = kind, True
-      if t._grad is not None or t._trace is not None:
-        return None
-      if t._base is not None or t._strides is not None:
-        kind = kind, moved_strides(t)
-    elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
-      kind = type(t)
-    elif type(t) is Variable and t.value is not None and t.value.op == "const":
-      kind = replace(t, value=None)
-      if any(type(k) is Variable and replace(k, times=t.times, plus=t.plus) == kind for k in found):
-        return None  # n and n + 1: they come as one tensor
-    elif type(t) is np.ndarray:
-      kind = (t.shape, t.dtype)
-    else:
+    if not add_plain(t, found, flat):
       return None
-    found.append(kind)
-  return tuple(found) if len({*map(id, args)}) == len(args) else None
+  return tuple(found) if len({*map(id, flat)}) == len(flat) else None
 
 
-def in_their_order(args: tuple) -> Sequence[Tensor]:
+def add_plain(t: Any, found: list[Any], flat: list[Any]) -> bool:
+  """Is an argument plain? Then what it is looked up by joins `found`, and what there is of tensors `flat`."""
+  kind: Any
+  if type(t) is Tensor:
+    is_leaf = t._is_own_tag()
+    u = t._uop.src[0] if is_leaf else t._uop
+    kind = u.memo.get("kind")
+    if kind is None:
+      if u.op != "buffer" or not isinstance(u.arg[0].device, str):
+        return False
+      kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+    if is_leaf:
+      kind = kind, True
+    if t._grad is not None or t._trace is not None:
+      return False
+    if t._base is not None or t._strides is not None:
+      kind = kind, moved_strides(t)
+  elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
+    kind = type(t)
+  elif type(t) is list or type(t) is tuple:
+    found.append((type(t), len(t)))
+    return all(add_plain(x, found, flat) for x in t)
+  elif type(t) is dict:
+    found.append((dict, *t))
+    return all(type(k) is str and add_plain(x, found, flat) for k, x in t.items())
+  elif type(t) is Variable and t.value is not None and t.value.op == "const":
+    kind = replace(t, value=None)
+    if any(type(k) is Variable and replace(k, times=t.times, plus=t.plus) == kind for k in found):
+      return False  # n and n + 1: they come as one tensor
+  elif type(t) is np.ndarray:
+    kind = (t.shape, t.dtype)
+  elif hasattr(type(t), "_leaf"):  # an array of mini.numpy
+    found.append(type(t))
+    return t._leaf is not None and add_plain(t._leaf, found, flat)
+  else:
+    return False
+  found.append(kind)
+  flat.append(t)
+  return True
+
+
+def in_their_order(args: Sequence[Any]) -> Sequence[Tensor]:
   """The tensors among plain arguments, and then the arrays and numbers as tensors."""
   tensors = [t for t in args if type(t) is Tensor]
   device = tensors[0].device if tensors else Device.DEFAULT

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import mini
-from mini import Context, Device, Tensor, Variable, dtypes, jit, nn, no_grad, rewrite, rule, stats
+from mini import Context, Device, Tensor, Variable, dtypes, jit, jitted, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
 from mini.direct import Direct
 from mini.engine.program import Program
 from mini.nn.state import get_state_dict
+from mini.numpy import asarray as array
 
 
 def floats(*shape, seed=0):
@@ -1221,3 +1222,64 @@ def test_a_leaf_and_what_is_detached_from_it_are_other_arguments():
 
   assert not g(w, x).requires_grad and not g(w, x).requires_grad
   assert g(other, x).requires_grad and not g(w, x).requires_grad
+
+
+def leaves_of(a):
+  if isinstance(a, dict):
+    a = list(a.values())
+  return [x for part in a for x in leaves_of(part)] if isinstance(a, (list, tuple)) else [a]
+
+
+@pytest.mark.parametrize(
+  "given, f",
+  [
+    (lambda x, n: ([x, x + 1], n), lambda xs, n: xs[0] * n - xs[1]),
+    (lambda x, n: ({"a": x, "b": [x + 1]}, n), lambda d, n: d["a"] * n - d["b"][0]),
+    (lambda x, n: ((x, (n, x + 1)),), lambda t: t[0] * t[1][0] - t[1][1]),
+    (lambda x, n: (array(x.numpy()), array((x + 1).numpy()), n), lambda x, y, n: x * n - y),
+    (lambda x, n: ([array(x.numpy()), n], x + 1), lambda xs, y: xs[0].tensor() * xs[1] - y),
+  ],
+)
+def test_what_is_plain_is_looked_up_by_its_kinds_alone(given, f, monkeypatch):
+  """In lists, tuples and dicts, and arrays of mini.numpy."""
+  fast = jit(f)
+  for k in range(4):
+    x = Tensor([1.0 + k, 2.0, 3.0]).realize()
+    args = given(x, 2.0 + k)
+    for t in leaves_of(args):
+      if isinstance(t, Tensor):
+        t.realize()
+    if k == 2:
+      monkeypatch.setattr(jitted, "signature", None)  # whoever asks more fails
+    assert fast(*args).tolist() == (x * (2.0 + k) - (x + 1)).tolist()
+
+
+def test_kinds_of_arguments_are_told_apart_wherever_they_stand():
+  seen = []
+
+  @jit
+  def f(a):
+    seen.append(a)
+    first, *_, last = [*leaves_of(a), *leaves_of(a)]
+    return first - last * 2
+
+  x, y, z = (Tensor([n]).realize() for n in (1.0, 2.0, 3.0))
+  nests = (
+    [x, y],
+    (x, y),
+    [x],
+    [[x], y],
+    [[x, y]],
+    {"x": x},
+    {"x": x, "y": y},
+    {"y": x, "x": y},
+    [x, x],
+    x,
+    [x, 2.0],
+  )
+  for _ in range(3):
+    for a in nests:
+      first, last = (t if isinstance(t, float) else t.item() for t in (leaves_of(a)[0], leaves_of(a)[-1]))
+      assert f(a).tolist() == [first - last * 2]
+  assert len(seen) == len(nests)
+  assert f([z, x]).tolist() == [1.0] and f({"y": z, "x": x}).tolist() == [1.0] and len(seen) == len(nests)

@@ -72,6 +72,11 @@ class Lazy:
     """An array of f of its tensor, as `grad`, `jit` and `vmap` make arguments and results."""
     return Clothes(type(self), self._tensor)._mapped(f)
 
+  @property
+  def _leaf(self) -> Tensor | None:
+    """The tensor, if it is all that there is of this: what `jit` asks."""
+    return None if self._steps else self._memory.tensor
+
   def _view(self, name: str, what: Any) -> ndarray:
     out = ndarray._of(self._memory, (*self._steps, (name, what)))
     out._seen = self._memory.version, STEPS[name][0](self._tensor, what)  # from here, not from the beginning
