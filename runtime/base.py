@@ -59,9 +59,8 @@ class Call(NamedTuple):
   """One launch of a kernel, as a sequence is made of them."""
 
   function: Any  # library[name]
-  args: Many[
-    tuple[int, int]
-  ]  # (slot, byte offset) of each parameter; slot -1: the error word; -2: the offset itself
+  # (slot, byte offset) of each parameter; slot -1: the error word, an int64; -2: the offset itself
+  args: Many[tuple[int, int]]
   extent: int  # of the parallel range, 1 where there is none
   work: float  # ns that it takes one core, estimated
   group: int = 0  # threads of a group that the kernel was written for; 0: it runs with any number

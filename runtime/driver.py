@@ -329,7 +329,7 @@ class Graph:
     self.driver.call("cuGraphExecKernelNodeSetParams_v2", self.program, self.nodes[n], what)
 
   def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-    # getpid: of a process that ends, whose modules may be gone
+    # getpid is bound before: when a process ends, modules may be gone
     # unless a Ctrl-C came before there was anything; whoever still runs it is not disturbed
     if hasattr(self, "driver") and getpid() == self.driver.pid:
       for name, handle in (("cuGraphExecDestroy", self.program), ("cuGraphDestroy", self.graph)):

@@ -193,7 +193,7 @@ class Metal:
     self.send(buffer, "release")
 
   def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-    # getpid: of a process that ends, whose modules may be gone
+    # getpid is bound before: when a process ends, modules may be gone
     if hasattr(self, "heap") and getpid() == self.objc.process:
       self.heap.trim()
 

@@ -44,7 +44,7 @@ class Owned:
     self._as_parameter_, self.objc = address, objc  # ctypes passes the first
 
   def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-    # getpid: of a process that ends, whose modules may be gone
+    # getpid is bound before: when a process ends, modules may be gone
     # what the parent of a forked process made is not the child's to release
     if hasattr(self, "objc") and getpid() == self.objc.process:
       self.objc.send(self, "release")

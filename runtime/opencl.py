@@ -464,7 +464,7 @@ class Sequence:
     return (times[1].value - times[0].value) * 1e-9
 
   def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-    # getpid: of a process that ends, whose modules may be gone
+    # getpid is bound before: when a process ends, modules may be gone
     if hasattr(self, "kernels") and getpid() == self.device.pid:
       for kernel in self.kernels:
         self.device.cl["clReleaseKernel"](kernel)

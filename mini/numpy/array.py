@@ -405,9 +405,8 @@ def normal(index: Any) -> tuple[tuple, bool]:
   given = index if isinstance(index, tuple) else (index,)
   items = tuple(map(_entry, given))
   arrays = any(isinstance(i, (np.ndarray, list)) or (isinstance(i, Tensor) and i.ndim) for i in items)
-  return items, not arrays and not any(
-    isinstance(i, (ndarray, np.ndarray)) for i in given
-  )  # without axes, too
+  copies = any(isinstance(i, (ndarray, np.ndarray)) for i in given)  # those without axes, too
+  return items, not arrays and not copies
 
 
 def is_mask(index: Any) -> bool:
