@@ -413,6 +413,17 @@ def test_jit_captures_functions_written_for_numpy():
     numpy.testing.assert_allclose(turned(mnp.asarray(z)), numpy.exp(z) * 2)
 
 
+def test_an_argument_of_a_jitted_function_may_be_written_afterwards():
+  """Read-only is what a captured function reads that is no argument of it."""
+  fast = jit(lambda a: a + 1)
+  for _ in range(2):
+    for view in (lambda a: a, lambda a: a[1:]):
+      a = mnp.arange(4.0)
+      fast(view(a))
+      a[0] = 1
+      assert a.tolist() == [1, 1, 2, 3]
+
+
 def set_row(a, i):
   a = a.copy()
   a[i] = 0
@@ -436,9 +447,12 @@ def set_through_a_view(a, i):
     lambda np, a, i: a[i, i] + 1,
     lambda np, a, i: a[None, i, ..., 1],
     lambda np, a, i: a[i, [0, 2]],
+    lambda np, a, i: a[[i, 0]],
     lambda np, a, i: a[[np.argmax(a[:, 0]), 0]] + i,
     lambda np, a, i: a[[0, 2]][:, range(2)] + i,
+    lambda np, a, i: np.take(a, i, axis=1),
     lambda np, a, i: np.take(a, np.argmax(a[:, i]), axis=1),
+    lambda np, a, i: a[np.atleast_1d(i)],
     lambda np, a, i: a[a[:, i].argmax()],
     lambda np, a, i: np.where(a[i] > 5, a[i - 1], 0),
     lambda np, a, i: set_row(a, i),

@@ -27,31 +27,6 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   return all(r in terms or rsize(r) == 1 for r in ranges)
 
 
-def known_index(u: UOp) -> list[UOp]:
-  """Where a load or store reaches, as far as no data decide it: along each axis, and first along all of them as one,
-  where a range that a reshape spread over several comes together again."""
-  memory, index, _ = access(u)
-  plain = [digit(i, n) for i, n in zip(index, memory_shape(memory))]
-  plain = [(i, n) for i, n in plain if n > 0]
-  flat = const(0)
-  for i, n in plain:
-    flat = add(mul(flat, n), i)
-  return [flat, *(i for i, _ in plain)]
-
-
-def digit(index: UOp, size: int) -> tuple[UOp, int]:
-  """(what is known of an index wherever data lead it, how many values that has): all of it, or its last digit if data
-  decide the others, as of `x*64 + %j`; nothing, of which there are 0."""
-  if not carries_value(index):
-    return index, size
-  rest, base = index, 0
-  for t, c in linear(index)[0].items():
-    if carries_value(t):
-      rest, base = add(rest, mul(t, -c)), gcd(base, c)
-  lo, hi = bounds(rest)
-  return (add(rest, -lo), base) if hi - lo < base else (rest, 0)
-
-
 def may_race(s: UOp, r: UOp) -> bool:
   """May threads that differ in r store to one cell, where it matters which comes first?
 
@@ -60,21 +35,47 @@ def may_race(s: UOp, r: UOp) -> bool:
   """
   if s.arg is None and (rkind(r) == "par" or not any(carries_value(i) for i in access(s)[1])):
     return False
-  return not any(_apart(i, r) or is_injective((i,), (1,), (r,)) for i in known_index(s))
-
-
-def _apart(index: UOp, r: UOp) -> bool:
-  """Are the values of an index at two r different, whatever the other ranges are?"""
-  c = linear(index)[0].get(r, 0)
-  lo, hi = bounds(add(index, mul(r, -c)))
-  return hi - lo < abs(c)
+  return not parts(s, r)
 
 
 def meets(s: UOp, r: UOp) -> bool:
   """May stores at different r write one address? Only where an index depends on data, or stores accumulate."""
   if s.arg is None and not any(carries_value(i) for i in access(s)[1]):
     return False
-  return not any(r in linear(i)[0] for i in known_index(s))
+  return not parts(s, r)
+
+
+def parts(s: UOp, r: UOp) -> bool:
+  """Do stores at two r go to two cells, whatever the other ranges and data are? Asked of each axis, and of all of them
+  as one, where a range that a reshape spread over several comes together again."""
+  memory, index, _ = access(s)
+  flat = const(0)
+  for i, n in zip(index, memory_shape(memory)):
+    flat = add(mul(flat, n), i)
+  return any(is_digit(i, r) for i in (flat, *index))
+
+
+def is_digit(index: UOp, r: UOp) -> bool:
+  """Is r a digit of an index: do smaller steps add up to less than one r, and all r with them to less than what larger
+  ones are multiples of? Of data only that is known; they do not matter where all ranges add up to less."""
+  terms = linear(index)[0]
+  one, smaller, ranges, larger, data = abs(terms.get(r, 0)), 0, 0, 0, 0
+  for atom, c in terms.items():
+    lo, hi = bounds(atom)
+    if carries_value(atom):
+      data = gcd(data, c)
+      continue
+    ranges += abs(c) * (hi - lo)
+    if abs(c) < one:
+      smaller += abs(c) * (hi - lo)
+    elif atom is not r:
+      larger = gcd(larger, c)
+  reach = one * (rsize(r) - 1) + smaller
+  return (
+    smaller < one
+    and (not larger or reach < larger)
+    and (not data or ranges < data or reach < gcd(larger, data))
+  )
 
 
 def adds_up(s: UOp, r: UOp) -> bool:

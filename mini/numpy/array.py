@@ -45,13 +45,16 @@ class Lazy:
   @property
   def _tensor(self) -> Tensor:
     """The present value."""
-    memory, t = self._memory, self._memory.read()
+    return self._viewed(self._memory.read())
+
+  def _viewed(self, t: Tensor) -> Tensor:
+    """What this is of the memory's tensor."""
     if not self._steps:
       return t
-    if self._seen is None or self._seen[0] != memory.version:
+    if self._seen is None or self._seen[0] != self._memory.version:
       for name, what in self._steps:
         t = STEPS[name][0](t, what)
-      self._seen = memory.version, t
+      self._seen = self._memory.version, t
     return self._seen[1]
 
   def _write(self, new: Tensor) -> None:
@@ -70,7 +73,7 @@ class Lazy:
 
   def _mapped(self, f: Callable[[Any], Any]) -> Any:
     """An array of f of its tensor, as `grad`, `jit` and `vmap` make arguments and results."""
-    return Clothes(type(self), self._tensor)._mapped(f)
+    return Clothes(type(self), self._viewed(self._memory.tensor))._mapped(f)
 
   @property
   def _leaf(self) -> Tensor | None:
@@ -427,19 +430,15 @@ def _entry(i: Any) -> Any:
   if isinstance(i, Lazy):
     if i.dtype.kind in "iu" and not i.ndim:
       return int(i)
-    return i._host() if i._memory.tensor.is_realized or i.dtype.kind == "b" else i._tensor
+    known = has_values() and i._memory.tensor.is_realized
+    return i._host() if known or i.dtype.kind == "b" else i._tensor
   if isinstance(i, (list, tuple, range)):
-    return _entry(asarray(i) if holds_ours(i) else np.asarray(i, None if len(i) else np.intp))
+    return _entry(asarray(i) if _holds_arrays(i) else np.asarray(i, None if len(i) else np.intp))
   if isinstance(i, (bool, np.bool_)):
     return np.asarray(i)
   if isinstance(i, (np.ndarray, np.generic)):
     return int(i) if i.dtype.kind in "iu" and not i.ndim else np.asarray(i)
   return operator.index(i) if hasattr(i, "__index__") else i
-
-
-def holds_ours(x: Any) -> bool:
-  """Is it one of our arrays, or a sequence that has one in it?"""
-  return any(map(holds_ours, x)) if isinstance(x, (list, tuple)) else isinstance(x, (Lazy, Tensor))
 
 
 def _apart(index: tuple) -> tuple:
@@ -541,7 +540,8 @@ def asarray(x: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
 
 
 def _holds_arrays(x: Any) -> bool:
-  return any(isinstance(y, Lazy) or (isinstance(y, (list, tuple)) and _holds_arrays(y)) for y in x)
+  """Is it an array of ours, or does it hold one, at any depth?"""
+  return isinstance(x, (Lazy, Tensor)) or (type(x) in (list, tuple) and any(map(_holds_arrays, x)))
 
 
 def operand(x: Any, dtype: Any = None) -> Tensor:

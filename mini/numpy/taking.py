@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from mini import Tensor
 from mini.numpy.array import Lazy, array_of, asarray, converted, made, ndarray, operand, stored
 from mini.numpy.function import FUNCTIONS, publish
 from mini.numpy.host import at_once
@@ -18,7 +19,7 @@ from mini.numpy.types import stand_in, theirs
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
   a = ravel(a) if axis is None or not np.ndim(stand_in(a)) else asarray(a)
   axis = 0 if axis is None else normalize_axis_index(axis, a.ndim)
-  i: Any = indices if isinstance(indices, Lazy) else np.asarray(indices)
+  i: Any = asarray(indices) if isinstance(indices, (Lazy, Tensor)) else np.asarray(indices)
   i = i.astype(np.intp) if i.size == 0 else i
   n = a.shape[axis]
   i = i % n if mode == "wrap" else i.clip(0, n - 1) if mode == "clip" else i
