@@ -1,5 +1,8 @@
 """The verifier: each rule that a program may break, by a program that breaks it."""
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 
@@ -8,9 +11,9 @@ from mini.ir import graph as G
 from mini.ir import kernel as K
 from mini.ir.interp import run_kernel
 from mini.ir.parse import TextError, parse
-from mini.ir.races import is_injective
+from mini.ir.races import is_digit, is_injective
 from mini.ir.text import graph_program
-from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, uop
+from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, rsize, uop
 from mini.ir.verify import VerifyError, nbytes, provable, verify
 from mini.types import dtypes
 
@@ -350,3 +353,32 @@ def test_digits_of_an_index_are_ranges_that_may_be_ordered(index):
     end over (%i, %j, %k)
   }}"""
   apply(apply(parse(source), "order k j i"), "par k")
+
+
+def value_of(e, known):
+  if e in known or e.op == "const":
+    return known.get(e, e.arg)
+  a, b = (value_of(s, known) for s in e.src)
+  return {"add": a + b, "mul": a * b, "div": a // (b or 1), "mod": a % (b or 1)}[e.op]
+
+
+def test_what_is_said_to_be_a_digit_tells_cells_apart(seed):
+  """Random indices, all values of their ranges, some of their data."""
+  rng, said = random.Random(seed), 0
+  data = uop("cast", dtypes.index, (K.load(K.param("b", (9,), dtypes.int64), (const(0),)),))
+  for _ in range(600):
+    ranges = [range_(n, rng.choice([1, 2, 3, 4, 5, 8])) for n in "ijk"]
+    index = const(rng.randint(-3, 9))
+    for _ in range(rng.randint(1, 5)):
+      term = rng.choice([*ranges, *ranges, data])
+      if rng.random() < 0.3:
+        term = rng.choice([div, mod])(add(term, rng.choice([const(2), *ranges])), rng.choice([2, 3, 4]))
+      index = add(index, mul(term, rng.choice([1, 1, 2, 3, 4, 8, 12, 16, 32, -1, -8, 64])))
+    for n, r in enumerate(ranges):
+      if is_digit(index, r):
+        said += 1
+        cells = {}
+        for at in itertools.product(*(range(rsize(x)) for x in ranges), (0, 1, 2, 5, -2)):
+          cell = value_of(index, dict(zip([*ranges, data], at)))
+          assert cells.setdefault(cell, at[n]) == at[n], (index, r)
+  assert said > 100
