@@ -147,6 +147,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 INT64 = -(2**63), 2**63 - 1  # an int beyond these has another type
+MOST_PARTS = 1 << 16  # of arguments: a list that is in itself has no end
 _kinds: dict[tuple, object] = {}
 
 
@@ -155,51 +156,46 @@ def plain(args: tuple, flat: list[Any]) -> tuple | None:
   memory and of which nothing else matters, an array or a number, all of which join `flat`; None where more must be
   asked."""
   found: list[Any] = [local.gradients, local.low, Tensor.training, dtypes.default_float, dtypes.default_int]
-  for t in args:
-    if not add_plain(t, found, flat):
+  todo = [*reversed(args)]
+  while todo:
+    t = todo.pop()
+    if type(t) is Tensor:
+      is_leaf = t._is_own_tag()
+      u = t._uop.src[0] if is_leaf else t._uop
+      kind = u.memo.get("kind")
+      if kind is None:
+        if u.op != "buffer" or not isinstance(u.arg[0].device, str):
+          return None
+        kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
+      if is_leaf:
+        kind = kind, True
+      if t._grad is not None or t._trace is not None:
+        return None
+      if t._base is not None or t._strides is not None:
+        kind = kind, moved_strides(t)
+    elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
+      kind = type(t)
+    elif type(t) in (list, tuple, dict):
+      if len(found) > MOST_PARTS or (type(t) is dict and not all(type(k) is str for k in t)):
+        return None
+      found.append((dict, *t) if type(t) is dict else (type(t), len(t)))
+      todo += reversed(t.values() if type(t) is dict else t)
+      continue
+    elif type(t) is Variable and t.value is not None and t.value.op == "const":
+      kind = replace(t, value=None)
+      if any(type(k) is Variable and replace(k, times=t.times, plus=t.plus) == kind for k in found):
+        return None  # n and n + 1: they come as one tensor
+    elif type(t) is np.ndarray:
+      kind = (t.shape, t.dtype)
+    elif hasattr(type(t), "_leaf") and t._leaf is not None:  # an array of mini.numpy
+      found.append(type(t))
+      todo.append(t._leaf)
+      continue
+    else:
       return None
+    found.append(kind)
+    flat.append(t)
   return tuple(found) if len({*map(id, flat)}) == len(flat) else None
-
-
-def add_plain(t: Any, found: list[Any], flat: list[Any]) -> bool:
-  """Is an argument plain? Then what it is looked up by joins `found`, and what there is of tensors `flat`."""
-  kind: Any
-  if type(t) is Tensor:
-    is_leaf = t._is_own_tag()
-    u = t._uop.src[0] if is_leaf else t._uop
-    kind = u.memo.get("kind")
-    if kind is None:
-      if u.op != "buffer" or not isinstance(u.arg[0].device, str):
-        return False
-      kind = u.memo["kind"] = _kinds.setdefault((u.arg[1], u.dtype, u.arg[0].device), object())
-    if is_leaf:
-      kind = kind, True
-    if t._grad is not None or t._trace is not None:
-      return False
-    if t._base is not None or t._strides is not None:
-      kind = kind, moved_strides(t)
-  elif type(t) is float or (type(t) is int and INT64[0] <= t <= INT64[1]):
-    kind = type(t)
-  elif type(t) is list or type(t) is tuple:
-    found.append((type(t), len(t)))
-    return all(add_plain(x, found, flat) for x in t)
-  elif type(t) is dict:
-    found.append((dict, *t))
-    return all(type(k) is str and add_plain(x, found, flat) for k, x in t.items())
-  elif type(t) is Variable and t.value is not None and t.value.op == "const":
-    kind = replace(t, value=None)
-    if any(type(k) is Variable and replace(k, times=t.times, plus=t.plus) == kind for k in found):
-      return False  # n and n + 1: they come as one tensor
-  elif type(t) is np.ndarray:
-    kind = (t.shape, t.dtype)
-  elif hasattr(type(t), "_leaf"):  # an array of mini.numpy
-    found.append(type(t))
-    return t._leaf is not None and add_plain(t._leaf, found, flat)
-  else:
-    return False
-  found.append(kind)
-  flat.append(t)
-  return True
 
 
 def in_their_order(args: Sequence[Any]) -> Sequence[Tensor]:

@@ -14,6 +14,7 @@ import mini
 from mini import Context, Device, Tensor, Variable, dtypes, jit, jitted, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
 from mini.direct import Direct
+from mini.engine import profile
 from mini.engine.program import Program
 from mini.nn.state import get_state_dict
 from mini.numpy import asarray as array
@@ -828,9 +829,10 @@ def test_a_call_is_made_of_few_calls(monkeypatch):
   x, y = Tensor(floats(8)).realize(), Tensor(floats(8, seed=1)).realize()
   w, add = Tensor(floats(8)).realize(), jit(lambda a, b: a + b)
   step = jit(lambda a, lr: w.assign(w - lr * a))
+  more = 8 * profile.start.cache_info().currsize  # once PROFILE was set, two around each of what it times
   assert python_calls(lambda: add(x, y)) <= 50
-  assert python_calls(lambda: step(x, 0.5)) <= 220
-  assert python_calls(lambda: (x + y).realize()) <= 250
+  assert python_calls(lambda: step(x, 0.5)) <= 220 + more
+  assert python_calls(lambda: (x + y).realize()) <= 250 + more
 
 
 DIRECT = {
