@@ -176,7 +176,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "sums over the rows of a large memory": (lambda: zeros(523, 601).sum(0), "around k."),
   "the largest over rows, block by block": (lambda: (zeros(3, 150, 801) * 2).amax(1), "order i lp l; "),
   "sums over rows of two large memories": (lambda: (zeros(40, 8191) * zeros(8191)).sum(0), " -> jp, j overlap; order jp j"),
-  "rows that go where data say": (lambda: rows_in_a_row((30, 40), 23), "split i 40 -> ih, i"),
+  "rows that go where data say": (lambda: rows_in_a_row((30, 64), 23), "vec jv; par jo; order jo i"),
   "sums of rows": (lambda: zeros(9, 65, 3, 3).permute(1, 0, 3, 2).sum((1, 3)), "vec iv"),
 }  # fmt: skip
 

@@ -18,7 +18,6 @@ from mini.codegen.writer import (
   owner_key,
   owner_named,
   owners,
-  split_rows,
   split_runs,
   turning,
 )
@@ -71,7 +70,6 @@ def contiguous(owner: UOp, kernel: UOp, pairs: bool = False) -> UOp | None:
 def stream(w: Writer, machine: Machine) -> None:
   collapse_outputs(w)
   collapse_sums(w)
-  split_rows(w)
   if any(u.op == "reduce" for u in toposort(w.kernel)):
     split_runs(w, closed(w.kernel), accesses(w.kernel))
   if any(shape(w, machine) for shape in (tile_transposed, across_rows, rows_apart, few_rows, sums_wait)):

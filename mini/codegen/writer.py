@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
-from mini.ir.kernel import access, all_ranges, below_data, carries_value, contractions, stage_index, stores
+from mini.ir.kernel import access, all_ranges, below_data, contractions, stage_index, stores
 from mini.ir.uop import (
   UOp,
   add,
@@ -135,16 +135,6 @@ def split_runs(w: Writer, ranges: Iterable[UOp], read: Iterable[UOp]) -> None:
     mine = [f for u, f in flats.items() if r in u.free]
     if any(coefficient(f, r) is None for f in mine) and (n := runs(mine, r)[0]):
       w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
-
-
-def split_rows(w: Writer) -> None:
-  """Rows that go where data say are a loop each: what stores may meet in is no vector, and dividing would take longest.
-  (The gradient of an embedding of 384, in a row with all others, on a Zen 4: 0.3 of the time.)"""
-  if any(carries_value(i) for s in stores(w.kernel) for i in access(s)[1]):
-    for r in closed(w.kernel):
-      rows = [u.src[1].arg for u in toposort(w.kernel) if u.op == "mod" and u.src[0] is r]
-      if rows:
-        w.attempt(f"split {rname(r)} {min(rows)} -> {rname(r)}h, {rname(r)}")
 
 
 def in_turns(w: Writer, machine: Machine) -> None:
