@@ -66,6 +66,7 @@ def plain(f, *xs):
 @pytest.mark.parametrize("p", [0.0, 0.3])
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.sample(4)
+@pytest.mark.full
 def test_the_same_bits_in_less_memory(p, jitted):
   want, most = gradients(plain, p, jitted and not p)
   got, less = gradients(checkpoint, p, jitted and not p)

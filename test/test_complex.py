@@ -190,6 +190,7 @@ def test_edge_values_are_those_of_numpy(name, request):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.full
 def test_functions_are_within_a_few_units_of_the_last_place(dtype, request):
   """Of the distance in the plane, against long double, where parts are of very different sizes, too."""
   x, found = functions(dtype, request.config.option.seed)

@@ -857,6 +857,7 @@ def test_random_programs_over_several_devices_give_what_one_gives(devices, rng, 
   agree_over(devices, rng, seed)
 
 
+@pytest.mark.full
 def test_programs_over_several_devices_that_once_failed():
   """1731243618: a piece of a memory waited for another, which came later, and what was made of it was copied before."""
   for seed in (1731243618,):

@@ -314,6 +314,7 @@ print("all")
 """
 
 
+@pytest.mark.full
 def test_every_device(tmp_path):
   script = tmp_path / "script.py"  # a kernel's source has to stand in a file
   script.write_text(ON_DEVICES % ["CL", "CUDA", "METAL"])

@@ -23,6 +23,7 @@ def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
   )
 
 
+@pytest.mark.full
 def test_it_works_unedited_and_is_never_written_over(tmp_path):
   written = run("-m", "mini", "new-device", "npu", folder=tmp_path)
   assert written.returncode == 0 and "npu_device.py is a device: edit it" in written.stdout, written.stderr

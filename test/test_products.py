@@ -70,6 +70,7 @@ def check(seed, count):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("first", range(2))
+@pytest.mark.full
 def test_random_products(first):
   """Whole numbers, so that the sums are exact."""
   check(first, 9)

@@ -156,6 +156,7 @@ def check_graph(seed):
   return sum(len(call.waits) for shim in r.shims for calls, _ in shim.launched for call in calls)
 
 
+@pytest.mark.full
 def test_random_graphs_give_what_they_give_in_order(seed):
   """4 queues, two devices, random delays: bitwise the serial result."""
   waits = sum(check_graph(seed + n) for n in range(12))

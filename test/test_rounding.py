@@ -83,6 +83,7 @@ def test_every_device_rounds_as_the_cpu_does(dev, d, rng):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("d", NARROW)
+@pytest.mark.full
 def test_functions_of_several_operations_round_once(d, rng):
   x, y, z = (Tensor(rng.uniform(0.1, 0.9, 500).astype(np.float32)).cast(d).realize() for _ in range(3))
   two = "arctan2 atan2 hypot logaddexp logaddexp2 xlogy"

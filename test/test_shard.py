@@ -356,6 +356,7 @@ SETTINGS = {
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.full
 def test_training(name):
   """The parameters of one device, after 20 steps; and what each step copies, whatever the model is."""
   optimizer, how = SETTINGS[name]

@@ -61,6 +61,7 @@ def test_a_loop_over_sizes_compiles_a_few_of_them(loop, most, rng):
   assert stats["compiles"] + stats["disk_hits"] - before <= most
 
 
+@pytest.mark.full
 def test_a_jitted_function_has_code_of_its_own_for_four_sizes_of_a_kind_at_most(rng):
   call = jit(lambda x: (x * 3 + 1).sum(1))
   before = stats["compiles"] + stats["disk_hits"]
@@ -119,6 +120,7 @@ def test_what_has_to_be_written_out_is():
     assert numbers_of(HEAD + line)[0] == HEAD + left
 
 
+@pytest.mark.full
 def test_every_number_that_may_be_one_is_an_argument(rng, monkeypatch):
   """Of kernels of all kinds; the numbers are those of code of their own, but for which products a compiler fuses."""
   x, y = (rng.standard_normal((37, 40)).astype(np.float32) for _ in range(2))

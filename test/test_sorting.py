@@ -76,6 +76,7 @@ def test_the_kth_is_that_of_all_sorted(dtype, rng, monkeypatch):
 @pytest.mark.parametrize("n, counts", [(301, (1, 4, 9, 16, 30)), (2000, (5, 20, 60))])
 @pytest.mark.parametrize("different", [5, 10_000])
 @pytest.mark.sample(8)
+@pytest.mark.full
 def test_the_first_of_many_are_in_the_first_groups(dtype, n, counts, different, rng):
   """Of equal elements the first one first, also where they are in several groups."""
   x = rng.integers(0, different, (3, n)).astype(dtype.np)
@@ -91,6 +92,7 @@ def test_the_first_of_many_are_in_the_first_groups(dtype, n, counts, different, 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8, dtypes.bool])
 @pytest.mark.parametrize("n", [33, 1, 2, 400])
 @pytest.mark.sample(20)
+@pytest.mark.full
 def test_what_stands_at_a_rank_is_found_bit_by_bit(dtype, n, rng):
   x = (rng.standard_normal((2, n, 3)) * 4).round().astype(dtype.np)
   if dtype.kind == "f":
