@@ -318,6 +318,19 @@ def test_threads_add_to_columns_of_rows_that_data_choose(index, parts):
   assert np.array_equal(*results)
 
 
+def adding_at(index):
+  """A kernel that adds to cells that data and two ranges choose."""
+  return parse(f"""kernel k(%a: inout f32[64000], %b: in i64[10], %v: in f32[10, 64, 8]) {{
+    %i = range 10
+    %j = range 64
+    %k = range 8
+    %x = load %b[%i] : i64
+    %0 = load %v[%i, %j, %k] : f32
+    store.add %a[{index}], %0 if %x >= 0 && %x < 60
+    end over (%i, %j, %k)
+  }}""")
+
+
 @pytest.mark.parametrize(
   "index", ["%j + %k", "%x*128 + %j + %k", "%x*72 + %j*2 + %k*2", "%x*1024 + %j*7 + %k", "%j*8 + %k*8"]
 )
@@ -326,16 +339,7 @@ def test_threads_add_to_columns_of_rows_that_data_choose(index, parts):
   [["order j i k", "par j"], ["par j"], ["order k j i"], ["order i k j", "vec j"], ["collapse j k -> l"]],
 )
 def test_two_ranges_that_lead_to_one_cell_stay_in_their_order(index, steps):
-  source = f"""kernel k(%a: inout f32[64000], %b: in i64[10], %v: in f32[10, 64, 8]) {{
-    %i = range 10
-    %j = range 64
-    %k = range 8
-    %x = load %b[%i] : i64
-    %0 = load %v[%i, %j, %k] : f32
-    store.add %a[{index}], %0 if %x >= 0 && %x < 60
-    end over (%i, %j, %k)
-  }}"""
-  k = parse(source)
+  k = adding_at(index)
   with pytest.raises(RecipeError):
     for step in steps:
       k = apply(k, step)
@@ -343,16 +347,7 @@ def test_two_ranges_that_lead_to_one_cell_stay_in_their_order(index, steps):
 
 @pytest.mark.parametrize("index", ["%x*512 + %j*8 + %k", "%x*1024 + %k*100 + %j", "%k*64 + %j"])
 def test_digits_of_an_index_are_ranges_that_may_be_ordered(index):
-  source = f"""kernel k(%a: inout f32[64000], %b: in i64[10], %v: in f32[10, 64, 8]) {{
-    %i = range 10
-    %j = range 64
-    %k = range 8
-    %x = load %b[%i] : i64
-    %0 = load %v[%i, %j, %k] : f32
-    store.add %a[{index}], %0 if %x >= 0 && %x < 60
-    end over (%i, %j, %k)
-  }}"""
-  apply(apply(parse(source), "order k j i"), "par k")
+  apply(apply(adding_at(index), "order k j i"), "par k")
 
 
 def value_of(e, known):

@@ -150,7 +150,18 @@ def made_of(k: UOp, machine: Machine, opened: Opened, most: int) -> Compiled:
   """A kernel with its recipe and code: of its own or, where as many sizes as `most` have that, shared."""
   c = rendered(*with_recipe(k, machine, opened), family(k), opened, cost(k))
   shares = opened.is_host and not config.NOOPT and c.nanoseconds < LONG
-  return with_sizes(c, opened, most) if shares else c
+  return with_sizes(c, opened, most) if shares and not adds_products(c.kernel) else c
+
+
+def adds_products(k: UOp) -> bool:
+  """Are two products added to each other? Which of them a compiler fuses with the addition may depend on whether sizes
+  are written out, and with it the last bit."""
+
+  def is_product(u: UOp) -> bool:
+    return u.op == "mul" and all(s.op != "const" or abs(s.arg) != 1 for s in u.src)
+
+  sums = (u for u in toposort(k) if u.op == "add" and u.dtype.kind == "f")
+  return any(all(map(is_product, u.src)) for u in sums)
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:

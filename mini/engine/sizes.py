@@ -3,8 +3,7 @@
 A loop over sizes - a cache that grows, rows that become shorter - would run a compiler for each of them, which takes
 longer than all that is computed. Two kernels are the same up to sizes where their sources are, but for whole numbers.
 One source that takes those which differ as arguments computes what each does: to C it is the same whether a number of
-type int is written out or is the value of a variable. Where a multiplication may be fused with either of two additions,
-a compiler may choose otherwise, as between two kernels of any kind.
+type int is written out or is the value of a variable.
 """
 
 from __future__ import annotations
