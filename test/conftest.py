@@ -21,6 +21,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ
 # a test that starts a program with CACHE=... means it, whatever MINI_CACHE the whole run has
 for prefixed in [name for name in os.environ if name.startswith("MINI_")]:
   os.environ[prefixed.removeprefix("MINI_")] = os.environ.pop(prefixed)
+# tests are of what we compute, also of arrays as small as NumPy would compute at once; those of that say so
+os.environ["MINI_FEW"] = "0"
+import mini  # noqa: E402, F401  it reads the settings
+
+del os.environ["MINI_FEW"]
 
 
 def pytest_addoption(parser):

@@ -32,9 +32,10 @@ ROWS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def on_the_interpreter():
-  with Context(DEV="INTERP"), numpy.errstate(all="ignore"):
+@pytest.fixture(autouse=True, params=[0, 1 << 13])
+def on_the_interpreter(request):
+  """Lazily, and as NumPy computes it at once."""
+  with Context(DEV="INTERP", FEW=request.param), numpy.errstate(all="ignore"):
     yield
 
 

@@ -17,12 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute, has_values
+from mini.numpy.few import at_hand, has_values, most
+from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute
 from mini.numpy.types import NoDType, asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
 from mini.tensor.dlpack import host_view
 from mini.tensor.handle import Handle
 from mini.tensor.trace import local
+
+
+def _about(name: str, of: Callable[[Tensor], Any]) -> Any:
+  """What an array is: as its values say, where they are there, or its tensor."""
+
+  def get(self: Any) -> Any:
+    a = self._values()
+    return of(self._tensor) if a is None else getattr(a, name)
+
+  return property(get)
 
 
 class Lazy:
@@ -46,6 +57,14 @@ class Lazy:
   def _tensor(self) -> Tensor:
     """The present value."""
     return self._viewed(self._memory.read())
+
+  def _values(self) -> Any:
+    """The values, where few are there: not to be written."""
+    a = self._memory.values
+    if a is not None:
+      for name, what in self._steps:
+        a = STEPS[name][1](a, what)
+    return a
 
   def _viewed(self, t: Tensor) -> Tensor:
     """What this is of the memory's tensor."""
@@ -82,37 +101,40 @@ class Lazy:
 
   def _view(self, name: str, what: Any) -> ndarray:
     out = ndarray._of(self._memory, (*self._steps, (name, what)))
-    out._seen = self._memory.version, STEPS[name][0](self._tensor, what)  # from here, not from the beginning
+    if self._memory.values is None:  # from here, not from the beginning
+      out._seen = self._memory.version, STEPS[name][0](self._tensor, what)
     return out
 
   def _host(self) -> Any:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
-    if local.current is None:
-      compute(self._memory.tensor)
-      a = host_view(self._memory.tensor)
+    memory = self._memory
+    if memory.values is not None:
+      a = memory.values
+    elif local.current is None:
+      compute(memory.tensor)
+      a = host_view(memory.tensor)
+      memory.remember(a)
     else:
-      a = self._memory.tensor.numpy()  # JitError of what has no value yet
+      a = memory.tensor.numpy()  # JitError of what has no value yet
     for name, what in self._steps:
       a = STEPS[name][1](a, what)
     return a
 
   def _strided(self) -> np.ndarray:
     """An array of NumPy with this one's strides, and no memory: it must not be read."""
-    a = np.lib.stride_tricks.as_strided(
-      np.zeros(1, type_of(self._memory.tensor.dtype)),
-      self._memory.tensor.shape,
-      _strides(self._memory.tensor),
-    )
+    if (a := self._memory.values) is None:
+      t = self._memory.tensor
+      a = np.lib.stride_tricks.as_strided(np.zeros(1, type_of(t.dtype)), t.shape, _strides(t))
     for name, what in self._steps:
       a = a.reshape(what, copy=False) if name == "shape" else STEPS[name][1](a, what)
     return a
 
   # ---------------------------------------------------------------- what it is
 
-  shape = property(lambda self: tuple(self._tensor.shape))
-  dtype = property(lambda self: type_of(self._tensor.dtype))
-  ndim = property(lambda self: len(self._tensor.shape))
-  size = property(lambda self: self._tensor.numel())
+  shape = _about("shape", lambda t: tuple(t.shape))
+  dtype = _about("dtype", lambda t: type_of(t.dtype))
+  ndim = _about("ndim", lambda t: len(t.shape))
+  size = _about("size", lambda t: t.numel())
   itemsize = property(lambda self: self.dtype.itemsize)
   nbytes = property(lambda self: self.size * self.itemsize)
   strides = property(lambda self: self._strided().strides)
@@ -126,6 +148,7 @@ class Lazy:
 
   def tensor(self) -> Tensor:
     """The Tensor with the present value: all of `mini` takes it."""
+    self._memory.lend()
     return self._tensor
 
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -209,11 +232,17 @@ class Lazy:
     index, is_basic = normal(index)
     if isinstance(self, generic) and index not in ((), (...,)) and None not in index:
       raise IndexError("invalid index to scalar variable.")
+    values = self._values() if at_hand(self) else None
     if is_basic:
-      taken = stand_in(self)[tuple(0 if isinstance(i, Tensor) else i for i in index)]  # IndexError is NumPy's
-      if isinstance(taken, np.generic):
-        return generic._of(Memory(self._memory.tensor), (*self._steps, ("index", index)))
-      return self._view("index", index)
+      at = tuple(0 if isinstance(i, Tensor) else i for i in index)
+      taken = (stand_in(self) if values is None else values)[at]  # IndexError is NumPy's
+      if not isinstance(taken, np.generic):
+        return self._view("index", index)
+      if values is not None:
+        return made(np.asarray(taken))
+      return generic._of(Memory(self._memory.tensor), (*self._steps, ("index", index)))
+    if values is not None and not any(isinstance(i, Tensor) for i in index):
+      return made(held(np.asarray(values[index])))
     try:
       return made(self._tensor[_apart(index)].clone())  # an array without axes leads to no view
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
@@ -273,19 +302,18 @@ class ndarray(Lazy):
       raise ValueError("matrix transpose with ndim < 2 is undefined")
     return self.swapaxes(-1, -2)  # type: ignore[attr-defined]
 
-  @property
-  def shape(self) -> tuple[int, ...]:
-    return tuple(self._tensor.shape)
-
-  @shape.setter
-  def shape(self, shape: Any) -> None:
+  def _reshape(self, shape: Any) -> None:
     self._strided().reshape(shape, copy=False)
     self._steps, self._seen = (*self._steps, ("shape", np.reshape(stand_in(self), shape).shape)), None
+
+  shape = Lazy.shape.setter(_reshape)
 
   def __setitem__(self, index: Any, value: Any) -> None:
     self._writable()
     mask, self_type = is_mask(index) and np.size(stand_in(value)) == 1, self.dtype
     index, is_basic = (index, False) if mask else normal(index)
+    if self._wrote(operator.setitem, index, value):
+      return
     try:
       new = self._tensor.clone()
       at = asarray(index)._tensor if mask else as_data(index) if is_basic else _apart(index)
@@ -298,6 +326,22 @@ class ndarray(Lazy):
     if self._memory.readonly or any(name == "repeat" for name, _ in self._steps):
       raise ValueError("assignment destination is read-only")
 
+  def _wrote(self, write: Callable[..., Any], *given: Any) -> bool:
+    """Has NumPy written this, of what is at hand? Not to another order of what is no view in NumPy."""
+    found = at_hand(self, *given)
+    if found is None:
+      return False
+    assert self._memory.values is not None
+    a = whole = self._memory.values.copy()
+    for name, what in self._steps:
+      a = STEPS[name][1](a, what)
+    if not np.may_share_memory(a, whole):
+      return False
+    write(a, *found[1:])
+    self._memory.version += 1
+    self._memory.hold(whole)
+    return True
+
   def _store(self, value: Tensor) -> ndarray:
     """Give all of it another value, which is cast: `out=`."""
     self._writable()
@@ -305,7 +349,8 @@ class ndarray(Lazy):
     return self
 
   def copy(self, order: str = "C") -> ndarray:
-    return array_of(self._tensor)
+    values = at_hand(self)
+    return array_of(values[0].copy("C") if values else self._tensor)
 
   def fill(self, value: Any) -> None:
     self[...] = value
@@ -365,6 +410,10 @@ class generic(Lazy):
   scalars do; unlike them it is no instance of float, int or numpy.generic."""
 
   __slots__ = ()
+  def _values(self) -> Any:
+    a = super()._values()
+    return a if a is None else a[()]
+
   base = None
   T = mT = property(lambda self: self)
   copy = lambda self, order="C": self
@@ -496,16 +545,24 @@ def stored(out: Any, value: Tensor) -> Any:
 # ---------------------------------------------------------------- arrays from values, and back
 
 
-def array_of(t: Tensor) -> ndarray:
-  """An array of its own."""
-  out = ndarray._of(Memory(t))
+def array_of(value: Tensor | np.ndarray) -> ndarray:
+  """An array of its own. value: a tensor, or few values that nobody else has."""
+  out = ndarray._of(Memory(value))
   out._memory.owner = weakref.ref(out)
   return out
 
 
-def made(t: Tensor) -> Any:
+def held(a: np.ndarray, is_own: bool = True) -> Tensor | np.ndarray:
+  """What an array of ours holds of NumPy's: few values themselves, if nobody else has them."""
+  if a.size > most():
+    return Tensor(a)
+  fits = is_own and a.base is None and a.dtype.isnative and a.flags.c_contiguous
+  return a if fits else a.astype(a.dtype.newbyteorder("="), "C")
+
+
+def made(value: Tensor | np.ndarray) -> Any:
   """A result: without axes a scalar."""
-  return array_of(t) if t.ndim else generic._of(Memory(t))
+  return array_of(value) if value.ndim else generic._of(Memory(value))
 
 
 def stand_in_shape(shape: Any) -> tuple[int, ...]:
@@ -519,13 +576,18 @@ def asarray(x: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             like: Any = None) -> Any:  # fmt: skip
   """`numpy.asarray`: an array itself, if it has the type."""
   if isinstance(x, Lazy):
-    t, same = x._tensor, dtype is None or np.dtype(dtype) == x.dtype
-    if same and not copy and isinstance(x, ndarray):
-      return x if device is None else array_of(t.to(device))
+    same = dtype is None or np.dtype(dtype) == x.dtype
+    if same and not copy and isinstance(x, ndarray) and device is None:
+      return x
     if copy is False and not same:
       raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if device is None and (few := at_hand(x)):
+      return array_of(np.array(few[0], x.dtype if dtype is None else numpy_type(dtype), order="C"))
+    t = x._tensor
   elif isinstance(x, Tensor):
-    t = x
+    out = array_of(x if dtype is None else converted(x, dtype))
+    out._memory.lend()
+    return out if device is None else array_of(out._tensor.to(device))
   elif isinstance(x, (list, tuple)) and _holds_arrays(x):
     parts = [asarray(y) for y in x]
     common = common_type(*parts) if dtype is None else dtype
@@ -534,7 +596,8 @@ def asarray(x: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
   else:
     values = np.asarray(x, None if dtype is None else numpy_type(dtype))
     numpy_type(values.dtype)
-    t = Tensor(values)
+    out = array_of(held(values, type(x) in (list, tuple, int, float)))
+    return out if device is None else array_of(out._tensor.to(device))
   t = t if dtype is None else converted(t, dtype)
   return array_of(t if device is None else t.to(device))
 

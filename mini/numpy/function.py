@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray, stored
-from mini.numpy.host import at_once
+from mini.numpy.few import at_hand, shares
+from mini.numpy.host import at_once, ours
 from mini.numpy.types import asked_again
 from mini.tensor import Tensor
 from mini.types import DTypeError
@@ -51,23 +54,38 @@ def publish(
 
 def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
   signature, taken = _signature(f, theirs)
+  alike = _alike(inspect.signature(f), signature)
   has_out = isinstance(theirs, np.ufunc) or "out" in _parameters(theirs)
 
   @functools.wraps(f)
   def call(*args: Any, **kwargs: Any) -> Any:
+    if "out" not in kwargs and (few := at_hand(*args, *kwargs.values())):
+      with (
+        suppress(Exception),
+        np.errstate(all="ignore"),
+      ):  # what NumPy refuses is refused below, or is not NumPy's
+        found = theirs(*few[: len(args)], **dict(zip(kwargs, few[len(args) :])))
+        if not shares(found, few):
+          return ours(found)
     if name in WRITES and args and isinstance(args[0], np.ndarray):  # it is one of NumPy's that is written
       return at_once(theirs)(*args, **kwargs)
     try:
-      out = kwargs.get("out") if has_out else None
-      given = signature.bind(*args, **{n: x for n, x in kwargs.items() if n != "out" or not has_out})
-      out = given.arguments.pop("out", out)
-      out = out[0] if type(out) is tuple and len(out) == 1 else out
+      out: Any = None
+      numpys: Any = (args, {})
+      own = numpys
+      if kwargs or len(args) > alike:  # to bind them takes a while
+        out = kwargs.get("out") if has_out else None
+        given = signature.bind(*args, **{n: x for n, x in kwargs.items() if n != "out" or not has_out})
+        out = given.arguments.pop("out", out)
+        out = out[0] if type(out) is tuple and len(out) == 1 else out
+        numpys = given.args, given.kwargs
+        own = numpys if taken is None else ((), _those(given.arguments, taken))
       try:
-        result = f(*given.args, **given.kwargs) if taken is None else f(**_those(given.arguments, taken))
+        result = f(*own[0], **own[1])
       except (AtOnce, DTypeError) as e:
-        if isinstance(e, DTypeError) and not any(map(_is_complex, given.arguments.values())):
+        if isinstance(e, DTypeError) and not any(map(_is_complex, (*numpys[0], *numpys[1].values()))):
           raise
-        result = at_once(theirs)(*given.args, **given.kwargs)
+        result = at_once(theirs)(*numpys[0], **numpys[1])
       if out is None:
         return result
       if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -106,6 +124,14 @@ def _signature(f: Callable[..., Any], theirs: Any) -> tuple[inspect.Signature, f
   if many or any(p.kind is not Kind.KEYWORD_ONLY for p in more):
     return own, None
   return numpys.replace(parameters=[*numpys.parameters.values(), *more]), frozenset(own.parameters)
+
+
+def _alike(own: inspect.Signature, numpys: inspect.Signature) -> int:
+  """As many arguments that have no names are the same parameters in both."""
+  at_places = (Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)
+  pairs = zip(own.parameters.values(), numpys.parameters.values())
+  same = (p.name == q.name and p.kind in at_places and q.kind in at_places for p, q in pairs)
+  return sum(itertools.takewhile(bool, same))
 
 
 def _those(arguments: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import Lazy, asarray, made, stored
-from mini.tensor import Tensor
+from mini.numpy.array import Lazy, array_of, asarray, held, made, stored
 
 NAMES = """
 unique unique_values union1d intersect1d setdiff1d setxor1d trim_zeros
@@ -41,9 +40,9 @@ def theirs(x: Any) -> Any:
 
 def ours(x: Any) -> Any:
   if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
-    return asarray(x)
+    return array_of(held(x))
   if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-    return made(Tensor(np.asarray(x)))
+    return made(held(np.asarray(x)))
   if type(x) in (list, tuple):
     return type(x)(map(ours, x))
   return type(x)(*map(ours, x)) if isinstance(x, tuple) and hasattr(x, "_fields") else x
@@ -58,6 +57,12 @@ def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
   call.__name__ = call.__qualname__ = f.__name__
   call.__doc__ = f"`numpy.{f.__name__}`, at once."
   return call
+
+
+def computed(f: Callable[..., Any], few: list[Any]) -> Any:
+  """What NumPy makes of values that are at hand (few.py)."""
+  with np.errstate(all="ignore"):
+    return ours(f(*few))
 
 
 class Room:

@@ -1,4 +1,8 @@
-"""The memory of an array, which its views share, the steps that lead from it to a view, and when it is computed."""
+"""The memory of an array, which its views share, the steps that lead from it to a view, and when it is computed.
+
+A program's call takes longer than NumPy does for a few numbers. So what is made of few values that are there NumPy
+computes at once, and they are kept as NumPy's array; a tensor is made of them where one is asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from mini.engine.device import Device
 from mini.ir.uop import UOp
+from mini.numpy.few import has_values, most
 from mini.numpy.types import depth, mini_type
 from mini.tensor import Tensor
-from mini.tensor.trace import local
+from mini.tensor.trace import local, outside
+from mini.types import HANDED_IN
 
 # Operations in a row that are put off; then they are computed, so that a loop stays a loop.
 LONGEST = 128
@@ -22,14 +29,25 @@ Step = tuple[str, Any]
 
 
 class Memory:
-  """What an array and its views share: a tensor, and how often it was replaced."""
+  """What an array and its views share: a tensor, or few values, and how often it was replaced."""
 
-  __slots__ = ("__weakref__", "owner", "readonly", "tensor", "trace", "version")
+  __slots__ = ("__weakref__", "_tensor", "is_lent", "owner", "readonly", "trace", "values", "version")
 
-  def __init__(self, tensor: Tensor, readonly: bool = False):
+  values: np.ndarray | None
+  _tensor: Tensor | None
+
+  def __init__(self, value: Tensor | np.ndarray, readonly: bool = False):
     self.version, self.readonly, self.trace = 0, readonly, local.current
     self.owner: Callable[[], Any] = lambda: None
-    self.hold(tensor)
+    self.is_lent = False  # somebody else has the tensor, and may write it
+    self.hold(value)
+
+  @property
+  def tensor(self) -> Tensor:
+    if self._tensor is None:
+      with outside():
+        self._tensor = Tensor(self.values)
+    return self._tensor
 
   def read(self) -> Tensor:
     """The tensor. What a jitted function reads that is no argument of it nobody may write anymore."""
@@ -37,22 +55,34 @@ class Memory:
       self.readonly = True
     return self.tensor
 
-  def hold(self, tensor: Tensor) -> None:
+  def hold(self, value: Tensor | np.ndarray) -> None:
     """Have another value, which is computed where too much has been put off."""
-    self.tensor = tensor
-    for node in nodes_of(tensor):
+    if isinstance(value, np.ndarray):
+      value.flags.writeable = False
+      self.values, self._tensor = value, None
+      return
+    self.values, self._tensor = None, value
+    for node in nodes_of(value):
       if node.op != "buffer":
         if (
           "array" not in node.memo or node.memo["array"]() is None
         ):  # else an array's, of which this is a scalar
           node.memo["array"] = weakref.ref(self)
         if has_values() and depth(node) > LONGEST:
-          compute(tensor)
+          compute(value)
 
+  def remember(self, values: np.ndarray) -> None:
+    """Keep what the tensor was found to be, if that is few values and nobody else may change them."""
+    t = self.tensor
+    at_home = t.device == Device.DEFAULT and HANDED_IN.get(values.dtype) is t.dtype
+    if at_home and not self.is_lent and not t.requires_grad and values.size <= most():
+      self.values = values.copy()
+      self.values.flags.writeable = False
 
-def has_values() -> bool:
-  """May a value be asked for? Not where a function is captured by `jit`, or runs for many samples (`vmap`)."""
-  return local.current is None and local.samples is None
+  def lend(self) -> Tensor:
+    """The tensor, for whoever may write it."""
+    tensor, self.is_lent, self.values = self.tensor, True, None
+    return tensor
 
 
 def nodes_of(t: Tensor) -> list[UOp]:

@@ -84,6 +84,8 @@ def floating(d: np.dtype) -> np.dtype:
 def stand_in(x: Any) -> Any:
   """What has x's shape and type, and no memory; of sequences, of what is in them."""
   if hasattr(x, "_memory"):
+    if (values := x._values()) is not None:
+      return values
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
   if type(x) in (list, tuple):
     return type(x)(map(stand_in, x))

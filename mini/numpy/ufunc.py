@@ -15,8 +15,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand, stored
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
-from mini.numpy.host import at_once, theirs
-from mini.numpy.memory import has_values
+from mini.numpy.few import at_hand, fit_together, has_values
+from mini.numpy.host import at_once, computed, theirs
 from mini.numpy.types import asked_again, loop, mini_type, stand_in, summed
 from mini.tensor import Tensor
 from mini.tensor.promotion import broadcast_shape
@@ -30,6 +30,7 @@ OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "div
 UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 # fmt: on
 OF_BITS = ("nextafter", "spacing", "signbit", "copysign")
+ASTRAY = ("expm1",)  # of some complex numbers NumPy finds what is not the standard's
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
@@ -61,6 +62,12 @@ class ufunc:
                signature: Any = None, order: Any = "K", subok: bool = True) -> Any:  # fmt: skip
     if not self.nin <= len(args) <= self.nargs:
       return self.numpy(*map(np.asarray, args))  # TypeError
+    few = at_hand(*args) if where is True and dtype is signature is None else None
+    if few and fit_together(few) and not (self.__name__ in ASTRAY and few[0].dtype.kind == "c"):
+      if out is None and len(args) == self.nin:
+        return computed(self.numpy, few)
+      if isinstance(out, ndarray) and out._wrote(self._into, *args[: self.nin]):
+        return out
     outs = args[self.nin :] or (out if isinstance(out, tuple) else (out,) * self.nout)
     inputs = [
       x if type(x) in (bool, int, float, complex) else x if isinstance(x, Lazy) else asarray(x)
@@ -74,6 +81,10 @@ class ufunc:
       asked_again(self.numpy, args, {k: v for k, v in given.items() if v is not None}, e)
     found = [made(r) if o is None else o for r, o in zip(results, outs)]
     return found[0] if self.nout == 1 else tuple(found)
+
+  def _into(self, out: np.ndarray, *few: Any) -> None:
+    with np.errstate(all="ignore"):
+      self.numpy(*few, out=out)
 
   def _results(self, inputs: list[Any], outs: Any, dtype: Any, signature: Any, casting: str) -> list[Tensor]:
     kinds = (*map(kind_of, inputs), *(None if o is None else o.dtype for o in outs))

@@ -9,7 +9,7 @@ import numpy as np
 
 from mini.numpy.array import Lazy, asarray, generic, made
 from mini.numpy.function import FUNCTIONS, publish
-from mini.numpy.memory import STEPS, compute
+from mini.numpy.memory import STEPS, Memory, compute
 from mini.numpy.types import stand_in
 from mini.numpy.ufunc import UFUNCS
 
@@ -22,12 +22,12 @@ def evaluate(*arrays: Any) -> Any:
   >>> evaluate(x + 1, x * 2)
   (array([1., 2., 3.]), array([0., 2., 4.]))
   """
-  found = [a for a in arrays if isinstance(a, Lazy)]
+  found = [a for a in arrays if isinstance(a, Lazy) and a._values() is None]
   if found:
     compute(*(a._tensor for a in found))
   for a in found:
     if a._steps and type(a) is generic:
-      a._memory.tensor, a._steps = a._tensor, ()
+      a._memory, a._steps = Memory(a._tensor), ()
   return arrays[0] if len(arrays) == 1 else arrays
 
 

@@ -1,0 +1,91 @@
+"""Few values that are there NumPy computes at once: a program's call takes longer than all that it would compute.
+
+An array of few elements keeps them as NumPy's array, once they are known (memory.py). A function of such arrays is
+NumPy's own, of those; so a loop over small arrays runs as under NumPy, and compiles nothing. Where something is traced
+- in `jit`, `vmap`, gradients - under rules of the user's, and on devices that are not the host, all is lazy, as it is
+with FEW=0.
+"""
+
+from __future__ import annotations
+
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from mini.config import config, settings_here
+from mini.engine.device import Device
+from mini.ir.rules import users_here
+from mini.tensor.trace import local
+
+PLAIN = {int, float, bool, complex, str, slice, NoneType, EllipsisType, type(np._NoValue)}
+
+OURS = -1
+
+
+def has_values() -> bool:
+  """May a value be asked for? Not where a function is captured by `jit`, or runs for many samples (`vmap`)."""
+  return local.current is None and local.samples is None
+
+
+class _Last:
+  """The settings that were asked last, and how many values are few under them."""
+
+  known: tuple[Any, int] = (None, 0)
+
+
+def most() -> int:
+  """As many values are kept as NumPy's array, here and now; -1 where none are."""
+  if not has_values() or users_here():
+    return -1
+  settings, found = _Last.known
+  if settings is not settings_here():
+    found = config.FEW if Device[Device.DEFAULT].is_host and config.FEW and not config.watched else -1
+    _Last.known = settings_here(), found
+  return found
+
+
+def at_hand(*given: Any) -> list[Any] | None:
+  """What is given, with NumPy's arrays in the place of ours: where there are some, their values are there, and few."""
+  if most() < 0:
+    return None
+  sizes: list[int] = []
+  try:
+    found = [_theirs(x, sizes) for x in given]
+  except LookupError:
+    return None
+  return found if OURS in sizes and sum(sizes) <= most() else None
+
+
+def _theirs(x: Any, sizes: list[int]) -> Any:
+  """sizes: of what was met, with a mark for each array of ours. LookupError: it is not at hand."""
+  if hasattr(x, "_memory"):
+    x = x._values()
+    if x is None:
+      raise LookupError
+    sizes.append(OURS)
+  if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
+    sizes.append(x.size)
+  elif type(x) in (list, tuple):
+    return type(x)([_theirs(y, sizes) for y in x])
+  elif type(x) not in PLAIN and not isinstance(x, (np.dtype, type)):
+    raise LookupError
+  return x
+
+
+def fit_together(values: list[Any]) -> bool:
+  """Do they broadcast, to few?"""
+  try:
+    return len(values) == 1 or np.broadcast(*values).size <= most()
+  except ValueError:
+    return False
+
+
+def shares(found: Any, few: Any) -> bool:
+  """Is it, or does it hold, a view of one of these?"""
+  if isinstance(found, (list, tuple)):
+    return any(shares(x, few) for x in found)
+  if isinstance(few, (list, tuple)):
+    return any(shares(found, x) for x in few)
+  both = isinstance(found, np.ndarray) and isinstance(few, np.ndarray)
+  return both and (not found.size or np.may_share_memory(found, few))
