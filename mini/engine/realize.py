@@ -20,6 +20,7 @@ from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.shards import Sharded
+from mini.engine.sole import overwritten, read_before
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.extern import calling, refuse_within
 from mini.ir.graph import buffer, numel, shape
@@ -117,11 +118,13 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
   rules = rules_here()
   if rules.replacements and not as_it_is:
     return replace(todo, rules.replacements)
+  run(read_before(todo))
   found = Structure(todo)
-  key = (*found.key, config.code, rules)
+  over = overwritten(todo, found.leaves, found.index)
+  key = (*found.key, config.code, rules, *over.items())
   known = _programs.pop(key, None)
   if known is None:
-    known = first_run(todo, found)
+    known = first_run(todo, found, over)
     while len(_programs) >= PROGRAMS:
       _programs.pop(next(iter(_programs)))
   else:
@@ -134,6 +137,9 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
       u = todo[n]
       if k is None:
         outputs[n] = Buffer(device_of(u), u.dtype, 0)
+      elif k in program.inplace:
+        old = found.leaves[program.inplace[k]].arg[0]
+        outputs[n] = Buffer.over(old.memory, old.device, u.dtype, old.size)
       elif program.same[k] == k:
         outputs[n] = Buffer(program.devices[k], u.dtype, numel(u))
       else:
@@ -148,12 +154,14 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
 
 
-def first_run(todo: list[UOp], found: Structure) -> tuple[Any, list[int | None]]:
-  """The program of a structure that is new, and which of its outputs each root is; None for one without elements."""
+def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:
+  """The program of a structure that is new, and which of its outputs each root is; None for one without elements.
+  over: {root: the leaf into whose memory it is written}."""
   graph = Numbered(todo)
   assert graph.leaves == found.leaves and graph.numbers == found.numbers
   live = [n for n, u in enumerate(todo) if numel(u)]
-  program = graph.program([graph.roots[n] for n in live]) if live else None
+  inout = {live.index(n): leaf for n, leaf in over.items()} or None
+  program = graph.program([graph.roots[n] for n in live], inout) if live else None
   return program, [live.index(n) if n in live else None for n in range(len(todo))]
 
 
@@ -165,7 +173,8 @@ class Structure:
     self.leaves: list[UOp] = []  # the first one is in0
     self.numbers: list[UOp] = []  # constants; the first one is c0
     parts: list[Any] = []
-    index: dict[UOp, int] = {}
+    self.index: dict[UOp, int] = {}  # of what is looked at its number among the parts
+    index = self.index
     stack = roots[::-1]
     while stack:
       u = stack[-1]

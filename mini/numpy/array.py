@@ -410,6 +410,7 @@ class generic(Lazy):
   scalars do; unlike them it is no instance of float, int or numpy.generic."""
 
   __slots__ = ()
+
   def _values(self) -> Any:
     a = super()._values()
     return a if a is None else a[()]

@@ -176,19 +176,27 @@ class Schedule:
 
   def fill(self, node: UOp, memory: UOp, place: Place) -> None:
     """Make a node in memory. place: where what stands at an index of the node stands in the memory."""
-    if node.op == "cat":
-      end = shape(node)[node.arg]
-      for part in reversed(node.src):  # as the walk goes
-        end -= shape(part)[node.arg]
-        self.start(memory, node, part, shifted(place, node.arg, end))
-    elif node.op == "scatter":
-      self.scatter(memory, node, place)
-      self.start(memory, node, node.src[0], place)
-    else:
-      self.start(memory, node, node.src[0] if node.op in ("stage", "copy", "shard") else node, place)
+    parts = self.parts(node, memory, place)
+    while parts:
+      inside = self.start(memory, *parts.pop())
+      parts += self.parts(inside[0], memory, inside[1]) if inside else []
 
-  def start(self, memory: UOp, node: UOp, value: UOp, place: Place) -> None:
-    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns."""
+  def parts(self, node: UOp, memory: UOp, place: Place) -> list[tuple[UOp, UOp, Place]]:
+    """The values that make a node, of which kernels start, each with the node and its place; the last one first."""
+    if node.op == "cat":
+      found, end = [], 0
+      for part in node.src:
+        found.append((node, part, shifted(place, node.arg, end)))
+        end += shape(part)[node.arg]
+      return found
+    if node.op == "scatter":
+      self.scatter(memory, node, place)
+    return [(node, node.src[0] if node.op in ("scatter", "stage", "copy", "shard") else node, place)]
+
+  def start(self, memory: UOp, node: UOp, value: UOp, place: Place) -> tuple[UOp, Place] | None:
+    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns.
+    A value that nobody else reads, and that has parts, is made where it is laid, or added to: it is given back, with
+    its place."""
     views = []
     top = value
     while value.op in ("reshape", "permute", "detach"):
@@ -203,7 +211,7 @@ class Schedule:
       return place(index)
 
     if value is not node and value.op in ("cat", "scatter") and all(map(self.is_part, (*views, value))):
-      return self.fill(value, memory, at)  # nobody else reads it: it is made where it is laid, or added to
+      return value, at if views else place
     host = self.companion(node, value)
     index = output_ranges(shape(value))
     if host is None:
@@ -222,13 +230,15 @@ class Schedule:
       if host.across is not None:
         self.across[root] = host.across
         self.roots.append(Root(memory, node, const(0, value.dtype), index, at(index)))  # before: opened later
-        return self.demand(host.value, root, host.place, self.loops(root))
+        self.demand(host.value, root, host.place, self.loops(root))
+        return None
       index, context = host.place, self.loops(root)
     if value is node and node.op not in ("cat", "scatter", "stage", "copy", "shard"):
       self.demands.setdefault(node, {})
       self.descend(node, root, index, context)
     else:
       self.demand(value, root, index, context)
+    return None
 
   def is_part(self, u: UOp) -> bool:
     """Does one other node alone read this, and need it no memory of its own?"""

@@ -28,9 +28,9 @@ from mini.tensor.views import (
   cut,
   from_front,
   owner_of,
+  put,
   root_of,
   steps_of,
-  uncut,
   whole,
 )
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes, prod
@@ -151,8 +151,7 @@ class Indexing(Random):
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
     if all(c.is_whole for c in plan.cuts):
       return on_device(new, self.device)  # as copy_ does; a number is on no device
-    here = uncut(graph.full(graph.shape(new), True, dtypes.bool), plan.cuts)
-    return graph.alu("where", here, uncut(new, plan.cuts), self.uop)
+    return put(self.uop, plan.cuts, new)
 
   def _fitted(self, value: Any, room: tuple[int, ...]) -> UOp:
     """A value cast and repeated to where it is put."""

@@ -16,7 +16,7 @@ from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.indexing import Indexing
 from mini.tensor.promotion import broadcast_shape, constant, wide
-from mini.tensor.views import Cut, cut, from_front, uncut
+from mini.tensor.views import Cut, cut, from_front, put
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -180,8 +180,7 @@ class Scattering(Indexing):
     )
     if all(c.taken == c.size for c in cuts):
       return new
-    here = uncut(graph.full(graph.shape(new), True, dtypes.bool), cuts)
-    return graph.alu("where", here, uncut(new, cuts), self.uop)
+    return put(self.uop, cuts, new)
 
   def _along(self, what: str, dim: int, index: Any) -> int:
     a = self._axis(dim, what)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mini.changes import Change
 from mini.given import constant_in, needs, with_gradient
 from mini.ir import graph
-from mini.ir.sizes import number, varies
-from mini.ir.uop import UOp, const
+from mini.ir.sizes import Size, number, varies
+from mini.ir.uop import UOp, const, uop
 from mini.tensor.errors import fail
 from mini.tensor.trace import local
 from mini.types import MiniError, dtypes
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Sizes = tuple[int, ...]
 Steps = tuple[tuple[str, Any], ...]
+MOST_PUT = 1 << 20  # elements that are put one by one
 How = tuple[Any, Steps] | None  # the steps of the view that it was made of, and then its own
 
 
@@ -108,6 +109,44 @@ def uncut(u: UOp, cuts: Sequence[Cut]) -> UOp:
     u = spread(u, a, c.step, length) if c.step > 1 and c.taken else u
     u = graph.pad(u, around(graph.shape(u), a, c.start, c.size - c.start - length))
   return u
+
+
+def put(u: UOp, cuts: Sequence[Cut], new: UOp) -> UOp:
+  """u, with `new` where the cuts take it."""
+  if is_small_part(u, new):
+    return put_from(u, cuts, new)
+  here = uncut(graph.full(graph.shape(new), True, dtypes.bool), cuts)
+  return graph.alu("where", here, uncut(new, cuts), u)
+
+
+def is_small_part(u: UOp, new: UOp) -> bool:
+  """Is it few of many elements, as a loop writes them, each time elsewhere? Not where a gradient passes, to which a
+  select is dearer than two, nor in what is compiled once."""
+  traced = local.current is not None or local.samples is not None
+  if traced or varies(graph.shape(u)) or varies(graph.shape(new)) or needs(u) or needs(new):
+    return False
+  return 0 < graph.numel(new) <= min(graph.numel(u) // 8, MOST_PUT)
+
+
+def put_from(u: UOp, cuts: Sequence[Cut], new: UOp) -> UOp:
+  """`put`, where the place of the first element is an argument of the program: one program serves all places."""
+  s = graph.shape(u)
+  kind = dtypes.int32 if graph.numel(u) < 1 << 31 else dtypes.int64
+  at, stride, start = const(0, kind), graph.numel(u), 0
+  for a, c in enumerate(cuts):
+    stride //= c.size
+    step = -c.step if c.flipped else c.step
+    start += stride * (c.start + (c.taken - 1) * c.step if c.flipped else c.start)
+    line = graph.cast(graph.iota(c.taken), kind)
+    line = graph.reshape(line, tuple(c.taken if b == a else 1 for b in range(len(s))))
+    line = graph.expand(line, graph.shape(new))
+    at = graph.alu("add", at, graph.alu("mul", line, const(step * stride, kind)))
+  at = graph.alu("add", at, uop("const", kind, (), Size(start)))
+  flat = (graph.numel(new),)
+  found = graph.scatter(
+    graph.reshape(u, (graph.numel(u),)), graph.reshape(at, flat), graph.reshape(new, flat), "set", 0
+  )
+  return graph.reshape(found, s)
 
 
 def on_diagonal(u: UOp) -> UOp:
@@ -308,6 +347,8 @@ def derived(u: UOp, how: How) -> UOp:
 def placed(u: UOp, how: How, value: UOp) -> UOp:
   """The node of a base that had this one, once its view is `value`: one select, however many steps there are."""
   steps, path = steps_of(how), [u]
+  if steps and steps[0][0] == "cut" and [kind for kind, _ in steps[1:]] in ([], ["shape"]):
+    return put(u, steps[0][1], graph.reshape(value, tuple(c.taken for c in steps[0][1])))
   for kind, arg in steps:
     path.append(STEPS[kind].down(path[-1], arg))
   here: UOp | None = None  # where the value is; None: everywhere
