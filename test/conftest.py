@@ -23,7 +23,7 @@ for prefixed in [name for name in os.environ if name.startswith("MINI_")]:
   os.environ[prefixed.removeprefix("MINI_")] = os.environ.pop(prefixed)
 # tests are of what we compute, also of arrays as small as NumPy would compute at once; those of that say so
 os.environ["MINI_FEW"] = "0"
-import mini  # noqa: E402, F401  it reads the settings
+import mini  # noqa: F401  it reads the settings
 
 del os.environ["MINI_FEW"]
 

@@ -17,41 +17,51 @@ from mini.engine.place import place
 from mini.ir.uop import UOp
 
 LARGE = 1 << 18  # bytes: what is smaller is copied in less time than this takes
-MOST_NODES = 64  # that a value is made of; of more it is copied
+MOST_NODES = 256  # that a value is made of; of more it is copied
 
 _probe = [object()]
 ONE = sys.getrefcount(_probe[0])  # as counted of what one list, tuple or dict holds
 
 
-def memory_under(u: UOp) -> UOp | None:
-  """The leaf of large memory of which u is a new value in some elements, at places that no data decide."""
-  if u.op != "scatter" or u.arg[0] != "set" or place(u.src[1]):
-    return None
-  base = u.src[0]
-  while base.op == "reshape":
-    base = base.src[0]
-  if base.op != "buffer" or type(base.arg[0]) is not Buffer:
-    return None
-  b: Buffer = base.arg[0]
-  return base if b.nbytes >= LARGE and not b.lent and not Device[b.device].interprets else None
+def memory_under(u: UOp) -> tuple[UOp | None, list[UOp]]:
+  """(the leaf of large memory of which u is a new value in some elements, at places that no data decide; the values
+  that are put there, one over the other)"""
+  values: list[UOp] = []
+  if u.op != "scatter":
+    return None, values
+  while leaf_of(u) is None and (u.op == "reshape" or is_put(u)):
+    values += u.src[2:]
+    u = u.src[0]
+  if u.op != "buffer" or type(u.arg[0]) is not Buffer:
+    return None, values
+  b: Buffer = u.arg[0]
+  fits = b.nbytes >= LARGE and not b.lent and not Device[b.device].interprets
+  return (u if fits else None), values
+
+
+def is_put(u: UOp) -> bool:
+  return u.op == "scatter" and u.arg[0] == "set" and not place(u.src[1])
 
 
 def read_before(roots: Sequence[UOp]) -> list[UOp]:
-  """Values that are written into the memory that they are made of: they are computed before."""
-  return [
-    u.src[2]
-    for u in roots
-    if (m := memory_under(u)) is not None and leaf_of(u.src[2]) is None and m in below(u.src[2])
-  ]
+  """Values that are put into the memory that they are made of: they are computed before."""
+  found = (memory_under(u) for u in roots)
+  return [values[0] for m, values in found if m is not None and len(values) == 1 and reads(values[0], m)]
+
+
+def reads(value: UOp, memory: UOp) -> bool:
+  return leaf_of(value) is None and memory in below(value)
 
 
 def overwritten(roots: Sequence[UOp], leaves: Sequence[UOp], looked_at: dict[UOp, int]) -> dict[int, int]:
-  """{root: leaf} by their numbers: the roots that are written into the memory of a leaf. looked_at: has each node that
-  is computed as a key."""
+  """{root: leaf} by their numbers: the roots that are written into the memory of a leaf. To write them again, where
+  somebody interrupts this, changes nothing. looked_at: has each node that is computed as a key."""
   found = {}
   for n, u in enumerate(roots):
-    if (m := memory_under(u)) is not None:
+    m, values = memory_under(u)
+    if m is not None and not any(reads(v, m) for v in values):
       k, m = leaves.index(m), None
+      del values
       if is_held_by_these_alone(u, looked_at):
         found[n] = k
   return found
@@ -77,7 +87,7 @@ def is_held_by_these_alone(root: UOp, looked_at: dict[UOp, int]) -> bool:
     return False
   inputs = {id(n.src): n.src for n in nodes}.values()
   users = Counter(id(s) for src in inputs for s in src)
-  memory = id(memory_under(root))
+  memory = id(memory_under(root)[0])
   above, before = {memory}, 0
   while len(above) > before:
     before = len(above)
