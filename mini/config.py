@@ -160,7 +160,7 @@ TABLE = {s.name: s for s in (
     "lanes=8,registers=16,threads=2,streams=8,issue=4,l1=32K,l2=512K,stack=512K"),
   Setting("EMULATE", "0", switch,
     "1: CL, CUDA and METAL are emulated on this CPU, whether or not there is a driver"),
-  Setting("FEW", "8192", number(0, 1 << 20),
+  Setting("FEW", "32768", number(0, 1 << 20),
     "as many values of mini.numpy's arrays NumPy computes at once, where nothing is traced, shown or timed"),
   Setting("FAST", "0", switch,
     "1: also rewrite rules that may change a rounding, and products of float32 by matrix instructions that "

@@ -32,7 +32,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(autouse=True, params=[0, 1 << 13])
+@pytest.fixture(autouse=True, params=[0, 1 << 15])
 def on_the_interpreter(request):
   """Lazily, and as NumPy computes it at once."""
   with Context(DEV="INTERP", FEW=request.param), numpy.errstate(all="ignore"):

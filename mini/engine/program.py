@@ -54,8 +54,15 @@ from mini.stats import stats
 from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
 
-LONG = 50_000  # ns of a core: what takes so long has code of its own for each size
-OFTEN, ONCE = 4, 1  # sizes with code of their own, of a jitted function's kernels and of others
+
+class Own(NamedTuple):
+  """Which kernels have code of their own, where others are the same but for sizes."""
+
+  sizes: int  # as many have it
+  nanoseconds: int  # of a core: and what takes as long
+
+
+OFTEN, ONCE = Own(4, 50_000), Own(1, 10_000_000)  # kernels of a jitted function, and others
 
 
 class Launch(NamedTuple):
@@ -146,22 +153,11 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
   return found
 
 
-def made_of(k: UOp, machine: Machine, opened: Opened, most: int) -> Compiled:
-  """A kernel with its recipe and code: of its own or, where as many sizes as `most` have that, shared."""
+def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
+  """A kernel with its recipe and code: of its own or, where other sizes have that, shared."""
   c = rendered(*with_recipe(k, machine, opened), family(k), opened, cost(k))
-  shares = opened.is_host and not config.NOOPT and c.nanoseconds < LONG
-  return with_sizes(c, opened, most) if shares and not adds_products(c.kernel) else c
-
-
-def adds_products(k: UOp) -> bool:
-  """Are two products added to each other? Which of them a compiler fuses with the addition may depend on whether sizes
-  are written out, and with it the last bit."""
-
-  def is_product(u: UOp) -> bool:
-    return u.op == "mul" and all(s.op != "const" or abs(s.arg) != 1 for s in u.src)
-
-  sums = (u for u in toposort(k) if u.op == "add" and u.dtype.kind == "f")
-  return any(all(map(is_product, u.src)) for u in sums)
+  shares = opened.is_host and not config.NOOPT and c.nanoseconds < own.nanoseconds
+  return with_sizes(c, opened, own.sizes) if shares else c
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.numpy.few import at_hand, has_values, most
+from mini.numpy.few import at_hand, has_values, limit
 from mini.numpy.memory import SMALL, STEPS, Memory, Step, as_data, compute
 from mini.numpy.types import NoDType, asked_again, common_type, mini_type, numpy_type, stand_in, type_of
 from mini.tensor import Tensor
@@ -555,7 +555,7 @@ def array_of(value: Tensor | np.ndarray) -> ndarray:
 
 def held(a: np.ndarray, is_own: bool = True) -> Tensor | np.ndarray:
   """What an array of ours holds of NumPy's: few values themselves, if nobody else has them."""
-  if a.size > most():
+  if a.size > limit():
     return Tensor(a)
   fits = is_own and a.base is None and a.dtype.isnative and a.flags.c_contiguous
   return a if fits else a.astype(a.dtype.newbyteorder("="), "C")

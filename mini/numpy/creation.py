@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mini.numpy.array import Lazy, array_of, asarray, held, ndarray, operand, stand_in_shape
-from mini.numpy.few import most
+from mini.numpy.few import limit
 from mini.numpy.function import FUNCTIONS, AtOnce, publish, tensor
 from mini.numpy.types import common_type, mini_type, numpy_type
 from mini.tensor import Tensor
@@ -36,7 +36,7 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> ndar
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any = None) -> ndarray:
   room, dtype = stand_in_shape(shape), numpy_type(dtype)
-  if device is None and math.prod(room) <= most() and not isinstance(value, Lazy):
+  if device is None and math.prod(room) <= limit() and not isinstance(value, Lazy):
     return array_of(np.full(room, value, dtype))
   value = value if isinstance(value, Lazy) or np.ndim(value) else np.asarray(value, dtype)[()].item()
   t = operand(value, np.dtype(dtype)).expand(room)
@@ -73,7 +73,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, dev
 
 def eye(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> ndarray:
   rows, columns = stand_in_shape((N, N if M is None else M))
-  if device is None and rows * columns <= most():
+  if device is None and rows * columns <= limit():
     return array_of(held(np.eye(rows, columns, k, numpy_type(dtype))))
   on = Tensor.arange(rows).reshape(-1, 1) + k == Tensor.arange(columns)
   return asarray(array_of(on), float if dtype is None else dtype, device=device)
@@ -98,7 +98,7 @@ def arange(
   step = 1 if step is None else step
   kind = common_type(*map(np.asarray, (start, stop, step))) if dtype is None else np.dtype(dtype)
   n = max(0, math.ceil((stop - start) / step))
-  if (kind.kind == "b" and n > 2) or (device is None and n <= most()):
+  if (kind.kind == "b" and n > 2) or (device is None and n <= limit()):
     raise AtOnce
   held = kind if kind.kind in "iufc" else np.dtype(np.int64)
   line = operand(array_of(Tensor.arange(n)), held)
@@ -111,7 +111,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
   num = int(num)
   if num < 0:
     raise ValueError(f"Number of samples, {num}, must be non-negative.")
-  if device is None and num <= most():
+  if device is None and num <= limit():
     raise AtOnce
   kind = common_type(start, stop, float(num))
   a, b = (tensor(x).cast(mini_type(kind)) for x in (start, stop))

@@ -34,7 +34,7 @@ class _Last:
   known: tuple[Any, int] = (None, 0)
 
 
-def most() -> int:
+def limit() -> int:
   """As many values are kept as NumPy's array, here and now; -1 where none are."""
   if not has_values() or users_here():
     return -1
@@ -45,16 +45,18 @@ def most() -> int:
   return found
 
 
-def at_hand(*given: Any) -> list[Any] | None:
-  """What is given, with NumPy's arrays in the place of ours: where there are some, their values are there, and few."""
-  if most() < 0:
+def at_hand(*given: Any, most: int | None = None) -> list[Any] | None:
+  """What is given, with NumPy's arrays in the place of ours: where there are some, their values are there, and few, or
+  at most so many."""
+  most = limit() if most is None else most
+  if most < 0:
     return None
   sizes: list[int] = []
   try:
     found = [_theirs(x, sizes) for x in given]
   except LookupError:
     return None
-  return found if OURS in sizes and sum(sizes) <= most() else None
+  return found if OURS in sizes and sum(sizes) <= most else None
 
 
 def _theirs(x: Any, sizes: list[int]) -> Any:
@@ -76,7 +78,7 @@ def _theirs(x: Any, sizes: list[int]) -> Any:
 def fit_together(values: list[Any]) -> bool:
   """Do they broadcast, to few?"""
   try:
-    return len(values) == 1 or np.broadcast(*values).size <= most()
+    return len(values) == 1 or np.broadcast(*values).size <= limit()
   except ValueError:
     return False
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray, stored
-from mini.numpy.few import at_hand, shares
+from mini.numpy.few import at_hand, limit, shares
 from mini.numpy.host import at_once, ours
 from mini.numpy.types import asked_again
 from mini.tensor import Tensor
@@ -28,6 +28,7 @@ LINALG: dict[str, Callable[..., Any]] = {}
 FFT: dict[str, Callable[..., Any]] = {}
 
 
+FACTORS = 4  # a function may make products of all pairs of elements
 WRITES = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")  # to their first argument
 
 
@@ -59,7 +60,7 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
 
   @functools.wraps(f)
   def call(*args: Any, **kwargs: Any) -> Any:
-    if "out" not in kwargs and (few := at_hand(*args, *kwargs.values())):
+    if "out" not in kwargs and (few := at_hand(*args, *kwargs.values(), most=limit() // FACTORS)):
       with (
         suppress(Exception),
         np.errstate(all="ignore"),

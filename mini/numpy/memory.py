@@ -14,7 +14,7 @@ import numpy as np
 
 from mini.engine.device import Device
 from mini.ir.uop import UOp
-from mini.numpy.few import has_values, most
+from mini.numpy.few import has_values, limit
 from mini.numpy.types import depth, mini_type
 from mini.tensor import Tensor
 from mini.tensor.trace import local, outside
@@ -75,7 +75,7 @@ class Memory:
     """Keep what the tensor was found to be, if that is few values and nobody else may change them."""
     t = self.tensor
     at_home = t.device == Device.DEFAULT and HANDED_IN.get(values.dtype) is t.dtype
-    if at_home and not self.is_lent and not t.requires_grad and values.size <= most():
+    if at_home and not self.is_lent and not t.requires_grad and values.size <= limit():
       self.values = values.copy()
       self.values.flags.writeable = False
 

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand, stored
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
-from mini.numpy.few import at_hand, fit_together, has_values
+from mini.numpy.few import at_hand, fit_together, has_values, limit
 from mini.numpy.host import at_once, computed, theirs
 from mini.numpy.types import asked_again, loop, mini_type, stand_in, summed
 from mini.tensor import Tensor
@@ -62,7 +62,7 @@ class ufunc:
                signature: Any = None, order: Any = "K", subok: bool = True) -> Any:  # fmt: skip
     if not self.nin <= len(args) <= self.nargs:
       return self.numpy(*map(np.asarray, args))  # TypeError
-    few = at_hand(*args) if where is True and dtype is signature is None else None
+    few = at_hand(*args, most=3 * limit()) if where is True and dtype is signature is None else None
     if few and fit_together(few) and not (self.__name__ in ASTRAY and few[0].dtype.kind == "c"):
       if out is None and len(args) == self.nin:
         return computed(self.numpy, few)
