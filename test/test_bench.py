@@ -49,6 +49,14 @@ def test_sweep(tmp_path):
 
 
 @pytest.mark.full
+def test_loops():
+  pytest.importorskip("torch")
+  rows = figures("loops.py", "--seconds", "0.02", "--only", "diagonals,table,x[i],MLP")["rows"]
+  assert [row["case"] for row in rows] == ["diagonals that grow", "a table", "x[i] = v", "MLP step"]
+  assert [row["compiles"] for row in rows[:2]] == [0, 0] and 0 < rows[2]["compiles"] < 6
+
+
+@pytest.mark.full
 def test_models():
   pytest.importorskip("torch")
   found = figures("models.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN,LSTM")["rows"]

@@ -157,7 +157,19 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   """A kernel with its recipe and code: of its own or, where other sizes have that, shared."""
   c = rendered(*with_recipe(k, machine, opened), family(k), opened, cost(k))
   shares = opened.is_host and not config.NOOPT and c.nanoseconds < own.nanoseconds
-  return with_sizes(c, opened, own.sizes) if shares else c
+  return with_sizes(c, opened, own.sizes) if shares and not adds_products(c.kernel) else c
+
+
+def adds_products(k: UOp) -> bool:
+  """Are two products added to each other? Which of them a compiler fuses with the addition may depend on whether sizes
+  are written out, and with it the last bit."""
+
+  def is_product(u: UOp) -> bool:
+    turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
+    return u.op == "mul" and (turned is None or is_product(turned))
+
+  sums = (u for u in toposort(k) if u.op == "add" and u.dtype.kind == "f")
+  return any(all(map(is_product, u.src)) for u in sums)
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:

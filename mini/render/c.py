@@ -202,15 +202,6 @@ PRELUDE = """#define INLINE static inline __attribute__((always_inline, unused))
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-#if !defined(__clang__) && __GNUC__ >= 12
-#define APART(x) __builtin_assoc_barrier(x)
-#elif defined(__x86_64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+x"(u)); u; })
-#elif defined(__aarch64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+w"(u)); u; })
-#else
-#define APART(x) (x)
-#endif
 """
 # fmt: on
 
@@ -466,7 +457,6 @@ def C(width: int) -> Language:
     prefetch_stream="AHEAD({p}, 3);",
     prefetch_second="AHEAD({p}, 2);",
     prelude=PRELUDE,
-    apart="APART({0})",
     function="__builtin_{op}{f}",
     head="void {name}(void **args, long lo, long hi) {{\n{params}\n",
     param="  {const}{T} *{name} = args[{n}];",

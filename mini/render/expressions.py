@@ -279,18 +279,7 @@ class Expressions:
         numbers = self.spelled("add", d, w, first, steps)
         return numbers if d is u.dtype else self.spelling.operation("cast", (d,), u.dtype, w).format(numbers)
       return self.elements(u.src[0], env, lambda e, n, lane: f"({t})({self.at(e, n, lane)})", u.dtype)
-    values = [self.ref(s, env, w > 1) for s in u.src]
-    if u.op == "add" and u.dtype.kind == "f" and all(map(is_product, u.src)):
-      values[0] = self.lang.apart.format(values[0])
-    return self.spelling.spell(u, w).format(*values)
-
-
-def is_product(u: UOp) -> bool:
-  """Could a compiler fuse it with an addition?"""
-  if u.op != "mul":
-    return False
-  turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
-  return turned is None or is_product(turned)
+    return self.spelling.spell(u, w).format(*(self.ref(s, env, w > 1) for s in u.src))
 
 
 def own_ranges(stage: UOp) -> tuple[UOp, ...]:

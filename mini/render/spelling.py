@@ -206,9 +206,6 @@ class Language:
   # instructions (codegen/matrix.py): {c}, {a}, {b} registers
   matrices: Mapping[str, str] = field(default_factory=dict)
   bits: bool = False  # which take operands of 16 bits in pairs, as they are in memory
-  apart: str = (
-    "{0}"  # of two products that are added, the one with which a compiler does not fuse the addition
-  )
   small_index: str = ""  # the type of indices that 32 bits hold
   long: str = "L"  # ends a 64-bit literal
   most_params: int = 1 << 10

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -184,19 +185,15 @@ class Schedule:
   def parts(self, node: UOp, memory: UOp, place: Place) -> list[tuple[UOp, UOp, Place]]:
     """The values that make a node, of which kernels start, each with the node and its place; the last one first."""
     if node.op == "cat":
-      found, end = [], 0
-      for part in node.src:
-        found.append((node, part, shifted(place, node.arg, end)))
-        end += shape(part)[node.arg]
-      return found
+      ends = accumulate((shape(part)[node.arg] for part in node.src), initial=0)
+      return [(node, part, shifted(place, node.arg, end)) for part, end in zip(node.src, ends)]
     if node.op == "scatter":
       self.scatter(memory, node, place)
     return [(node, node.src[0] if node.op in ("scatter", "stage", "copy", "shard") else node, place)]
 
   def start(self, memory: UOp, node: UOp, value: UOp, place: Place) -> tuple[UOp, Place] | None:
-    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns.
-    A value that nobody else reads, and that has parts, is made where it is laid, or added to: it is given back, with
-    its place."""
+    """Views that only rename elements move from the value to the store: so a matmul keeps its rows and columns. A value
+    with parts, which nobody else reads, is made where it is laid, or added to: it and its place are given back."""
     views = []
     top = value
     while value.op in ("reshape", "permute", "detach"):

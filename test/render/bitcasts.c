@@ -4,15 +4,6 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-#if !defined(__clang__) && __GNUC__ >= 12
-#define APART(x) __builtin_assoc_barrier(x)
-#elif defined(__x86_64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+x"(u)); u; })
-#elif defined(__aarch64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+w"(u)); u; })
-#else
-#define APART(x) (x)
-#endif
 INLINE float bf16_to_f32(unsigned short x) { unsigned b = (unsigned)x << 16; float f; __builtin_memcpy(&f, &b, 4); return f; }
 INLINE unsigned short f32_to_bf16(float f) { unsigned b; __builtin_memcpy(&b, &f, 4); return f != f ? (b >> 16) | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }
 INLINE float bitcast_i32_f32(int a) { float r; __builtin_memcpy(&r, &a, sizeof r); return r; }

@@ -1,8 +1,8 @@
 #define INLINE static __device__ __forceinline__
 INLINE float4 load_float4(const float *p) { float4 r; if ((unsigned long long)p & 15) { r.x = p[0]; r.y = p[1]; r.z = p[2]; r.w = p[3]; } else r = *(const float4 *)p; return r; }
 INLINE void store_float4(float *p, float4 x) { if ((unsigned long long)p & 15) { p[0] = x.x; p[1] = x.y; p[2] = x.z; p[3] = x.w; } else *(float4 *)p = x; }
-INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 INLINE float mod_f32(float a, float b) { float r = fmodf(a, b); return r != 0 ? ((r < 0) != (b < 0) ? r + b : r) : copysignf((float)0, b); }
+INLINE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 
 extern "C" __global__ void chain(float *a0, const float *a1, const float *a2) {
   for (int io = blockIdx.x * (int)blockDim.x + threadIdx.x; io < 3; io += gridDim.x * (int)blockDim.x) {

@@ -4,15 +4,6 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a != a)){__VA_ARGS__})
 #endif
-#if !defined(__clang__) && __GNUC__ >= 12
-#define APART(x) __builtin_assoc_barrier(x)
-#elif defined(__x86_64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+x"(u)); u; })
-#elif defined(__aarch64__)
-#define APART(x) ({ __typeof__(x) u = (x); __asm__("" : "+w"(u)); u; })
-#else
-#define APART(x) (x)
-#endif
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 
