@@ -1,5 +1,6 @@
 """`mini.numpy` beside NumPy: the same expressions (test/numpy_rows.py) and the same programs (test/programs) under both names."""
 
+import random
 import re
 import subprocess
 import sys
@@ -489,6 +490,69 @@ def test_what_a_jitted_function_reads_stays_as_it_is():
   for ask in (lambda x: x if x.sum() > 0 else -x, lambda x: mnp.nonzero(x), lambda x: x * float(x[0])):
     with pytest.raises(JitError, match="a traced tensor has no value yet"):
       mini.jit(ask)(mnp.ones(3))
+
+
+def test_few_values_are_constants_of_what_reads_them():
+  few = mnp.arange(3.0)
+  with pytest.raises(JitError):
+    jit(lambda x: x + float(few[1]))(mnp.ones(2))
+  assert jit(lambda x: x + few[1])(mnp.ones(2)).tolist() == [2, 2]
+  with pytest.raises(ValueError, match="read-only"):
+    few += 1
+  with pytest.raises(ValueError, match="read-only"):
+    few[0] = 1
+  fixed = mnp.ones(2)
+  fixed.setflags(write=False)
+  with pytest.raises(ValueError, match="read-only"):
+    mnp.add(fixed, 1, out=fixed)
+
+
+def test_a_tensor_that_is_given_away_stays_the_arrays():
+  for a in (mnp.arange(3.0), mnp.asarray(Tensor([0.0, 1.0, 2.0]))):
+    t = a.tensor()
+    t += 1
+    t[2] = 9.0
+    assert a.tolist() == [1, 2, 9] and (a * 2).tolist() == [2, 4, 18]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_of_views_and_writes(seed):
+  """The same under both names: what is a view of what, and who sees which write."""
+  r = random.Random(seed)
+  for _ in range(25):
+    lines = ["v0 = " + r.choice(ARRAYS)]
+    for n in range(1, r.randint(4, 10)):
+      a, b = (f"v{r.randrange(n)}" for _ in range(2))
+      lines.append(r.choice(STATEMENTS).format(new=f"v{n}", a=a, b=b, i=r.choice(INDICES)))
+      lines.append(f"v{n} = globals().get('v{n}', {a})")
+    found = []
+    for np in (numpy, mnp):
+      names, said = {"np": np}, []
+      for line in lines:
+        try:
+          with numpy.errstate(all="ignore"):
+            exec(line, names)  # noqa: S102  drawn from tables
+        except Exception as e:  # noqa: BLE001  the same under both names
+          said.append((line, e.__class__.__name__))
+      values = [numpy.asarray(names[f"v{n}"]) for n in range(10) if f"v{n}" in names]
+      found.append((said, values))
+    assert [s[0] for s in found[0][0]] == [s[0] for s in found[1][0]], lines
+    for want, got in zip(found[0][1], found[1][1], strict=True):
+      assert want.dtype == got.dtype, lines
+      numpy.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-9, err_msg="\n".join(lines))
+
+
+ARRAYS = (
+  "np.arange(12.0).reshape(3, 4)", "np.arange(24).reshape(2, 3, 4)", "np.ones((3, 3))", "np.zeros(5)", "np.arange(6) > 2",
+  "np.array([1.5, 2.5, -1.0], dtype=np.float32)", "np.zeros((0, 3))", "np.array([1 + 2j, 3])",
+)  # fmt: skip
+INDICES = ("0", "-1", "1:", "::2", "::-1", "...", "None", ":, 0", ":, ::-1", "1:, 1:", "[0, 1]", "..., None")
+STATEMENTS = (
+  "{new} = {a}[{i}]", "{new} = {a}.T", "{new} = {a}.reshape(-1)", "{new} = {a}.swapaxes(0, -1)", "{new} = {a}.copy()",
+  "{a}[{i}] = {b}", "{a}[{i}] = 7", "{a}[{i}] += 1", "{a}.ravel()[:2] = 3", "{a} += {b}", "{a} *= 2", "{new} = {a} - {b}",
+  "{new} = np.maximum({a}, 1)", "{new} = {a}.sum(0)", "{new} = {a} > {b}", "np.add({a}, {b}, out={a})", "{a}.fill(3)",
+  "{new} = np.concatenate([{a}, {b}])", "{new} = {a}.astype(np.float32)", "{new} = np.where({a} > 1, {a}, {b})",
+)  # fmt: skip
 
 
 def test_vmap_of_functions_written_for_numpy(rng):

@@ -108,7 +108,7 @@ class Lazy:
   def _host(self) -> Any:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
     memory = self._memory
-    if memory.values is not None:
+    if memory.values is not None and has_values():
       a = memory.values
     elif local.current is None:
       compute(memory.tensor)
@@ -240,7 +240,7 @@ class Lazy:
         return self._view("index", index)
       if values is not None:
         return made(np.asarray(taken))
-      return generic._of(Memory(self._memory.tensor), (*self._steps, ("index", index)))
+      return generic._of(Memory(self._memory.read()), (*self._steps, ("index", index)))
     if values is not None and not any(isinstance(i, Tensor) for i in index):
       return made(held(np.asarray(values[index])))
     try:
@@ -328,6 +328,7 @@ class ndarray(Lazy):
 
   def _wrote(self, write: Callable[..., Any], *given: Any) -> bool:
     """Has NumPy written this, of what is at hand? Not to another order of what is no view in NumPy."""
+    self._writable()
     found = at_hand(self, *given)
     if found is None:
       return False
