@@ -320,6 +320,10 @@ Result cuEventElapsedTime_v2(float *ms, Event *from, Event *to) { return cuEvent
 
 Result cuModuleLoadDataEx(Module **m, const void *image, unsigned n, int *options, void **values) {
   CALL(1);
+  for (unsigned k = 0; k < n; k++) {  // what a driver has to say: nothing
+    if (options[k] == 3 || options[k] == 5) *(char *)values[k] = 0;  // the buffers for information, for errors
+    if (options[k] == 4 || options[k] == 6) values[k] = 0;           // and how much is in them
+  }
   const Elf64_Ehdr *elf = image;
   if (memcmp(elf->e_ident, ELFMAG, SELFMAG)) return BAD_IMAGE;
   size_t nbytes = elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize;
