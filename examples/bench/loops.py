@@ -10,6 +10,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def stepper(make: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Callable[[A
   def of(lib: Any) -> Callable[[], float]:
     lib.manual_seed(0)
     parameters, loss_of = make(lib)
-    optimizer = (nn if lib is Ours else lib).optim.Adam(parameters, lr=1e-3)
+    optimizer = lib.optim.Adam(parameters, lr=1e-3)
 
     def run() -> float:
       optimizer.zero_grad()
@@ -187,7 +188,7 @@ def pinn(lib: Any) -> Any:
 class Ours:
   """mini under PyTorch's names."""
 
-  tensor, cat, nn = Tensor, Tensor.cat, nn
+  tensor, cat, nn, optim = Tensor, Tensor.cat, nn, nn.optim
   manual_seed = staticmethod(Tensor.manual_seed)
   randn_like = staticmethod(lambda x: x.randn_like())
   grad = staticmethod(lambda y, xs: mini.autograd.grad(y, xs, create_graph=True))
@@ -195,12 +196,13 @@ class Ours:
 
 
 def theirs() -> Any:
+  """PyTorch, and what is called otherwise there; None where it is not installed."""
   torch = peer("torch")
-  if torch is None:
-    return None
-  torch.grad = lambda y, xs: torch.autograd.grad(y, xs, create_graph=True)
-  torch.low = lambda: torch.autocast("cpu", torch.bfloat16)
-  return torch
+  return torch and SimpleNamespace(
+    **{name: getattr(torch, name) for name in ("tensor", "cat", "nn", "optim", "manual_seed", "randn_like")},
+    grad=lambda y, xs: torch.autograd.grad(y, xs, create_graph=True),
+    low=lambda: torch.autocast("cpu", torch.bfloat16),
+  )
 
 
 NUMPYS = {
