@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from mini.changes import During
 from mini.grad import gradients
 from mini.ir import graph
 from mini.tensor import Tensor, transforms
@@ -13,6 +14,7 @@ from mini.tensor.autograd import enable_grad, halves, no_grad
 from mini.tensor.company import know
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, needs
+from mini.tensor.trace import local
 from mini.types import MiniError, ShapeError
 
 Tensors = Any  # a tensor, or a sequence of them
@@ -59,7 +61,10 @@ def grad(
   for t in wrt:
     if not t.requires_grad:
       fail(MiniError, "autograd.grad: x does not require a gradient", x=t)
-  found = iter(gradients(nodes, seeds, [p.uop for t in wrt for p in t._parts()]))
+  if local.current is not None:
+    local.current.differentiates()
+  with During(local, "once", not create_graph):
+    found = iter(gradients(nodes, seeds, [p.uop for t in wrt for p in t._parts()]))
   return tuple(
     _result(t, found, create_graph, bool(allow_unused or materialize_grads), materialize_grads) for t in wrt
   )

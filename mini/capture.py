@@ -166,6 +166,7 @@ class Trace:
     self.written: dict[Tensor, UOp] = {}  # the same of tensors that got another node before they were read
     self.rebound: dict[Tensor, None] = {}
     self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
+    self.takes_gradients = False
     self.settings: dict[Callable[[], Hashable], Hashable] = {}
     self.leaves: set[int] = set()  # serials of the memory of `outer`
     self.changed: list[Change] = [(local, "current", None)]  # what is to be set back
@@ -259,6 +260,9 @@ class Trace:
     if t._trace is not self and t not in self.grads:
       self.changed.append((t, "_grad", t._grad))
       self.grads[t] = t._grad, looks
+
+  def differentiates(self) -> None:
+    self.takes_gradients = True
 
   def relies(self, on: Callable[[], Hashable]) -> None:
     self.settings.setdefault(on, on())

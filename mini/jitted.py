@@ -24,7 +24,7 @@ from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable
 from mini.routine import Routine
 from mini.tensor import Tensor
-from mini.tensor.autograd import holds_tensor, mapped, tensors_of
+from mini.tensor.autograd import holds_tensor, mapped, tags_of, tensors_of
 from mini.tensor.errors import function
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
@@ -46,7 +46,7 @@ class Latest(NamedTuple):
 NOTHING_YET = Latest(None, None, True, None, None)
 
 
-def jit(fn: Callable | None = None) -> Callable:
+def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
   """Capture a function of tensors - part of a training step, or all of it - as one routine.
 
   Arguments and results are tensors, and nested lists, tuples and dicts of them. A Python number or a NumPy array given
@@ -59,8 +59,11 @@ def jit(fn: Callable | None = None) -> Callable:
 
   `realize()` inside does nothing; asking for a value inside (`item()`, `numpy()`, `if tensor:`) is a JitError. So are
   an argument that shares memory with what the function updates, and a list or dict of the arguments that it changes.
-  Gradients are taken inside: a result has no graph, and an argument that was computed from what requires a gradient is
-  not captured: then the function just runs.
+  Gradients are taken inside, or pass through a call, into arguments and into the parameters that it reaches:
+  `forward = jit(model)` trains as the model does. What is passed back is computed in a second captured call, which
+  computes anew what it needs of the first. A result has no graph where the function takes gradients or updates
+  parameters, as a training step does, and where it updates what it would be computed from again, such as a cache.
+  most: of captures that are kept, the newest; all of them if None.
 
   >>> w = Tensor([1.0, 2.0])
   >>> @jit
@@ -71,7 +74,7 @@ def jit(fn: Callable | None = None) -> Callable:
   (2.0, 0.0)
   """
   if fn is None:
-    return jit
+    return functools.partial(jit, most=most)
   function("jit", fn)
   captured: dict[Any, list[Routine]] = {}
   latest: dict[tuple, Latest] = {}  # by `plain` arguments
@@ -99,7 +102,8 @@ def jit(fn: Callable | None = None) -> Callable:
     """A call of which more must be asked, or the first of its kind."""
     found: dict[Tensor, int] = {}
     mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
-    if local.gradients and any(needs(t._uop) and not t._is_own_tag() for t in found):
+    through = [t for t in found if local.gradients and needs(t._uop) and not t._is_own_tag()]
+    if not all(map(is_recorded, through)):
       return fn(*args, **kwargs)
     devices = next((t.device for t in found), Device.DEFAULT)
     given = len(found)
@@ -127,6 +131,11 @@ def jit(fn: Callable | None = None) -> Callable:
         routine = Routine(fn, tree, tensors, numbers, first(devices))
         routines.insert(0, routine)
         del routines[CAPTURES:]
+        if most is not None and len(captured) > most:
+          captured.pop(next(iter(captured)))
+          latest.clear()
+      if through and routine.pullback is None:
+        return fn(*args, **kwargs)
       if key is not None:
         leaves = any(t.requires_grad for t in tensors)
         direct = None if config.watched or leaves else Direct.of(routine)
@@ -180,6 +189,9 @@ def plain(args: tuple, flat: list[Any]) -> tuple | None:
         return None
       found.append((dict, *t) if type(t) is dict else (type(t), len(t)))
       todo += reversed(t.values() if type(t) is dict else t)
+      continue
+    elif t is None or type(t) in (bool, str):
+      found.append((type(t), t))
       continue
     elif type(t) is Variable and t.value is not None and t.value.op == "const":
       kind = replace(t, value=None)
@@ -256,6 +268,12 @@ def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
       "or what can be a key of a dict"
     ) from None
   return (type(tree), tree)
+
+
+def is_recorded(t: Tensor) -> bool:
+  """Do gradients pass through t to leaves alone, for `backward()`? (Not to what a function of functions, such as vjp or
+  checkpoint, differentiates.)"""
+  return all("owner" in u.memo for u in tags_of(t._uop))
 
 
 def placed(t: Tensor) -> Hashable:

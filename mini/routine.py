@@ -46,10 +46,12 @@ from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import full, numel, shape, stage
 from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, memory_leaf, without_collector
+from mini.pullback import Pullback
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, fail, user_line
 from mini.tensor.handle import tagged, untagged
+from mini.tensor.trace import local
 from mini.tensor.views import (
   derived,
   detached,
@@ -213,6 +215,7 @@ class Routine:
       updated = [t for t in trace.rebound if root_of(t) not in trace.rebound]  # a view follows its base
       nodes = [t._uop for t in (*returned, *given, *updated)]
       self.tagged = [t._is_own_tag() for t in updated]
+      tags = {t: t._uop for t in trace.outer if t._is_own_tag()}
     finally:
       trace.end()
     trace.check_arguments(stand_ins)
@@ -259,6 +262,10 @@ class Routine:
     # Once known: (of `updated`, of `last`) what is as it was traced after every call.
     self.steady: list[tuple[int, int]] | None = None
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], computed_anew(nodes))
+    self.pullback = None
+    if local.gradients and not trace.takes_gradients and not any(self.tagged):
+      read, of = {at[t]: t for t in trace.outer}, {at[t]: u for t, u in tags.items()}
+      self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated})
     self.closure = {t for t in self.there if t is not None}
     self.sharing = self.partition(args, self.find(args))
 
@@ -444,6 +451,8 @@ class Routine:
     """All tensors have new values, or none, whatever goes wrong (Ctrl-C, no memory, an index out of bounds): what is
     overwritten changes in the call into C that runs all, and what else changes is set in the next one."""
     updated = [found[i] for i in self.updated]
+    pullback = self.pullback
+    read = pullback.values(found) if pullback is not None else []
     known = None if config.watched else self.addresses
     _held, addresses = known.now() if known else ([], None)  # held to the end
     memory = self.bind(found, self.moving if known else self.bound)
@@ -454,7 +463,9 @@ class Routine:
     for place in self.dropped:
       place.find(args)._grad = None
     run, bound = self.allocate(memory, addresses)
-    out, changes = self.results_of(memory, updated, views, nodes, args)
+    out, changes, made = self.results_of(memory, updated, views, nodes, args)
+    if pullback is not None:
+      pullback.attach(made, read, found)
     ran: list[int] = []
     deliver = setting(map(second, zip(cycle(ran), changes))) if changes else list  # nothing, if nothing ran
     try:
@@ -557,9 +568,9 @@ class Routine:
     views: Views,
     known: list[UOp | None],
     args: Sequence[Tensor],
-  ) -> tuple[Any, list[Change]]:
-    """(what the caller gets, what becomes of tensors and gradients when all has run). known: nodes of `updated` that
-    are bound already; gets the others."""
+  ) -> tuple[Any, list[Change], list[Tensor]]:
+    """(what the caller gets, what becomes of tensors and gradients when all has run, the results). known: nodes of
+    `updated` that are bound already; gets the others."""
     line = user_line()
     leaves = {n: memory_leaf(memory[n], s, dtype) for n, dtype, s in self.given}
     nodes = [viewed(leaves[n], steps) if steps else leaves[n] for n, steps in self.later]
@@ -583,7 +594,7 @@ class Routine:
     if views.tensors:
       moved = {*self.moved}
       changes += views.following([u if k in moved else None for k, u in enumerate(known)])
-    return out, changes
+    return out, changes, made
 
   def tie(self, made: list[Tensor], line: tuple[str, int]) -> None:
     """Have results share memory as they did when the function was traced."""

@@ -1222,8 +1222,8 @@ def test_a_leaf_and_what_is_detached_from_it_are_other_arguments():
   def g(w, x):
     return w * x
 
-  assert not g(w, x).requires_grad and not g(w, x).requires_grad
-  assert g(other, x).requires_grad and not g(w, x).requires_grad
+  assert g(w, x).requires_grad and not g(w.detach(), x).requires_grad
+  assert g(other, x).requires_grad and g(w, x).requires_grad
 
 
 def leaves_of(a):

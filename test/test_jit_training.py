@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_jit import Costs, floats, free, same
 
+import mini
 from mini import Tensor, grad, jit, nn, no_grad, value_and_grad
 from mini.capture import JitError
 from mini.nn.state import get_state_dict, load_state_dict
@@ -21,7 +22,7 @@ def test_gradient_functions_inside_and_outside():
     assert value.item() == 13.0 * n and g.tolist() == [4.0 * n, 6.0 * n]
   f = jit(lambda w: (w * w * w).sum())
   assert f(w).item() == 35.0
-  assert grad(f)(w).tolist() == [12.0, 27.0]  # runs as it is: a result of a routine has no graph
+  assert grad(f)(w).tolist() == [12.0, 27.0]
   assert f(w).item() == 35.0
 
 
@@ -431,3 +432,213 @@ def test_the_state_of_the_generator():
   a = [f().tolist(), Tensor.rand(3).tolist(), f().tolist()]
   Tensor.generator.set_state(state)
   assert [f().tolist(), f().tolist(), Tensor.rand(3).tolist()] == a
+
+
+# ---------------------------------------------------------------- gradients through a call
+
+
+def both(make, steps=3):
+  """What a function of (f -> values) gives with a function as it is, and each time with that captured."""
+  f, use = make()
+  expected = use(f)
+  fast = jit(f)
+  for _ in range(steps):
+    for a, b in zip(expected, use(fast)):
+      np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-4, atol=1e-5)
+  return fast
+
+
+def leaf(*shape, seed=0):
+  return Tensor(floats(*shape, seed=seed), requires_grad=True)
+
+
+def of_leaves(loss, *leaves):
+  for t in leaves:
+    t.grad = None
+  loss.backward()
+  return [loss.detach(), *(t.grad for t in leaves)]
+
+
+def test_a_gradient_passes_through_a_call():
+  w, b, x = leaf(4, 3), leaf(3), Tensor(floats(5, 4))
+  both(lambda: (lambda x: (x @ w + b).tanh(), lambda f: of_leaves((f(x) ** 2).sum(), w, b)))
+
+
+def test_a_gradient_passes_into_arguments_leaves_and_computed():
+  w, x = leaf(4, 3), leaf(5, 4, seed=1)
+  use = lambda f: of_leaves(f(x.sin()).mean() + f(x).sum(), w, x)
+  fast = both(lambda: (lambda x: (x @ w).exp(), use))
+  assert sum(map(len, fast.captured.values())) == 1  # what was computed has the kind of a leaf
+
+
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1, 2), (2, 0)])
+def test_each_of_several_results_passes_its_gradient(used):
+  w, x = leaf(4, 3), Tensor(floats(5, 4))
+
+  def f(x):
+    h = x @ w
+    return h.tanh(), {"n": h.argmax(1), "s": [h.exp().sum(), h.cast("float64").sin()]}
+
+  def use(f):
+    a, rest = f(x)
+    results = a, *rest["s"]
+    return of_leaves(sum((results[n] * (n + 2)).sum().float() for n in used), w)
+
+  both(lambda: (f, use))
+
+
+def test_calls_in_a_chain():
+  """One captured network before another, and what neither captured between them."""
+  one, two = nn.Linear(4, 6), nn.Linear(6, 2)
+  x = Tensor(floats(5, 4))
+  leaves = [*one.parameters(), *two.parameters()]
+  expected = of_leaves(two(one(x).relu()).square().mean(), *leaves)
+  fast_one, fast_two = jit(one), jit(two)
+  for _ in range(3):
+    found = of_leaves(fast_two(fast_one(x).relu()).square().mean(), *leaves)
+    for a, b in zip(expected, found):
+      np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-5, atol=1e-6)
+  assert len(fast_one.captured) == len(fast_two.captured) == 1
+
+
+def test_a_gradient_of_a_gradient_passes_through_a_call():
+  w, x = leaf(3, 3), leaf(5, 3, seed=1)
+
+  def use(f):
+    (g,) = mini.autograd.grad(f(x).sum(), (x,), create_graph=True)
+    return of_leaves((g * g).sum(), w, x)
+
+  both(lambda: (lambda x: (x @ w).sin(), use))
+
+
+def test_transforms_of_a_captured_function():
+  w, x = leaf(3, 3), Tensor(floats(3))
+  f = lambda x: (x @ w).sin()
+  fast = jit(f)
+  fast(x)
+  for of in (mini.jacobian, lambda f: mini.hessian(lambda x: f(x).sum())):
+    np.testing.assert_allclose(of(fast)(x).numpy(), of(f)(x).numpy(), rtol=1e-5, atol=1e-6)
+  assert (mini.vmap(fast)(x.stack(x)) == f(x)).all().item()
+  tangents = (Tensor(floats(3, seed=1)),)
+  np.testing.assert_allclose(
+    mini.jvp(fast, (x,), tangents)[1].numpy(), mini.jvp(f, (x,), tangents)[1].numpy(), 1e-5
+  )
+  total = lambda f: of_leaves(mini.checkpoint(f, x * 2).sum(), w)[1]
+  np.testing.assert_allclose(total(fast).numpy(), total(f).numpy(), rtol=1e-5)
+
+
+def test_the_gradient_is_of_the_values_that_the_call_read():
+  """Whatever has become of them since: an update in place, of part of them, by a captured function."""
+  w, x = leaf(3), Tensor(floats(3, seed=1)).realize()
+  f = jit(lambda x: (w * x * w).sum())
+
+  @jit
+  def change():
+    with no_grad():
+      w.assign(w * 0)
+
+  for n in range(3):
+    before = w.numpy() * x.numpy() * 2
+    loss = f(x)
+    with no_grad():
+      x.mul_(2.0)
+      x[0] = 7.0
+      w.add_(1.0)
+    if n:
+      change()
+    w.grad = None
+    loss.backward()
+    np.testing.assert_allclose(w.grad.numpy(), before, rtol=1e-6)
+    with no_grad():
+      w.assign(Tensor(floats(3, seed=n)))
+
+
+def test_random_numbers_are_the_same_in_the_gradient():
+  w = leaf(64)
+  f = jit(lambda: (w * 2).dropout(0.5, training=True))
+  for _ in range(3):
+    out = f()
+    w.grad = None
+    out.sum().backward()
+    np.testing.assert_array_equal(w.grad.numpy() != 0, out.numpy() != 0)
+  assert (f().numpy() != out.numpy()).any()
+
+
+def test_hooks_run_once_and_running_statistics_move_once():
+  w, seen = leaf(3), []
+  w.register_hook(lambda g: seen.append(1) or g * 2)
+  f = jit(lambda x: (w * x).sum())
+  for n in range(1, 4):
+    w.grad = None
+    f(Tensor([1.0, 2.0, 3.0])).backward()
+    assert w.grad.tolist() == [2.0, 4.0, 6.0] and len(seen) == n
+  norm = nn.BatchNorm1d(3)
+  fast, x = jit(norm), Tensor(floats(8, 3))
+  for n in range(1, 4):
+    fast(x).square().sum().backward()
+    assert norm.num_batches_tracked.item() == n
+
+
+def test_what_has_no_graph_after_a_call():
+  """Where no gradient is recorded; where the function takes gradients itself; where it updates much of what it reads."""
+  w, x, cache = leaf(300), Tensor(floats(300)), Tensor.zeros(300).realize()
+  f = jit(lambda x: w * x)
+  with no_grad():
+    assert not f(x).requires_grad
+  assert f(x).requires_grad
+
+  @jit
+  def step(x):
+    loss = (w * x).sum()
+    loss.backward()
+    return loss
+
+  assert not step(x).requires_grad
+
+  @jit
+  def cached(x):
+    cache.assign(cache + x)
+    return w * cache
+
+  assert not cached(x).requires_grad and not cached(x).requires_grad
+
+
+def test_a_function_that_takes_gradients_of_what_was_computed_just_runs():
+  w = leaf(3)
+
+  @jit
+  def f(x):
+    x.sum().backward()
+    return x * 2
+
+  for n in range(1, 4):
+    assert f(w * 3).requires_grad
+    assert w.grad.tolist() == [3.0 * n] * 3
+
+
+def test_complex_and_16_bits():
+  w = leaf(4)
+  use = lambda f: of_leaves(f(w).abs().sum().float(), w)
+  both(lambda: (lambda w: Tensor.complex(w, w * w) * 2, use))
+  both(lambda: (lambda w: w.cast("bfloat16") * 3, use))
+
+
+def test_a_result_that_is_an_argument_or_a_view_of_another():
+  w = leaf(4)
+
+  def f(x):
+    y = x * 2
+    return x, y, y[1:], y
+
+  def use(f):
+    a, b, c, d = f(w)
+    return of_leaves((a * b).sum() + (c * 3).sum() + d.sum(), w)
+
+  both(lambda: (f, use))
+
+
+def test_only_so_many_captures_are_kept():
+  f = jit(lambda x: x + 1, most=2)
+  for n in (1, 2, 3, 1, 2, 3):
+    assert f(Tensor.zeros(n).realize()).tolist() == [1.0] * n
+  assert len(f.captured) == 2

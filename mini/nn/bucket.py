@@ -83,6 +83,11 @@ class Bucket:
     self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot but MASTER
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
     self.flat = pack(self.params, [p.uop for p in params])
+    self.step: Callable[..., Any] | None = None  # a step of them that is captured
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Of a copy, which has settings of its own."""
+    return {**vars(self), "step": None}
 
   @staticmethod
   def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str], room: Room) -> Bucket:

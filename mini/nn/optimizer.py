@@ -9,8 +9,10 @@ value compiles nothing, and `jit` takes it as an input.
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from mini.changes import all_or_nothing
 from mini.ir import graph
 from mini.ir.uop import UOp
+from mini.jitted import jit
 from mini.nn.bucket import MASTER, Bucket, Choose, Group, gradients_of, slot_type
 from mini.nn.state import StateError, get_state_dict, lay, views
 from mini.tensor import Tensor
@@ -29,6 +32,9 @@ from mini.tensor.trace import local, outside
 from mini.tensor.views import nodes_of, owner_of
 from mini.types import ArgumentError, MiniError, dtypes
 
+# So many parameters, at most, have their step captured, which saves Python's time; that of more is computed with their
+# gradients, which saves reading these again.
+AT_ONCE = 1 << 20
 NOT_NEGATIVE = (
   "lr",
   "eps",
@@ -61,6 +67,7 @@ class Optimizer:
   """
 
   slots: tuple[str, ...] = ()  # the names of the state that each element of a parameter has
+  is_captured = False  # may `update` be, by jit?
 
   def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any], master_weights: bool = False):
     self.master_weights = master_weights
@@ -260,14 +267,19 @@ class Optimizer:
     if local.current is not None:
       local.current.relies(self._settings)
     self._check_apart()
-    for b in active:
-      refs = [ref for p in b.params if p.grad is not None for ref in p.grad._losses]
-      new, g, state = self._step(b)
+    flat = [(b, gradients_of(b.params)) for b in active]
+    grads = {b: [p.grad for p in b.params if p.grad is not None] for b in active}
+    losses = {x: None for of in grads.values() for g in of for ref in g._losses if (x := ref()) is not None}
+    # written in any case: they are kept, and not the graphs that they came from
+    kept = [g for b, g in flat if g.uop.op == "cat" and not all(x.is_realized for x in grads[b])]
+    at_once = self.is_captured and local.current is None and all(b.size <= AT_ONCE for b in active)
+    if at_once:
+      Tensor._compute([*(g for _, g in flat), *losses], gradients=False)
+    for b, g in flat:
+      new, state = self._step(b, g, at_once)
       made.append((b, new, g, state))
       pending.update(dict.fromkeys((new, *state)))
-      pending.update({x: None for ref in refs if (x := ref()) is not None})
-      if g.uop.op == "cat" and not all(p.grad.is_realized for p in b.params if p.grad is not None):
-        pending[g] = None  # it is written in any case: keep it, and not the graph that it came from
+    pending.update(losses | dict.fromkeys(kept))
     if made:
       self._has_stepped = True
       Tensor._compute([*pending], gradients=False)
@@ -287,14 +299,16 @@ class Optimizer:
     # only now: where something goes wrong before, no step was made
     all_or_nothing([c for b in active for c in b.before()], give)
 
-  def _step(self, b: Bucket) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """(the new parameters, their gradients, the number of steps and the new state), flat."""
+  def _step(self, b: Bucket, g: Tensor, at_once: bool) -> tuple[Tensor, list[Tensor]]:
+    """(the new parameters, the number of steps and the new state) of a bucket with these gradients, flat."""
     if local.current is None:
       b.gather()
     p = Tensor(lay([p.uop for p in b.params]))
-    g = gradients_of(b.params)
-    new, state = self._stepped(b, p, g, b.t, b.slots)
-    return new, g, state
+    if not at_once:
+      return self._stepped(b, p, g, b.t, b.slots)
+    if b.step is None:
+      b.step = jit(partial(_captured, weakref.ref(self), weakref.ref(b)))
+    return b.step(p, g, b.t, b.slots)
 
   def _stepped(
     self, b: Bucket, p: Tensor, g: Tensor, t: Tensor, slots: Mapping[str, Tensor]
@@ -482,6 +496,13 @@ class Optimizer:
         *(f"  {len(g['params'])} parameters: {s}" for g, s in zip(self.param_groups, lines)),
       ]
     )
+
+
+def _captured(optimizer: Callable[[], Any], bucket: Callable[[], Any], *given: Any) -> Any:
+  """`_stepped`, for jit, by weak references: what is captured belongs to the bucket, which keeps it."""
+  if local.current is not None:
+    local.current.relies(lambda: optimizer()._settings())
+  return optimizer()._stepped(bucket(), *given)
 
 
 def _fixed(x: Any) -> Any:

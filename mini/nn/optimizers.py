@@ -38,7 +38,7 @@ class Rule(Optimizer):
   """
 
   options: ClassVar[Mapping[str, Any]] = {}
-  decoupled = False
+  decoupled, is_captured = False, True
   __signature__: ClassVar[Signature]
 
   def __init_subclass__(cls) -> None:

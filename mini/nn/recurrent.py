@@ -6,13 +6,16 @@ apart in memory, so that all steps of a layer are the same few kernels, compiled
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mini.given import with_gradient
 from mini.ir import graph
 from mini.ir.sizes import Variable
+from mini.jitted import jit
 from mini.nn.layers import uniform_within
 from mini.nn.module import Module, Parameter, layers_of
 from mini.nn.utils.rnn import PackedSequence
@@ -69,6 +72,89 @@ def _kind(name: str, nonlinearity: str) -> Kind:
   return KINDS[nonlinearity]
 
 
+@dataclass(frozen=True)
+class Plan:
+  """What layers compute, apart from their weights: all layers, in their directions."""
+
+  kind: Kind
+  states: int  # how many tensors a state has
+  layers: int
+  directions: int
+  hidden: int
+  projected: int  # the size of h where that is not hidden, or 0
+  dropout: float
+  batch_first: bool
+
+  def ends(self, layer: int) -> list[str]:
+    return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
+
+  def __call__(
+    self, x: Tensor, states: State, lengths: Tensor | None, weights: dict[str, Tensor]
+  ) -> tuple[Tensor, Any]:
+    alone = x.ndim == 2
+    if alone:
+      x, states = x.unsqueeze(1), tuple(s.unsqueeze(1) for s in states)
+    elif self.batch_first:
+      x = x.transpose(0, 1)
+    steps = x.shape[0]
+    if type(steps) is Variable:  # as many steps as there may be, of which so many count
+      lengths = Tensor(steps) if lengths is None else lengths
+      x = x.pad((0, 0, 0, 0, 0, steps.most - steps))
+    # bool[L, N, 1], or bool[L, 1, 1] where all sequences have the same length: which steps count
+    alive = None if lengths is None else (Tensor.arange(len(x)).unsqueeze(1) < lengths).unsqueeze(-1)
+    last: list[State] = []
+    for layer in range(self.layers):
+      if layer and self.dropout:
+        x = x.dropout(self.dropout)
+      found = []
+      for n, end in enumerate(self.ends(layer)):
+        at = layer * self.directions + n
+        begin = tuple(s[at] for s in states) if states else self.zeros(x)
+        out, after = self.run(x, end, begin, alive, weights, backwards=n == 1)
+        found.append(out)
+        last.append(after)
+      x = found[0].cat(*found[1:], dim=-1)
+    x = x[:steps] if type(steps) is Variable else x
+    ends = [h[0].stack(*h[1:]) for h in zip(*last)]
+    if alone:
+      x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
+    elif self.batch_first:
+      x = x.transpose(0, 1)
+    return x, ends[0] if self.states == 1 else tuple(ends)
+
+  def zeros(self, x: Tensor) -> State:
+    sizes = (self.projected or self.hidden, self.hidden)
+    return tuple(Tensor.zeros(x.shape[1], n, dtype=x.dtype, device=x.device) for n in sizes[: self.states])
+
+  def run(
+    self, x: Tensor, end: str, state: State, alive: Tensor | None, weights: dict[str, Tensor], backwards: bool
+  ) -> tuple[Tensor, State]:
+    """One layer in one direction.   x: T[L, N, I] -> T[L, N, H]"""
+    wi, wh = weights[f"weight_ih_{end}"], weights[f"weight_hh_{end}"]
+    bi, bh, wr = (weights.get(f"{n}_{end}") for n in ("bias_ih", "bias_hh", "weight_hr"))
+    products = x.linear(wi, bi)
+    state, found = tuple(s.contiguous() for s in state), []
+    for t in reversed(range(len(x))) if backwards else range(len(x)):
+      new = self.kind.step(apart(products[t]), state[0].linear(wh, bh), state)
+      if wr is not None:
+        new = (new[0].linear(wr), new[1])
+      if alive is None:
+        state = tuple(map(apart, new))
+        found.append(apart(state[0], value=False))
+      else:
+        lives = alive[t].contiguous()
+        state = tuple(apart(lives.where(a, b)) for a, b in zip(new, state))
+        found.append(apart(lives.where(state[0], 0), value=False))
+    found = found[::-1] if backwards else found
+    return found[0].stack(*found[1:]), state
+
+
+@functools.lru_cache(64)
+def captured(plan: Plan) -> Callable[..., Any]:
+  """The plan, of which the hundreds of operations of a sequence are one call, and those of its gradient another."""
+  return jit(plan, most=16)
+
+
 class _Recurrent(Module):
   """What layers and cells share: parameters by name, uniform within 1 / sqrt(hidden_size) of 0."""
 
@@ -115,7 +201,7 @@ class _Layers(_Recurrent):
     out, rows = proj_size or hidden_size, self.kind.gates * hidden_size
     shapes: dict[str, tuple[int, ...]] = {}
     for layer in range(num_layers):
-      for end in self._ends(layer):
+      for end in [f"l{layer}", f"l{layer}_reverse"][: self.directions]:
         shapes[f"weight_ih_{end}"] = (rows, input_size if layer == 0 else out * self.directions)
         shapes[f"weight_hh_{end}"] = (rows, out)
         if bias:
@@ -123,9 +209,6 @@ class _Layers(_Recurrent):
         if proj_size:
           shapes[f"weight_hr_{end}"] = (proj_size, hidden_size)
     self._parameters(shapes, device, dtype)
-
-  def _ends(self, layer: int) -> list[str]:
-    return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
 
   def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> tuple[Any, Any]:
     """(the last layer's h of all steps, the state after the last step): T[L, N, directions * H] in the layout of x, and
@@ -142,78 +225,22 @@ class _Layers(_Recurrent):
     return self._all(input, hx, lengths, self.batch_first)
 
   def _all(self, x: Tensor, hx: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Any]:
-    """All layers, in their directions."""
     if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
       fail(ShapeError, f"{type(self).__name__}: the last of x's 3 axes is not {self.input_size}", x=x)
-    alone = x.ndim == 2
+    if lengths is not None:
+      lengths = lengths if isinstance(lengths, Tensor) else Tensor(lengths)
+      batch = x.shape[0 if batch_first else 1] if x.ndim == 3 else 1
+      if lengths.shape not in ((batch,), ()):
+        fail(ShapeError, f"lengths: there must be one for each of {batch} sequences", lengths=lengths)
     states = () if hx is None else tuple(hx) if self.states > 1 else (hx,)
-    if alone:
-      x, states = x.unsqueeze(1), tuple(s.unsqueeze(1) for s in states)
-    elif batch_first:
-      x = x.transpose(0, 1)
-    steps, batch, _ = x.shape
-    if type(steps) is Variable:  # as many steps as there may be, of which so many count
-      lengths = steps if lengths is None else lengths
-      x = x.pad((0, 0, 0, 0, 0, steps.most - steps))
-    alive = self._alive(lengths, len(x), batch)
-    last: list[State] = []
-    for layer in range(self.num_layers):
-      if layer and self.dropout:
-        x = x.dropout(self.dropout, training=self.training)
-      found = []
-      for n, end in enumerate(self._ends(layer)):
-        at = layer * self.directions + n
-        begin = tuple(s[at] for s in states) if states else self._zeros(x)
-        out, after = self._run(x, end, begin, alive, backwards=n == 1)
-        found.append(out)
-        last.append(after)
-      x = found[0].cat(*found[1:], dim=-1)
-    x = x[:steps] if type(steps) is Variable else x
-    ends = [h[0].stack(*h[1:]) for h in zip(*last)]
-    if alone:
-      x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
-    elif batch_first:
-      x = x.transpose(0, 1)
-    return x, ends[0] if self.states == 1 else tuple(ends)
+    dropout = self.dropout if self.training else 0.0
+    sizes = self.num_layers, self.directions, self.hidden_size, self.proj_size
+    plan = Plan(self.kind, self.states, *sizes, dropout, batch_first)
+    given = x, states, lengths, {name: getattr(self, name) for name in self._held}
+    return (plan if any(type(n) is Variable for n in x.shape) else captured(plan))(*given)
 
   def flatten_parameters(self) -> None:
     """Nothing: where parameters lie in memory is the optimizer's to say."""
-
-  def _zeros(self, x: Tensor) -> State:
-    sizes = (self.proj_size or self.hidden_size, self.hidden_size)
-    return tuple(Tensor.zeros(x.shape[1], n, dtype=x.dtype, device=x.device) for n in sizes[: self.states])
-
-  @staticmethod
-  def _alive(lengths: Any, steps: int, batch: int) -> Tensor | None:
-    """Which steps count.   bool[L, N, 1], or bool[L, 1, 1] where all sequences have the same length"""
-    if lengths is None:
-      return None
-    lengths = lengths if isinstance(lengths, Tensor) else Tensor(lengths)
-    if lengths.shape not in ((batch,), ()):
-      fail(ShapeError, f"lengths: there must be one for each of {batch} sequences", lengths=lengths)
-    return (Tensor.arange(steps).unsqueeze(1) < lengths).unsqueeze(-1)
-
-  def _run(
-    self, x: Tensor, end: str, state: State, alive: Tensor | None, backwards: bool
-  ) -> tuple[Tensor, State]:
-    """One layer in one direction.   x: T[L, N, I] -> T[L, N, H]"""
-    wi, wh = getattr(self, f"weight_ih_{end}"), getattr(self, f"weight_hh_{end}")
-    bi, bh = (getattr(self, f"bias_{n}_{end}", None) for n in ("ih", "hh"))
-    products = x.linear(wi, bi)
-    state, found = tuple(s.contiguous() for s in state), []
-    for t in reversed(range(len(x))) if backwards else range(len(x)):
-      new = self.kind.step(apart(products[t]), state[0].linear(wh, bh), state)
-      if self.proj_size:
-        new = (new[0].linear(getattr(self, f"weight_hr_{end}")), new[1])
-      if alive is None:
-        state = tuple(map(apart, new))
-        found.append(apart(state[0], value=False))
-      else:
-        lives = alive[t].contiguous()
-        state = tuple(apart(lives.where(a, b)) for a, b in zip(new, state))
-        found.append(apart(lives.where(state[0], 0), value=False))
-    found = found[::-1] if backwards else found
-    return found[0].stack(*found[1:]), state
 
   def extra_repr(self) -> str:
     said = {"num_layers": 1, "batch_first": False, "dropout": 0.0, "bidirectional": False, "proj_size": 0}

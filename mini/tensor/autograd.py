@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mini.changes import Change, all_or_nothing
+from mini.changes import Change, During, all_or_nothing
 from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
@@ -190,17 +190,16 @@ class Autograd(Losses):
       )
     if local.current is not None:
       local.current.relies(Hook.changes)
+      local.current.differentiates()
     seed = self._seed(gradient)
     found = leaves(self.uop)
     if inputs is not None:
       several = [inputs] if isinstance(inputs, Handle) else inputs
       wanted = {part for t in several for part in t._parts()}
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
-    given = [
-      (leaf, unrounded(g, leaf.grad_dtype))
-      for (_, leaf), g in zip(found, node_gradient(self.uop, seed, [tag for tag, _ in found]))
-      if g is not None
-    ]
+    with During(local, "once", not create_graph):
+      gs = node_gradient(self.uop, seed, [tag for tag, _ in found])
+    given = [(leaf, unrounded(g, leaf.grad_dtype)) for (_, leaf), g in zip(found, gs) if g is not None]
     before: list[Change] = [(self, "_spent", self._spent)]
     for leaf, _ in given:
       old = leaf._grad
@@ -439,6 +438,8 @@ def pulled_back(
   materialize_grads: bool = False,
 ) -> list[Any]:
   """The gradients of several tensors, each with what is passed back to it (None: 1 to its one element), added up."""
+  if local.current is not None:
+    local.current.differentiates()
   seeds = []
   outs = {p: h for y, g in outs.items() for p, h in zip(y._parts(), halves(what, y, g))}
   for y, g in outs.items():
@@ -456,7 +457,8 @@ def pulled_back(
   for t in parts:
     if not needs(t._uop):
       fail(MiniError, f"{what}: w does not require a gradient", w=t)
-  found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
+  with During(local, "once", False):
+    found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
   known = dict(zip(parts, found))
   unused = [t for t in wrt if all(known[p] is None for p in t._parts())]
   if unused and not (allow_unused or materialize_grads):

@@ -38,6 +38,9 @@ class Tracer(Protocol):
   def gradient(self, handle: Handle, looks: bool) -> None:
     """The handle's `.grad` is looked at, or about to be set."""
 
+  def differentiates(self) -> None:
+    """A gradient is taken with respect to tensors that there were before."""
+
   def relies(self, on: Callable[[], Hashable]) -> None:
     """What is traced depends on this Python value: a learning rate's tensor, a number that may be set."""
 
@@ -51,6 +54,7 @@ class Tracer(Protocol):
 class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
+  once: bool = False  # are gradients made of which no gradient will be taken?
   generator: Generator | None = None  # the one that was given as generator=
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
