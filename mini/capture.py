@@ -133,8 +133,12 @@ def shares(a: UOp, b: UOp) -> bool:
 
 def memory_of(t: Tensor, whole: bool) -> Buffer:
   """The memory that a tensor is a view of; or, if `whole`, that holds the tensor alone."""
-  leaf = t._leaf() if whole else leaf_beneath(t)
-  return (leaf or realize([unmarked(t._uop)])[0]).arg[0]
+  return leaf_alone(t).arg[0] if whole else leaf_beneath(t).arg[0]
+
+
+def leaf_alone(t: Tensor) -> UOp:
+  """The node of memory that holds the tensor alone: of a view, a copy."""
+  return t._leaf() or realize([unmarked(t._uop)])[0]
 
 
 # ---------------------------------------------------------------- tracing

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mini.capture import StandIn, leaf_beneath
+from mini.capture import StandIn, leaf_alone, leaf_beneath
 from mini.engine.place import device_of
 from mini.given import Gradients, all_inputs, needs, remade, with_gradient
 from mini.grad import gradients
@@ -31,12 +31,17 @@ class Pullback:
 
   @staticmethod
   def of(
-    results: Sequence[UOp], read: Mapping[int, Tensor], tags: Mapping[int, UOp], updated: set[Tensor]
+    results: Sequence[UOp],
+    read: Mapping[int, Tensor],
+    tags: Mapping[int, UOp],
+    updated: set[Tensor],
+    arguments: set[int],
   ) -> Pullback | None:
     """None where there is none of them, and where the function updates much of what they are computed from, as of a
     cache: all of it would be held.
 
     results: nodes of the trace. read: {place: a tensor from outside}, tags: {place: what stood for a leaf}
+    arguments: their places
     """
     smooth = [n for n, u in enumerate(results) if needs(u)]
     below = {*toposort(*(results[n] for n in smooth))}
@@ -45,17 +50,21 @@ class Pullback:
     nodes = [*leaves.values(), *(results[n] for n in smooth)]
     if not smooth or held or any(varies(graph.shape(u)) or not isinstance(device_of(u), str) for u in nodes):
       return None
-    return Pullback({n: results[n] for n in smooth}, leaves, {n: u for n, u in tags.items() if u in below})
+    of = {n: u for n, u in tags.items() if u in below}
+    return Pullback({n: results[n] for n in smooth}, leaves, of, arguments)
 
-  def __init__(self, results: dict[int, UOp], leaves: dict[int, UOp], tags: dict[int, UOp]):
+  def __init__(
+    self, results: dict[int, UOp], leaves: dict[int, UOp], tags: dict[int, UOp], arguments: set[int]
+  ):
     """results: by their numbers. leaves, tags: what was read, and of what gradients are taken, by their places."""
-    self.results, self.leaves, self.tags = results, leaves, tags
+    self.results, self.leaves, self.tags, self.arguments = results, leaves, tags, arguments
     self.kind = functools.reduce(promote_types, (u.dtype for u in results.values()))
     self.run: Callable[..., Any] | None = None  # jitted, once it is asked for
 
   def values(self, found: Sequence[Tensor]) -> list[UOp]:
-    """What a call reads. To be asked for before it runs: what it updates is copied, then."""
-    return [leaf_beneath(found[n]) for n in self.leaves]
+    """What a call reads. To be asked for before it runs: what it updates is copied, then. An argument was traced as
+    memory of its own, though it be a view, such as a part of an optimizer's buffer."""
+    return [leaf_alone(found[n]) if n in self.arguments else leaf_beneath(found[n]) for n in self.leaves]
 
   def attach(self, made: Sequence[Tensor], values: Sequence[UOp], found: Sequence[Tensor]) -> None:
     """Have the results of a call depend on what the function depends on."""

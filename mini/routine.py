@@ -265,7 +265,8 @@ class Routine:
     self.pullback = None
     if local.gradients and not trace.takes_gradients and not any(self.tagged):
       read, of = {at[t]: t for t in trace.outer}, {at[t]: u for t, u in tags.items()}
-      self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated})
+      arguments = {n for n, place in enumerate(self.places) if place.is_argument}
+      self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated}, arguments)
     self.closure = {t for t in self.there if t is not None}
     self.sharing = self.partition(args, self.find(args))
 

@@ -642,3 +642,34 @@ def test_only_so_many_captures_are_kept():
   for n in (1, 2, 3, 1, 2, 3):
     assert f(Tensor.zeros(n).realize()).tolist() == [1.0] * n
   assert len(f.captured) == 2
+
+
+def test_arguments_that_are_views_or_parts_of_an_optimizers_buffer():
+  w, b = leaf(6), leaf(3, seed=1)
+  views = (
+    lambda t: t[2:5],
+    lambda t: t.flip(0)[:3],
+    lambda t: t[::2],
+    lambda t: t[1:2].expand(3),
+    lambda t: t.reshape(2, 3),
+  )
+  f = lambda x: (x * b).sin()
+  for view in views:
+    both(lambda view=view: (f, lambda f: of_leaves(f(view(w)).sum(), w, b)))
+  ps = [leaf(3, 4), leaf(4, seed=1)]
+  nn.optim.SGD(ps, lr=0.1)
+  both(lambda: (lambda w, b: (w.sin() + b).cos(), lambda f: of_leaves(f(*ps).sum(), *ps)))
+
+
+def test_a_recurrent_layer_trains_as_its_plan_does():
+  """Its parameters are parts of one buffer."""
+  layer, x = nn.LSTM(3, 5), Tensor(floats(7, 2, 3))
+  optimizer = nn.optim.SGD(layer.parameters(), lr=0.5)
+  fast = jit(lambda: mini.autograd.grad(layer(x)[0].square().mean(), [*layer.parameters()]))
+  for _ in range(3):
+    optimizer.zero_grad()
+    expected = fast()
+    layer(x)[0].square().mean().backward()
+    for p, g in zip(layer.parameters(), expected):
+      np.testing.assert_allclose(p.grad.numpy(), g.numpy(), rtol=1e-4, atol=1e-6)
+    optimizer.step()
