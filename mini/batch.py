@@ -146,7 +146,7 @@ def _renewed(u: UOp, inputs: list[UOp | None], n: int) -> UOp | None:
 
 def _given(u: UOp, inputs: list[UOp | None], n: int) -> UOp:
   """A value with a gradient of its own: the samples' gradient is the rule's graph for each of them."""
-  rule, ones = u.memo["given"]
+  rule, ones, exact = u.memo["given"]
   value, *several = inputs
   shared = [x is None for x in several]
 
@@ -167,7 +167,7 @@ def _given(u: UOp, inputs: list[UOp | None], n: int) -> UOp:
     return tuple(map(summed, parts, shared))
 
   own = tuple(one if x is None else x for one, x in zip(ones, several))
-  return with_gradient(spread_out(u.src[0], n) if value is None else value, batched_rule, *own)
+  return with_gradient(spread_out(u.src[0], n) if value is None else value, batched_rule, *own, exact=exact)
 
 
 # ---------------------------------------------------------------- a function of one sample

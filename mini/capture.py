@@ -171,6 +171,7 @@ class Trace:
     self.rebound: dict[Tensor, None] = {}
     self.grads: dict[Tensor, tuple[Tensor | None, bool]] = {}  # -> (.grad at first, did it matter)
     self.takes_gradients = False
+    self.goes_on = False  # is the gradient of what was traced made just now?
     self.settings: dict[Callable[[], Hashable], Hashable] = {}
     self.leaves: set[int] = set()  # serials of the memory of `outer`
     self.changed: list[Change] = [(local, "current", None)]  # what is to be set back
@@ -178,6 +179,11 @@ class Trace:
 
   def begin(self) -> None:
     local.current = self  # type: ignore[assignment]
+
+  def forget(self) -> None:
+    """What was read and written, once it is known elsewhere: tensors that were made here live on, in rules."""
+    for found in (self.outer, self.written, self.rebound, self.grads, self.changed):
+      found.clear()  # type: ignore[attr-defined]
 
   def stand_in(self, t: Tensor, is_number: bool) -> Tensor:
     """What the function gets in the place of an argument."""
@@ -223,6 +229,9 @@ class Trace:
   def read(self, t: Tensor) -> None:
     if t._trace is self or t in self.outer or t in self.written:
       return
+    inner = leaf_of(base(t._uop))
+    if (t._trace is not None and t._trace.goes_on) or (inner and isinstance(inner.arg[0], StandIn)):
+      return  # of the function whose gradient this is
     with outside():
       if t._trace is not None:
         t._trace.escaped(t)
@@ -293,6 +302,8 @@ class Trace:
     )
 
   def escaped(self, t: Tensor) -> None:
+    if self.goes_on:
+      return
     if any(u.serial in self.leaves for u in toposort(t._uop)):
       fail(
         JitError,

@@ -20,13 +20,15 @@ Rule = Callable[..., Gradients]  # (g, out, *sources) -> a gradient for each sou
 
 
 class Given(NamedTuple):
-  """What the memo of a tag may hold: a rule as the rows of GRADS, and the nodes that it passes gradients to."""
+  """What the memo of a tag may hold: a rule as the rows of GRADS, and the nodes that it passes gradients to.
+  exact: where it gives None, there is no dependence; else that is a gradient of zeros."""
 
   rule: Rule
   inputs: tuple[UOp, ...]
+  exact: bool = False
 
 
-def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
+def with_gradient(value: UOp, rule: Rule, *inputs: UOp, exact: bool = False) -> UOp:
   """value, whose gradient with respect to these nodes a rule gives, and not the operations that it was made by: the
   rule has a better one, or they have none. No gradient passes to any other node.
 
@@ -40,7 +42,7 @@ def with_gradient(value: UOp, rule: Rule, *inputs: UOp) -> UOp:
   True
   """
   u = tag(value)
-  u.memo["given"] = Given(rule, inputs)
+  u.memo["given"] = Given(rule, inputs, exact)
   return u
 
 
@@ -72,7 +74,8 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
   """u of others than `all_inputs(u)`."""
   if "given" not in u.memo:
     return rebuild(u, inputs)
-  return u if inputs == all_inputs(u) else with_gradient(inputs[0], u.memo["given"].rule, *inputs[1:])
+  rule, _, exact = u.memo["given"]
+  return u if inputs == all_inputs(u) else with_gradient(inputs[0], rule, *inputs[1:], exact=exact)
 
 
 def constant_in(value: UOp, *inputs: UOp) -> UOp:

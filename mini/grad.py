@@ -516,6 +516,7 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
     arrived.setdefault(out, []).append(seed)
   again = Again()
   result: dict[UOp, UOp] = {}
+  apart: set[tuple[UOp, UOp]] = set()  # (a node, what a part of it that has no gradient depends on)
   for u in reversed(order):
     if u not in between or u not in arrived:
       continue
@@ -533,22 +534,23 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
       if s in between and gs is not None:
         got = _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
+      elif gs is None and "given" in u.memo and u.memo["given"].exact:
+        apart.add((u, s))
   if not result.keys() >= targets:
-    reached = _reached(outs)
+    reached = _reached(outs, apart)
     result |= {w: full(shape(w), 0, w.dtype) for w in targets - result.keys() if w in reached}
   return [result.get(w) for w in wrt]
 
 
-def _reached(outs: Sequence[UOp]) -> set[UOp]:
+def _reached(outs: Sequence[UOp], apart: set[tuple[UOp, UOp]]) -> set[UOp]:
   """Nodes that outs depend on, though it be by steps that are flat everywhere."""
   found, stack = set(outs), [*outs]
   while stack:
     u = stack.pop()
-    below = (
-      () if u.op == "detach" else [s for s in gradient_inputs(u) if s.dtype.kind == "f" and s not in found]
-    )
-    found.update(below)
-    stack += below
+    below = () if u.op == "detach" else gradient_inputs(u)
+    new = [s for s in below if s.dtype.kind == "f" and s not in found and (u, s) not in apart]
+    found.update(new)
+    stack += new
   return found
 
 

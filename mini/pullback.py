@@ -6,12 +6,15 @@ the function, as that of a checkpoint does: a call keeps nothing for it but what
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from mini.capture import StandIn, leaf_alone, leaf_beneath
+from mini.capture import StandIn, Trace, leaf_alone, leaf_beneath
+from mini.changes import During
 from mini.engine.place import device_of
-from mini.given import Gradients, all_inputs, needs, remade, with_gradient
+from mini.given import Gradients, Rule, all_inputs, needs, remade, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.sizes import varies
@@ -36,6 +39,7 @@ class Pullback:
     tags: Mapping[int, UOp],
     updated: set[Tensor],
     arguments: set[int],
+    trace: Trace,
   ) -> Pullback | None:
     """None where there is none of them, and where the function updates much of what they are computed from, as of a
     cache: all of it would be held.
@@ -51,13 +55,30 @@ class Pullback:
     if not smooth or held or any(varies(graph.shape(u)) or not isinstance(device_of(u), str) for u in nodes):
       return None
     of = {n: u for n, u in tags.items() if u in below}
-    return Pullback({n: results[n] for n in smooth}, leaves, of, arguments)
+    return Pullback({n: results[n] for n in smooth}, leaves, of, arguments, trace)
 
   def __init__(
-    self, results: dict[int, UOp], leaves: dict[int, UOp], tags: dict[int, UOp], arguments: set[int]
+    self,
+    results: dict[int, UOp],
+    leaves: dict[int, UOp],
+    tags: dict[int, UOp],
+    arguments: set[int],
+    trace: Trace,
   ):
-    """results: by their numbers. leaves, tags: what was read, and of what gradients are taken, by their places."""
-    self.results, self.leaves, self.tags, self.arguments = results, leaves, tags, arguments
+    """results: by their numbers. leaves, tags: what was read, and of what gradients are taken, by their places.
+
+    Memory from outside is not kept: something else stands for it; and for tags, those without the hooks of leaves,
+    which are for whoever asked for the gradient.
+    """
+    self.arguments, self.trace = arguments, trace
+    instead = {u: u if isinstance(u.arg[0], StandIn) else stand_in(u) for u in leaves.values()}
+    self.leaves = {n: instead[u] for n, u in leaves.items()}
+    below = over([u.src[0] for u in tags.values()], {**instead})
+    self.tags = {n: graph.tag(u) for n, u in zip(tags, below)}
+    instead |= dict(zip(tags.values(), self.tags.values()))
+    self.results = dict(zip(results, over([*results.values()], {**instead})))
+    # A rule, or a hook, that the function made may hold nodes of what stood for these before.
+    self.known = [(weakref.ref(u), new) for u, new in instead.items()]
     self.kind = functools.reduce(promote_types, (u.dtype for u in results.values()))
     self.run: Callable[..., Any] | None = None  # jitted, once it is asked for
 
@@ -75,25 +96,30 @@ class Pullback:
 
     if len(self.results) == 1:
       (n,) = self.results
-      made[n]._uop = with_gradient(made[n]._uop, rule, *inputs)
+      made[n]._uop = with_gradient(made[n]._uop, rule, *inputs, exact=True)
       return
     sizes = [graph.numel(u) for u in self.results.values()]
-    whole = with_gradient(graph.full((sum(sizes),), 0, self.kind), rule, *inputs)  # of all; nobody reads it
+    zeros = graph.full((sum(sizes),), 0, self.kind)  # of all; nobody reads them
+    whole = with_gradient(zeros, rule, *inputs, exact=True)
     for k, n in enumerate(self.results):
       widths = sum(sizes[:k]), sum(sizes[k + 1 :])
       made[n]._uop = with_gradient(made[n]._uop, functools.partial(placed, self.kind, widths), whole)
 
-  def apart(self, g: UOp) -> list[UOp]:
-    """What is passed back to each result."""
-    found, start = [], 0
+  def apart(self, g: UOp) -> list[UOp | None]:
+    """What is passed back to each result; None where nothing is."""
+    found: list[UOp | None] = []
+    start = 0
     for u in self.results.values():
-      n = graph.numel(u)
-      part = g if len(self.results) == 1 else graph.shrink(g, ((start, start + n),))
-      found.append(graph.cast(graph.reshape(part, graph.shape(u)), u.dtype))
-      start += n
+      stop = start + graph.numel(u)
+      if len(self.results) == 1 or reaches(g, start, stop):
+        part = g if len(self.results) == 1 else graph.shrink(g, ((start, stop),))
+        found.append(graph.cast(graph.reshape(part, graph.shape(u)), u.dtype))
+      else:
+        found.append(None)
+      start = stop
     return found
 
-  def pulled(self, gs: Sequence[UOp], values: Sequence[UOp], inputs: Sequence[UOp]) -> Gradients:
+  def pulled(self, gs: Sequence[UOp | None], values: Sequence[UOp], inputs: Sequence[UOp]) -> Gradients:
     """The gradient for each input: as a graph, or, where that is not differentiated, computed at once."""
     if not local.once or local.current is not None or local.samples is not None:
       return tuple(self.nodes(gs, values, inputs))
@@ -102,44 +128,53 @@ class Pullback:
 
       self.run = jit(self.back)
     with no_grad():
-      given = [*map(Tensor, (*values, *gs))]
-      given[0].realize(*given[1:])
-      found = self.run(given[: len(values)], given[len(values) :])
+      given, back = [*map(Tensor, values)], [None if g is None else Tensor(g) for g in gs]
+      Tensor.realize(*given, *(g for g in back if g is not None))
+      found = self.run(given, back)
     return tuple(None if t is None else t._uop for t in found)
 
-  def back(self, values: Sequence[Tensor], gs: Sequence[Tensor]) -> list[Tensor | None]:
+  def back(self, values: Sequence[Tensor], gs: Sequence[Tensor | None]) -> list[Tensor | None]:
     """What is jitted: each gradient, None where there is none."""
-    found = self.nodes([t.uop for t in gs], [t.uop for t in values])
+    found = self.nodes([None if g is None else g.uop for g in gs], [t.uop for t in values])
     return [None if u is None else Tensor(u) for u in found]
 
-  def nodes(self, gs: Sequence[UOp], values: Sequence[UOp], inputs: Sequence[UOp] = ()) -> list[UOp | None]:
-    """The gradients. inputs: what gradients of these may pass to."""
-    traced = self.traced
+  def nodes(
+    self, gs: Sequence[UOp | None], values: Sequence[UOp], inputs: Sequence[UOp] = ()
+  ) -> list[UOp | None]:
+    """The gradients. inputs: what gradients of these may pass to.
+
+    They are those of the function as it was traced, of other nodes: what rules and hooks made by it hold is part of the
+    trace. Each time anew, as they may read what is outside of it.
+    """
+    seeds = {stand_in(u): (u, g) for u, g in zip(self.results.values(), gs) if g is not None}
+    with During(self.trace, "goes_on", True):
+      traced = gradients([u for u, _ in seeds.values()], [*seeds], [*self.tags.values()])
     table = dict(zip(self.leaves.values(), values))
-    table |= dict(zip(self.bare, inputs or over([u.src[0] for u in self.bare], table)))
-    table |= dict(zip(self.seeds, gs))
-    found = iter(over([u for u in traced if u is not None], table))
+    table |= dict(zip(self.tags.values(), inputs or over([u.src[0] for u in self.tags.values()], {**table})))
+    table |= {old: table[new] for ref, new in self.known if (old := ref()) is not None}
+    table |= {seed: g for seed, (_, g) in seeds.items()}
+    found = iter(over([u for u in traced if u is not None], table, self.trace))
     return [None if u is None else next(found) for u in traced]
 
-  @functools.cached_property
-  def traced(self) -> list[UOp | None]:
-    """Those of the function as it was traced."""
-    table: dict[UOp, UOp] = dict(zip(self.tags.values(), self.bare))
-    return gradients(over([*self.results.values()], table), self.seeds, self.bare)
 
-  @functools.cached_property
-  def bare(self) -> list[UOp]:
-    """What gradients are taken of, without the hooks of leaves: those are for whoever asked for the gradient."""
-    return [graph.tag(u.src[0]) for u in self.tags.values()]
+def stand_in(u: UOp) -> UOp:
+  """Memory that has no values, in the place of a node."""
+  memory = StandIn(str(device_of(u)), u.dtype, graph.numel(u))
+  return graph.buffer(memory, graph.shape(u), u.dtype)
 
-  @functools.cached_property
-  def seeds(self) -> list[UOp]:
-    """What stands for what is passed back."""
-    found = []
-    for u in self.results.values():
-      memory = StandIn(device_of(u), u.dtype, graph.numel(u))
-      found.append(graph.tag(graph.buffer(memory, graph.shape(u), u.dtype)))
-    return found
+
+def reaches(g: UOp, start: int, stop: int) -> bool:
+  """Is something of a sum of what `placed` makes within these elements?"""
+  if g.op == "add":
+    return any(reaches(u, start, stop) for u in g.src)
+  if g.op == "cat":
+    ends = [*accumulate(graph.numel(u) for u in g.src)]
+    parts = zip(g.src, [0, *ends], ends)
+    return any(reaches(u, start - lo, stop - lo) for u, lo, hi in parts if lo < stop and start < hi)
+  if g.op != "pad":
+    return True
+  ((low, high),) = g.arg
+  return low < stop and start < graph.numel(g) - high
 
 
 def placed(kind: Any, widths: tuple[int, int], g: UOp, out: UOp, whole: UOp) -> Gradients:
@@ -147,8 +182,10 @@ def placed(kind: Any, widths: tuple[int, int], g: UOp, out: UOp, whole: UOp) -> 
   return (graph.pad(graph.cast(graph.reshape(g, (graph.numel(g),)), kind), (widths,)),)
 
 
-def over(nodes: Sequence[UOp], table: dict[UOp, UOp]) -> list[UOp]:
-  """The same of other nodes. table: {a node beneath them: what takes its place}; gets all others."""
+def over(nodes: Sequence[UOp], table: dict[UOp, UOp], trace: Trace | None = None) -> list[UOp]:
+  """The same of other nodes. table: {a node beneath them: what takes its place}; gets all others.
+  trace: where gradients of these may be taken, the one that rules and hooks are of: what they make is moved, too."""
+  places = {**table} if trace else {}
   stack = [*nodes]
   while stack:
     u = stack[-1]
@@ -158,7 +195,28 @@ def over(nodes: Sequence[UOp], table: dict[UOp, UOp]) -> list[UOp]:
       stack += missing
     else:
       src = tuple(table[s] for s in all_inputs(u))
-      table[u] = new = remade(u, src) if src else u
-      if new is not u and "hooks" in u.memo:
-        new.memo["hooks"] = u.memo["hooks"]
+      table[u] = new = u if src == all_inputs(u) else remade(u, src)
+      if new is u:
+        continue
+      given, hooks = u.memo.get("given"), u.memo.get("hooks")
+      if trace and given:
+        rule = functools.partial(moved, given.rule, places, trace)
+        new.memo["given"] = new.memo["given"]._replace(rule=rule)
+      if trace and hooks:
+        hooks = {k: functools.partial(moved_one, hook, places, trace) for k, hook in hooks.items()}
+      if hooks:
+        new.memo["hooks"] = hooks
   return [table[u] for u in nodes]
+
+
+def moved(rule: Rule, places: Mapping[UOp, UOp], trace: Trace, *nodes: UOp) -> Gradients:
+  """What a rule of a traced function gives, of what a call read."""
+  with During(trace, "goes_on", True):
+    found = rule(*nodes)
+  made = iter(over([u for u in found if u is not None], {**places, **dict(zip(nodes, nodes))}, trace))
+  return tuple(None if u is None else next(made) for u in found)
+
+
+def moved_one(hook: Callable[[UOp], UOp], places: Mapping[UOp, UOp], trace: Trace, g: UOp) -> UOp:
+  """The same of a hook."""
+  return moved(lambda g: (hook(g),), places, trace, g)[0]  # type: ignore[return-value]

@@ -266,7 +266,8 @@ class Routine:
     if local.gradients and not trace.takes_gradients and not any(self.tagged):
       read, of = {at[t]: t for t in trace.outer}, {at[t]: u for t, u in tags.items()}
       arguments = {n for n, place in enumerate(self.places) if place.is_argument}
-      self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated}, arguments)
+      self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated}, arguments, trace)
+    trace.forget()
     self.closure = {t for t in self.there if t is not None}
     self.sharing = self.partition(args, self.find(args))
 

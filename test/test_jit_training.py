@@ -3,6 +3,7 @@ captured whole or in parts, as without jit."""
 
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -673,3 +674,73 @@ def test_a_recurrent_layer_trains_as_its_plan_does():
     for p, g in zip(layer.parameters(), expected):
       np.testing.assert_allclose(p.grad.numpy(), g.numpy(), rtol=1e-4, atol=1e-6)
     optimizer.step()
+
+
+def test_rules_and_hooks_hold_values_of_the_function():
+  """Of cross entropy the classes; of a gradient that is given what it reads, inside and outside."""
+  w, x, target = leaf(4, 5), Tensor(floats(6, 4)), Tensor(np.arange(6) % 5)
+
+  def twice(f):
+    (g,) = mini.autograd.grad(f(x, target), w, create_graph=True)
+    return of_leaves((g * g).sum() + f(x, target), w)
+
+  both(lambda: (lambda x, t: (x @ w).cross_entropy(t), twice))
+  scale = Tensor([2.0]).realize()
+
+  def f(x):
+    factor = x.cos()
+
+    @mini.custom_gradient(lambda g, out, y: g * factor * scale)
+    def rounded(y):
+      return y.round()
+
+    y = rounded(x * w)
+    y.register_hook(lambda g: g * (scale + factor))
+    return y.sin()
+
+  def use(f):
+    found = []
+    for n in range(3):
+      scale.assign(Tensor([n + 1.0]))
+      found += of_leaves(f(w * 2).sum(), w)
+      (g,) = mini.autograd.grad(f(w * 2).sum(), w, create_graph=True)
+      found += of_leaves((g * g).sum(), w)
+    return found
+
+  both(lambda: (f, use))
+
+
+def test_gradients_once_and_then_gradients_of_gradients():
+  w, x = leaf(4, 5), Tensor(floats(6, 4))
+  norm = nn.BatchNorm1d(5)
+
+  def use(f):
+    found = of_leaves((f(x) * x[:, :1]).sum(), w)
+    (g,) = mini.autograd.grad((f(x) * x[:, :1]).sum(), w, create_graph=True)
+    return found + of_leaves((g * g).sum(), w)
+
+  for f in (Tensor.softmax, lambda x: (x * x + 1).lgamma(), norm):
+    both(lambda f=f: (lambda x: f(x @ w), use))
+
+
+def test_what_no_result_that_is_used_depends_on_has_no_gradient():
+  w, b = leaf(3), leaf(3, seed=1)
+  f = jit(lambda x: ((x * w).sum(), (x * b).sum(), (x * w * b.detach()).sum()))
+  for n in (0, 2):
+    w.grad = None
+    f(Tensor([1.0, 2.0, 3.0]))[n].backward()
+    assert w.grad is not None and b.grad is None
+
+
+def test_a_function_keeps_no_memory_from_outside():
+  w = leaf(300)
+  f = jit(lambda x: (w * x).sum())
+  x = Tensor(floats(300)).realize()
+  f(x).backward()
+  gone = weakref.ref(w._uop.src[0].arg[0])
+  w.grad = None
+  with no_grad():
+    w.assign(w.detach() * 2).realize()
+  assert gone() is None
+  f(x).backward()
+  np.testing.assert_allclose(w.grad.numpy(), x.numpy())

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Tracer(Protocol):
   """What a tracer is told."""
 
+  goes_on: bool  # may what was made in it still be read?
+
   def read(self, handle: Handle) -> None:
     """The handle's node becomes part of a graph."""
 
