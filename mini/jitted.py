@@ -28,7 +28,7 @@ from mini.tensor.autograd import holds_tensor, mapped, tags_of, tensors_of
 from mini.tensor.errors import function
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
-from mini.types import dtypes
+from mini.types import MiniError, dtypes
 
 CAPTURES = 8  # of one kind of arguments: with gradients and without, in one flat buffer or in several
 
@@ -62,7 +62,8 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
   Gradients are taken inside, or pass through a call, into arguments and into the parameters that it reaches:
   `forward = jit(model)` trains as the model does. What is passed back is computed in a second captured call, which
   computes anew what it needs of the first. A result has no graph where the function takes gradients or updates
-  parameters, as a training step does, and where it updates what it would be computed from again, such as a cache.
+  parameters, as a training step does, where it updates what it would be computed from again, such as a cache, or an
+  argument with what has a graph, and on several devices. Of arguments that were computed, such a function just runs.
   most: of captures that are kept, the newest; all of them if None.
 
   >>> w = Tensor([1.0, 2.0])
@@ -78,6 +79,7 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
   function("jit", fn)
   captured: dict[Any, list[Routine]] = {}
   latest: dict[tuple, Latest] = {}  # by `plain` arguments
+  refused: set[Any] = set()  # kinds of arguments of which only leaves can be captured
 
   @functools.wraps(fn)
   def run(*args: Any, **kwargs: Any) -> Any:
@@ -124,11 +126,20 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
         config.code,
         rules_here(),
       )
-      routines = captured.setdefault((signature(tree, found), kinds, modes), [])
+      kind = signature(tree, found), kinds, modes
+      if through and kind in refused:
+        return fn(*args, **kwargs)
+      routines = captured.setdefault(kind, [])
       routine = next((r for r in routines if r.fits(tensors, r.find(tensors))), None)
       if routine is None:
         numbers = {t for t in tensors[given:] if not t.shape}
-        routine = Routine(fn, tree, tensors, numbers, first(devices))
+        try:
+          routine = Routine(fn, tree, tensors, numbers, first(devices))
+        except MiniError:
+          if not through:
+            raise
+          refused.add(kind)  # as an update in place of what was computed
+          return fn(*args, **kwargs)
         routines.insert(0, routine)
         del routines[CAPTURES:]
         if most is not None and len(captured) > most:

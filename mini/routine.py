@@ -50,7 +50,7 @@ from mini.pullback import Pullback
 from mini.tensor import Tensor
 from mini.tensor.autograd import mapped
 from mini.tensor.errors import described, fail, user_line
-from mini.tensor.handle import tagged, untagged
+from mini.tensor.handle import needs, tagged, untagged
 from mini.tensor.trace import local
 from mini.tensor.views import (
   derived,
@@ -263,7 +263,8 @@ class Routine:
     self.steady: list[tuple[int, int]] | None = None
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], computed_anew(nodes))
     self.pullback = None
-    if local.gradients and not trace.takes_gradients and not any(self.tagged):
+    lost = any(self.places[i].is_argument and needs(u) for i, u in zip(self.updated, nodes[len(handles) :]))
+    if local.gradients and not trace.takes_gradients and not any(self.tagged) and not lost:
       read, of = {at[t]: t for t in trace.outer}, {at[t]: u for t, u in tags.items()}
       arguments = {n for n, place in enumerate(self.places) if place.is_argument}
       self.pullback = Pullback.of(nodes[: len(returned)], read, of, {*updated}, arguments, trace)

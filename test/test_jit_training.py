@@ -744,3 +744,25 @@ def test_a_function_keeps_no_memory_from_outside():
   assert gone() is None
   f(x).backward()
   np.testing.assert_allclose(w.grad.numpy(), x.numpy())
+
+
+def test_an_argument_that_is_updated_in_place_keeps_its_graph():
+  w = leaf(3)
+
+  def f(x):
+    x.mul_(2.0)
+    return (x * x).sum()
+
+  def use(f):
+    x = w * 3
+    return of_leaves(f(x) + x.sum(), w)
+
+  both(lambda: (f, use))
+
+  @jit
+  def g(x):
+    x.add_(w)
+    return x.sum()
+
+  x = Tensor([1.0, 2.0, 3.0]).realize()
+  assert not g(x).requires_grad  # as x has no graph: what is passed back would be a part of the gradient
