@@ -766,3 +766,17 @@ def test_an_argument_that_is_updated_in_place_keeps_its_graph():
 
   x = Tensor([1.0, 2.0, 3.0]).realize()
   assert not g(x).requires_grad  # as x has no graph: what is passed back would be a part of the gradient
+
+
+def test_a_recurrent_layer_on_several_devices():
+  layer, x = nn.LSTM(3, 5), Tensor(floats(7, 4, 3))
+  layer(x)[0].square().mean().backward()
+  expected = [p.grad.numpy() for p in layer.parameters()]
+  for name, p in [*layer.named_parameters()]:
+    setattr(layer, name, nn.Parameter(p.detach().shard(("CPU", "CPU:1"))))
+  for _ in range(2):
+    for p in layer.parameters():
+      p.grad = None
+    layer(x.shard(("CPU", "CPU:1"), axis=1))[0].square().mean().backward()
+    for p, g in zip(layer.parameters(), expected):
+      np.testing.assert_allclose(p.grad.numpy(), g, rtol=1e-4, atol=1e-6)

@@ -236,8 +236,10 @@ class _Layers(_Recurrent):
     dropout = self.dropout if self.training else 0.0
     sizes = self.num_layers, self.directions, self.hidden_size, self.proj_size
     plan = Plan(self.kind, self.states, *sizes, dropout, batch_first)
-    given = x, states, lengths, {name: getattr(self, name) for name in self._held}
-    return (plan if any(type(n) is Variable for n in x.shape) else captured(plan))(*given)
+    weights = {name: getattr(self, name) for name in self._held}
+    several = any(not isinstance(t.device, str) for t in (x, *states, *weights.values()))
+    varies = any(type(n) is Variable for n in x.shape)
+    return (plan if several or varies else captured(plan))(x, states, lengths, weights)
 
   def flatten_parameters(self) -> None:
     """Nothing: where parameters lie in memory is the optimizer's to say."""
