@@ -595,3 +595,20 @@ def test_a_step_before_any_gradient_is_a_warning():
     optimizer.zero_grad()
     optimizer.step()  # there is none now: it was seen to
   assert w.tolist() == [-0.5]
+
+
+def test_a_step_of_ones_own_runs_each_time():
+  class Slower(nn.optim.SGD):
+    steps = 0
+
+    def way(self, p, g, state, t, choose):
+      self.steps += 1
+      return p - g / self.steps, state
+
+  w = Tensor([1.0], requires_grad=True)
+  optimizer = Slower([w], lr=1.0)
+  for _ in range(3):
+    w.grad = None
+    w.sum().backward()
+    optimizer.step()
+  assert w.item() == pytest.approx(1 - 1 - 1 / 2 - 1 / 3) and optimizer.steps == 3

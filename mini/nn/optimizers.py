@@ -38,10 +38,12 @@ class Rule(Optimizer):
   """
 
   options: ClassVar[Mapping[str, Any]] = {}
-  decoupled, is_captured = False, True
+  decoupled = False
   __signature__: ClassVar[Signature]
 
   def __init_subclass__(cls) -> None:
+    ours = all(getattr(getattr(cls, name), "__module__", None) == __name__ for name in ("update", "way"))
+    cls.is_captured = vars(cls).get("is_captured", ours)  # what a user's own does each time is not known
     either = Parameter.POSITIONAL_OR_KEYWORD
     more = {
       n: x
