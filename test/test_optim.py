@@ -612,3 +612,16 @@ def test_a_step_of_ones_own_runs_each_time():
     w.sum().backward()
     optimizer.step()
   assert w.item() == pytest.approx(1 - 1 - 1 / 2 - 1 / 3) and optimizer.steps == 3
+
+
+def test_numbers_that_a_schedule_moves_compile_nothing():
+  w = Tensor([1.0, 2.0], requires_grad=True)
+  optimizer = nn.optim.AdamW([w], lr=0.1)
+  made = []
+  for n in range(6):
+    optimizer.param_groups[0]["weight_decay"] = 0.01 * (n + 1)
+    w.grad = None
+    (w * w).sum().backward()
+    optimizer.step()
+    made.append(stats["schedules"])
+  assert made[-1] == made[2]

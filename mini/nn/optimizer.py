@@ -68,6 +68,7 @@ class Optimizer:
 
   slots: tuple[str, ...] = ()  # the names of the state that each element of a parameter has
   is_captured = False  # may `update` be, by jit?
+  _settled: Hashable = None  # `_settings` of the step before
 
   def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any], master_weights: bool = False):
     self.master_weights = master_weights
@@ -273,6 +274,10 @@ class Optimizer:
     # written in any case: they are kept, and not the graphs that they came from
     kept = [g for b, g in flat if g.uop.op == "cat" and not all(x.is_realized for x in grads[b])]
     at_once = self.is_captured and local.current is None and all(b.size <= AT_ONCE for b in active)
+    if at_once:
+      # Numbers are part of what is captured: of those that a schedule moves, a step would be captured each time.
+      before, self._settled = self._settled, self._settings()
+      at_once = before in (None, self._settled)
     if at_once:
       Tensor._compute([*(g for _, g in flat), *losses], gradients=False)
     for b, g in flat:
