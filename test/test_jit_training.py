@@ -780,3 +780,15 @@ def test_a_recurrent_layer_on_several_devices():
     layer(x.shard(("CPU", "CPU:1"), axis=1))[0].square().mean().backward()
     for p, g in zip(layer.parameters(), expected):
       np.testing.assert_allclose(p.grad.numpy(), g, rtol=1e-4, atol=1e-6)
+
+
+def test_dropout_between_recurrent_layers():
+  layer, x = nn.LSTM(3, 5, num_layers=2, dropout=0.5), Tensor(floats(6, 4, 3))
+  run = lambda: layer(x)[0].tolist()
+  Tensor.manual_seed(3)
+  first = [run(), run(), run()]
+  assert first[0] != first[1] != first[2]
+  Tensor.manual_seed(3)
+  assert [run(), run(), run()] == first
+  layer.eval()
+  assert run() == run() != first[0]

@@ -105,7 +105,7 @@ class Plan:
     last: list[State] = []
     for layer in range(self.layers):
       if layer and self.dropout:
-        x = x.dropout(self.dropout)
+        x = x.dropout(self.dropout, training=True)
       found = []
       for n, end in enumerate(self.ends(layer)):
         at = layer * self.directions + n
