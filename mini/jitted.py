@@ -20,11 +20,12 @@ from mini.config import config, settings_here
 from mini.direct import Direct
 from mini.engine.device import Device
 from mini.engine.shards import layout
+from mini.given import gradient_inputs
 from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable
 from mini.routine import Routine
 from mini.tensor import Tensor
-from mini.tensor.autograd import holds_tensor, mapped, tags_of, tensors_of
+from mini.tensor.autograd import holds_tensor, mapped, tensors_of
 from mini.tensor.errors import function
 from mini.tensor.handle import needs
 from mini.tensor.trace import local
@@ -284,7 +285,17 @@ def signature(tree: Any, number: dict[Tensor, int]) -> Hashable:
 def is_recorded(t: Tensor) -> bool:
   """Do gradients pass through t to leaves alone, for `backward()`? (Not to what a function of functions, such as vjp or
   checkpoint, differentiates.)"""
-  return all("owner" in u.memo for u in tags_of(t._uop))
+  seen, stack = {t._uop}, [t._uop]
+  while stack:
+    u = stack.pop()
+    if u.op == "tag" and not u.memo.keys() & {"given", "owner"}:
+      return False
+    below = [s for s in gradient_inputs(u) if s not in seen and "recorded" not in s.memo and needs(s)]
+    seen.update(below)
+    stack += below
+  for u in seen:  # a step of a loop does not look at all of those before it
+    u.memo["recorded"] = True
+  return True
 
 
 def placed(t: Tensor) -> Hashable:

@@ -12,6 +12,7 @@ from test_jit import Costs, floats, free, same
 import mini
 from mini import Tensor, grad, jit, nn, no_grad, value_and_grad
 from mini.capture import JitError
+from mini.given import gradient_inputs
 from mini.nn.state import get_state_dict, load_state_dict
 
 
@@ -792,3 +793,17 @@ def test_dropout_between_recurrent_layers():
   assert [run(), run(), run()] == first
   layer.eval()
   assert run() == run() != first[0]
+
+
+def test_a_step_of_a_loop_looks_at_no_step_before(monkeypatch):
+  w, seen = leaf(3, 3), []
+  f = jit(lambda h: (h @ w).tanh())
+  monkeypatch.setattr(mini.jitted, "gradient_inputs", lambda u: seen.append(1) or gradient_inputs(u))
+  h, counts = Tensor(floats(2, 3)), []
+  for _ in range(30):
+    h = f(h)
+    counts.append(len(seen))
+    seen.clear()
+  assert counts[-1] == counts[3] > 0
+  h.sum().backward()
+  assert w.grad is not None
