@@ -21,6 +21,7 @@ from mini.ir.sizes import varies
 from mini.ir.uop import UOp, toposort
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
+from mini.tensor.handle import on_device
 from mini.tensor.trace import local
 from mini.types import promote_types
 
@@ -80,6 +81,9 @@ class Pullback:
     # A rule, or a hook, that the function made may hold nodes of what stood for these before.
     self.known = [(weakref.ref(u), new) for u, new in instead.items()]
     self.kind = functools.reduce(promote_types, (u.dtype for u in results.values()))
+    self.device = str(
+      device_of(next(iter(results.values())))
+    )  # where what is passed back to several comes together
     self.run: Callable[..., Any] | None = None  # jitted, once it is asked for
 
   def values(self, found: Sequence[Tensor]) -> list[UOp]:
@@ -103,7 +107,8 @@ class Pullback:
     whole = with_gradient(zeros, rule, *inputs, exact=True)
     for k, n in enumerate(self.results):
       widths = sum(sizes[:k]), sum(sizes[k + 1 :])
-      made[n]._uop = with_gradient(made[n]._uop, functools.partial(placed, self.kind, widths), whole)
+      rule_of_one = functools.partial(placed, self.kind, widths, self.device)
+      made[n]._uop = with_gradient(made[n]._uop, rule_of_one, whole)
 
   def apart(self, g: UOp) -> list[UOp | None]:
     """What is passed back to each result; None where nothing is."""
@@ -113,7 +118,7 @@ class Pullback:
       stop = start + graph.numel(u)
       if len(self.results) == 1 or reaches(g, start, stop):
         part = g if len(self.results) == 1 else graph.shrink(g, ((start, stop),))
-        found.append(graph.cast(graph.reshape(part, graph.shape(u)), u.dtype))
+        found.append(on_device(graph.cast(graph.reshape(part, graph.shape(u)), u.dtype), str(device_of(u))))
       else:
         found.append(None)
       start = stop
@@ -121,7 +126,8 @@ class Pullback:
 
   def pulled(self, gs: Sequence[UOp | None], values: Sequence[UOp], inputs: Sequence[UOp]) -> Gradients:
     """The gradient for each input: as a graph, or, where that is not differentiated, computed at once."""
-    if not local.once or local.current is not None or local.samples is not None:
+    several = len({device_of(u) for u in (*values, *(g for g in gs if g is not None))}) > 1
+    if several or not local.once or local.current is not None or local.samples is not None:
       return tuple(self.nodes(gs, values, inputs))
     if self.run is None:
       from mini.jitted import jit
@@ -177,9 +183,10 @@ def reaches(g: UOp, start: int, stop: int) -> bool:
   return low < stop and start < graph.numel(g) - high
 
 
-def placed(kind: Any, widths: tuple[int, int], g: UOp, out: UOp, whole: UOp) -> Gradients:
+def placed(kind: Any, widths: tuple[int, int], device: str, g: UOp, out: UOp, whole: UOp) -> Gradients:
   """One result's part of what is passed back to all."""
-  return (graph.pad(graph.cast(graph.reshape(g, (graph.numel(g),)), kind), (widths,)),)
+  part = on_device(graph.cast(graph.reshape(g, (graph.numel(g),)), kind), device)
+  return (graph.pad(part, (widths,)),)
 
 
 def over(nodes: Sequence[UOp], table: dict[UOp, UOp], trace: Trace | None = None) -> list[UOp]:

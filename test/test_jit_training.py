@@ -807,3 +807,17 @@ def test_a_step_of_a_loop_looks_at_no_step_before(monkeypatch):
   assert counts[-1] == counts[3] > 0
   h.sum().backward()
   assert w.grad is not None
+
+
+def test_results_on_several_devices():
+  w, far = leaf(4), Tensor(floats(4, seed=1), device="CPU:1", requires_grad=True)
+  f = lambda x: (x * w, (x * w).to("CPU:1") * far)
+  x = Tensor(floats(4))
+  losses = (
+    lambda a, b: a.sum(),
+    lambda a, b: b.sum(),
+    lambda a, b: a.sum() + b.sum().to("CPU"),
+  )
+  for loss in losses:
+    both(lambda loss=loss: (f, lambda f: of_leaves(loss(*f(x)), w)))
+    assert far.grad is None or far.grad.device == "CPU:1"
