@@ -20,10 +20,10 @@ from mini.ir import graph
 from mini.ir.sizes import varies
 from mini.ir.uop import UOp, toposort
 from mini.tensor import Tensor
-from mini.tensor.autograd import no_grad
+from mini.tensor.autograd import no_grad, unrounded
 from mini.tensor.handle import on_device
 from mini.tensor.trace import local
-from mini.types import promote_types
+from mini.types import DType, as_dtype, promote_types
 
 MOST_HELD = (
   1024  # bytes of what a call reads and updates, as a generator's state: of these there are two until then
@@ -136,13 +136,15 @@ class Pullback:
     with no_grad():
       given, back = [*map(Tensor, values)], [None if g is None else Tensor(g) for g in gs]
       Tensor.realize(*given, *(g for g in back if g is not None))
-      found = self.run(given, back)
-    return tuple(None if t is None else t._uop for t in found)
+      found = self.run(given, back, [kind_of_gradient(u).name for u in inputs])
+    return tuple(None if t is None else graph.cast(t._uop, u.dtype) for t, u in zip(found, inputs))
 
-  def back(self, values: Sequence[Tensor], gs: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """What is jitted: each gradient, None where there is none."""
+  def back(
+    self, values: Sequence[Tensor], gs: Sequence[Tensor | None], kinds: Sequence[str]
+  ) -> list[Tensor | None]:
+    """What is jitted: each gradient, in these types, None where there is none."""
     found = self.nodes([None if g is None else g.uop for g in gs], [t.uop for t in values])
-    return [None if u is None else Tensor(u) for u in found]
+    return [None if u is None else Tensor(unrounded(u, as_dtype(k))) for u, k in zip(found, kinds)]
 
   def nodes(
     self, gs: Sequence[UOp | None], values: Sequence[UOp], inputs: Sequence[UOp] = ()
@@ -161,6 +163,12 @@ class Pullback:
     table |= {seed: g for seed, (_, g) in seeds.items()}
     found = iter(over([u for u in traced if u is not None], table, self.trace))
     return [None if u is None else next(found) for u in traced]
+
+
+def kind_of_gradient(u: UOp) -> DType:
+  """The type of the gradient of a node: a leaf may have set a wider one than its own."""
+  owner = u.memo["owner"]() if "owner" in u.memo else None
+  return u.dtype if owner is None else owner.grad_dtype
 
 
 def stand_in(u: UOp) -> UOp:

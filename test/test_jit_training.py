@@ -821,3 +821,15 @@ def test_results_on_several_devices():
   for loss in losses:
     both(lambda loss=loss: (f, lambda f: of_leaves(loss(*f(x)), w)))
     assert far.grad is None or far.grad.device == "CPU:1"
+
+
+def test_gradients_of_a_wider_type_are_not_rounded():
+  def use(f):
+    w, x = Tensor(floats(64), dtype="bfloat16", requires_grad=True), Tensor(floats(64, seed=1))
+    w.grad_dtype = "float32"
+    for n in (1.1, 2.3):
+      f(w, x * n).backward()
+    return [w.grad]
+
+  f = lambda w, x: (w * x).sum()
+  np.testing.assert_allclose(use(jit(f))[0].numpy(), use(f)[0].numpy(), rtol=1e-6)
