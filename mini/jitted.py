@@ -105,7 +105,8 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
     """A call of which more must be asked, or the first of its kind."""
     found: dict[Tensor, int] = {}
     mapped(lambda t: found.setdefault(t, len(found)), (args, kwargs))
-    through = [t for t in found if local.gradients and needs(t._uop) and not t._is_own_tag()]
+    computed = [t for t in found if needs(t._uop) and not t._is_own_tag()]
+    through = computed if local.gradients else []
     if not all(map(is_recorded, through)):
       return fn(*args, **kwargs)
     devices = next((t.device for t in found), Device.DEFAULT)
@@ -146,7 +147,8 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
         if most is not None and len(captured) > most:
           captured.pop(next(iter(captured)))
           latest.clear()
-      if through and routine.pullback is None:
+      changed = {tensors[at] for at in routine.changed_arguments}
+      if (through and routine.pullback is None) or not changed.isdisjoint(computed):
         return fn(*args, **kwargs)
       if key is not None:
         leaves = any(t.requires_grad for t in tensors)

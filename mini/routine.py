@@ -231,6 +231,7 @@ class Routine:
     at = {t: n for n, t in enumerate(tensors)}
     self.places = [Place(owner[t], True) if t in owner else Place(number.get(t, t)) for t in tensors]
     self.updated = [at[t] for t in updated]  # places that get new values
+    self.changed_arguments = [self.places[i].of for i in self.updated if self.places[i].is_argument]
     handles = (*returned, *given)
     # {result: the place of what it is a view of, or of another view of that, and how}
     self.shared_results = {n: p for n, t in enumerate(handles) if (p := memory_place(t, at)) is not None}

@@ -833,3 +833,15 @@ def test_gradients_of_a_wider_type_are_not_rounded():
 
   f = lambda w, x: (w * x).sum()
   np.testing.assert_allclose(use(jit(f))[0].numpy(), use(f)[0].numpy(), rtol=1e-6)
+
+
+def test_what_no_grad_updates_stays_as_gradients_see_it():
+  w, f = leaf(3), jit(lambda x: (x.assign(x * 2),)[0])
+  for _ in range(2):
+    x = w * Tensor([1.0, 2.0, 3.0])
+    with no_grad():
+      f(x)
+    np.testing.assert_allclose(x.numpy(), w.numpy() * [2, 4, 6], rtol=1e-6)
+    w.grad = None
+    x.sum().backward()
+    assert not x.is_leaf and w.grad.tolist() == [1.0, 2.0, 3.0]
