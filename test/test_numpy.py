@@ -654,3 +654,13 @@ def test_the_published_list_is_what_is_so():
 
 if __name__ == "__main__":
   DOCUMENT.write_text(documented())
+
+
+def test_few_values_go_along_with_what_they_meet():
+  with Context(FEW=32768):
+    a, here = mnp.arange(3.0), mnp.asarray(numpy.ones((40000, 3)))
+    for _ in range(2):
+      with Context(DEV="CPU:1"):
+        there = mnp.asarray(numpy.ones((40000, 3)))
+        assert (a + there).device == "cpu:1" and (a + 1).sum() == 6
+      assert (a + here).device == "cpu" and (a + 1).sum() == 6

@@ -44,7 +44,8 @@ class Memory:
 
   @property
   def tensor(self) -> Tensor:
-    if self._tensor is None:
+    """Of few values one on the device that is the default now: they go along with whatever they meet."""
+    if self._tensor is None or (self.values is not None and self._tensor.device != Device.DEFAULT):
       with outside():
         self._tensor = Tensor(self.values)
     return self._tensor
