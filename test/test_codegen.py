@@ -442,11 +442,11 @@ def test_what_a_sum_waits_for_is_asked_for_once(case, monkeypatch):
 
 
 WINDOWS = {  # (stride, order, tile)
-  "in steps of one": (1, "m no nu", "split n 16 -> no, nu\nunroll nu\n"),
-  "in steps of two": (2, "m no nu", "split n 8 -> no, nu\nunroll nu\n"),
-  "a row at once": (2, "m n", "unroll n\n"),
-  "two rows at once": (1, "mo mu n", "split m 2 -> mo, mu\nunroll mu\nunroll n\n"),
-  "past its end": (4, "m n", "unroll n\n"),
+  "in steps of one": (1, "p qo qu", "split q 16 -> qo, qu\nunroll qu\n"),
+  "in steps of two": (2, "p qo qu", "split q 8 -> qo, qu\nunroll qu\n"),
+  "a row at once": (2, "p q", "unroll q\n"),
+  "two rows at once": (1, "po pu q", "split p 2 -> po, pu\nunroll pu\nunroll q\n"),
+  "past its end": (4, "p q", "unroll q\n"),
 }
 
 
@@ -467,14 +467,14 @@ def test_what_a_window_will_see_is_asked_for(name, monkeypatch):
   assert sum(x == ("next", load) for x in lines) == (stride < 3)
   if load in asked:
     when, at = asked[load]
-    outside = [r for r in places(tuned)[load] if rname(r) in ("i", "m", "mo", "no")]
-    slid = next(r for r in outside if rname(r) in ("m", "mo"))
+    outside = [r for r in places(tuned)[load] if rname(r) in ("i", "p", "po", "qo")]
+    slid = next(r for r in outside if rname(r) in ("p", "po"))
     now = {r: const(1) for r in outside}
     index = flatten(access(load)[1], (2, 4, 40, 34))
     here, there = (set(lines_at(substitute(index, {**now, slid: const(n)}), TRUE)) for n in (1, 2))
     found = [lines_at(substitute(e, now), substitute(when, now)) for e in at]
     assert there - here <= {n for some in found for n in some} <= there
-    assert len(found[0]) == 4 * stride * (2 if "mu" in order else 1)  # rows that are new, of 4 channels
+    assert len(found[0]) == 4 * stride * (2 if "pu" in order else 1)  # rows that are new, of 4 channels
 
 
 def test_scattered_stores_are_asked_for(monkeypatch):

@@ -18,7 +18,7 @@ from mini.ir.uop import UOp
 from mini.nn.state import LANES, lay, pack, views
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
-from mini.tensor.handle import Handle
+from mini.tensor.handle import Handle, untagged
 from mini.tensor.promotion import wide
 from mini.tensor.views import nodes_of
 from mini.types import DType, ShapeError, dtypes
@@ -83,11 +83,12 @@ class Bucket:
     self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot but MASTER
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
     self.flat = pack(self.params, [p.uop for p in params])
+    self.placed: tuple[UOp | None, list[UOp]] = None, []  # the buffer of the last step, and its parts
     self.step: Callable[..., Any] | None = None  # a step of them that is captured
 
   def __getstate__(self) -> dict[str, Any]:
     """Of a copy, which has settings of its own."""
-    return {**vars(self), "step": None}
+    return {**vars(self), "step": None, "placed": (None, [])}
 
   @staticmethod
   def fresh(params: Sequence[Tensor], groups: Sequence[Group], names: Sequence[str], room: Room) -> Bucket:
@@ -111,13 +112,17 @@ class Bucket:
 
   def gather(self) -> None:
     """Together again, if someone has bound a parameter to other memory."""
+    flat, placed = self.placed
+    if self.flat._uop is flat and all(untagged(p._uop) is u for p, u in zip(self.params, placed)):
+      return
     if all(p.is_realized for p in self.params) and lay([p.uop for p in self.params]) is not self.flat.uop:
       self.flat.assign(pack(self.params, [p.uop for p in self.params]))
 
   def give(self, flat: Tensor) -> None:
     """The parameters become parts of `flat`."""
     self.flat.assign(flat)
-    for p, u in zip(self.params, views(flat.uop, self.shapes)):
+    self.placed = self.flat._uop, views(flat.uop, self.shapes)
+    for p, u in zip(self.params, self.placed[1]):
       p.assign(Tensor(u))
 
   def before(self) -> list[Change]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from mini.given import with_gradient
 from mini.ir import graph
@@ -155,6 +156,22 @@ def captured(plan: Plan) -> Callable[..., Any]:
   return jit(plan, most=16)
 
 
+# {layers: {plan: (weights, that, captured with these)}}
+_with_weights: WeakKeyDictionary[Module, dict[Plan, tuple[list[Tensor], Callable[..., Any]]]] = (
+  WeakKeyDictionary()
+)
+
+
+def captured_for(layers: Module, plan: Plan, weights: dict[str, Tensor]) -> Callable[..., Any]:
+  """The same with the weights of some layers: they may be parts of an optimizer's buffer, which arguments are not."""
+  if not all(t._is_own_tag() for t in weights.values()):
+    return functools.partial(captured(plan), weights=weights)
+  known, now = _with_weights.setdefault(layers, {}), [*weights.values()]
+  if plan not in known or any(a is not b for a, b in zip(known[plan][0], now)):
+    known[plan] = now, jit(functools.partial(plan, weights=weights), most=16)
+  return known[plan][1]
+
+
 class _Recurrent(Module):
   """What layers and cells share: parameters by name, uniform within 1 / sqrt(hidden_size) of 0."""
 
@@ -238,8 +255,9 @@ class _Layers(_Recurrent):
     plan = Plan(self.kind, self.states, *sizes, dropout, batch_first)
     weights = {name: getattr(self, name) for name in self._held}
     several = any(not isinstance(t.device, str) for t in (x, *states, *weights.values()))
-    varies = any(type(n) is Variable for n in x.shape)
-    return (plan if several or varies else captured(plan))(x, states, lengths, weights)
+    if several or any(type(n) is Variable for n in x.shape):
+      return plan(x, states, lengths, weights)
+    return captured_for(self, plan, weights)(x, states, lengths)
 
   def flatten_parameters(self) -> None:
     """Nothing: where parameters lie in memory is the optimizer's to say."""

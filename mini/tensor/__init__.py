@@ -17,6 +17,7 @@ from mini.tensor.inplace import InPlace
 from mini.tensor.promotion import result_type
 from mini.tensor.random import Generator, Random, drawing
 from mini.tensor.rounding import once
+from mini.tensor.template import templates
 from mini.types import DType, as_dtype, dtypes
 
 
@@ -137,6 +138,7 @@ for family in Tensor.__mro__[:-1]:
   drawing(family)
   once(family)
   listed(family)
+  templates(family)
   guard(family)
 Handle._final = Tensor
 Random.generator = Generator()

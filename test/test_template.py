@@ -1,0 +1,205 @@
+"""Graphs of composite methods are copied (mini/tensor/template.py): the copies are what the methods themselves make."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import mini
+from mini import Context, Tensor, dtypes, jit
+from mini.ir.uop import toposort
+from mini.tensor import template
+from mini.types import MiniError
+
+RNG = np.random.default_rng(0)
+x, y, w = (Tensor(RNG.normal(size=s).astype("f")) for s in ((4, 6), (4, 6), (3, 6)))
+image, filters = (Tensor(RNG.normal(size=s).astype("f")) for s in ((2, 3, 8, 8), (4, 3, 3, 3)))
+classes, heads = Tensor([0, 5, 2, 1]), Tensor(RNG.normal(size=(2, 2, 5, 4)).astype("f"))
+
+
+@pytest.fixture(autouse=True)
+def quickly():
+  with Context(NOOPT=1):
+    yield
+
+
+# (method, arguments, options)
+CALLS = [
+  ("linear", (x, w), {}),
+  ("linear", (x, w, w.sum(1)), {}),
+  ("cross_entropy", (x, classes), {}),
+  ("cross_entropy", (x, classes), {"label_smoothing": 0.1, "ignore_index": 5, "reduction": "sum"}),
+  ("cross_entropy", (x, y.softmax(-1)), {}),
+  ("binary_cross_entropy", (x.sigmoid(), y.sigmoid()), {}),
+  ("binary_cross_entropy_with_logits", (x, y), {"reduction": "none"}),
+  ("mse_loss", (x, y), {}),
+  ("smooth_l1_loss", (x, y, "mean", 0.5), {}),
+  ("softmax", (x, -1), {}),
+  ("log_softmax", (x, 0), {}),
+  ("logsumexp", (x, 1, True), {}),
+  ("layer_norm", (x, (6,)), {}),
+  ("layer_norm", (x, (6,), w[0], w[1]), {"eps": 1e-3}),
+  ("rms_norm", (x, (6,)), {}),
+  ("group_norm", (image, 3), {}),
+  ("gelu", (x,), {"approximate": "tanh"}),
+  ("silu", (x,), {}),
+  ("sigmoid", (x,), {}),
+  ("softplus", (x,), {}),
+  ("var", (x, 0), {}),
+  ("std", (x,), {"keepdim": True}),
+  ("matmul", (x, y.T), {}),
+  ("matmul", (x, x.T), {}),
+  ("clip", (x, -0.5, 0.5), {}),
+  ("where", (x > 0, x, y), {}),
+  ("norm", (x,), {}),
+  ("cosine_similarity", (x, x), {}),
+  ("conv2d", (image, filters), {"stride": 2, "padding": 1}),
+  ("max_pool2d", (image, 2), {}),
+  ("avg_pool2d", (image, 3), {"stride": 2}),
+  ("interpolate", (image,), {"scale_factor": 2}),
+  ("scaled_dot_product_attention", (heads, heads, heads), {"is_causal": True}),
+]
+
+
+def bare(method):
+  """The method beneath what copies it."""
+  while method.__wrapped__.__name__ != method.__name__ or method.__code__.co_filename != template.__file__:
+    method = method.__wrapped__
+  return method.__wrapped__
+
+
+def found(method, args, options, passed):
+  """Its value, gradients, and gradients of these, of leaves in the place of the tensors at `passed`."""
+  leaves = {}
+  args = [
+    leaves.setdefault(id(a), a.detach().clone().realize().requires_grad_()) if n in passed else a
+    for n, a in enumerate(args)
+  ]
+  out = method(*args, **options)
+  if not leaves:
+    return [out]
+  (out * out).sum().backward()
+  first = [t.grad for t in leaves.values()]
+  gs = mini.autograd.grad((out * out).sum(), [*leaves.values()], create_graph=True)
+  for t in leaves.values():
+    t.grad = None
+  sum((g * g).sum() for g in gs).backward()
+  return [out, *first, *gs, *(t.grad for t in leaves.values())]
+
+
+@pytest.mark.parametrize("name, args, options", CALLS)
+def test_copies_are_what_the_method_makes(name, args, options):
+  copied = getattr(Tensor, name).__wrapped__
+  floats = [n for n, a in enumerate(args) if isinstance(a, Tensor) and a.dtype.kind == "f"]
+  for passed in ([], floats) if len(floats) < 2 else (floats[:1], floats):
+    expected = found(bare(copied), args, options, passed)
+    for _ in range(2):
+      for a, b in zip(expected, found(copied, args, options, passed), strict=True):
+        assert a.dtype is b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=2e-4, atol=2e-5)
+
+
+def test_the_nodes_are_those_that_the_method_makes():
+  a = x.clone().realize()
+  for method in (Tensor.softmax, Tensor.layer_norm):
+    args = (a, -1) if method is Tensor.softmax else (a, (6,))
+    assert method(*args)._uop is bare(method.__wrapped__)(*args)._uop
+
+
+def made():
+  """How many templates there are."""
+  gc.collect()
+  return sum(type(t) is template.Template for t in gc.get_objects())
+
+
+def test_one_template_serves_all_of_a_kind_and_no_others():
+  a, b, c = (Tensor(RNG.normal(size=(5, 7)).astype("f")).realize() for _ in range(3))
+  before = made()
+  for t in (a, b, c):
+    t.gelu()
+  assert made() == before + 1
+  kinds = [
+    lambda: a.cosine_similarity(b),
+    lambda: a.cosine_similarity(a),
+    lambda: a.cosine_similarity(b.T.contiguous().T),
+    lambda: a.clip(0.0, 1.0),
+    lambda: a.clip(-0.0, 1.0),
+    lambda: a.clip(0, 1),
+    lambda: a.clip(False, 1),
+    lambda: a.cast("float16").gelu(),
+    lambda: a.clone().requires_grad_().gelu(),
+  ]
+  for n, f in enumerate(kinds, 2):
+    f(), f()
+    assert made() == before + n
+  assert np.signbit(Tensor([-1.0]).clip(-0.0, 1.0).numpy()) and not np.signbit(
+    Tensor([-1.0]).clip(0.0, 1.0).numpy()
+  )
+
+
+def test_modes_are_part_of_the_kind():
+  a = x.clone().realize()
+  assert a.linear(w).dtype is dtypes.float32
+  with mini.autocast("bfloat16"):
+    assert a.linear(w).dtype is dtypes.bfloat16
+  leaf = a.clone().requires_grad_()
+  with mini.no_grad():
+    assert not leaf.gelu().requires_grad
+  assert leaf.gelu().requires_grad
+
+
+def test_errors_are_those_of_the_method():
+  for _ in range(2):
+    with pytest.raises(MiniError, match=r"test_template\.py:\d+"):
+      x.matmul(y)
+    with pytest.raises(MiniError):
+      x.softmax(7)
+  with pytest.raises(IndexError, match="cross_entropy|class|7"):
+    x.cross_entropy(Tensor([0, 1, 2, 7])).item()
+
+
+def test_what_a_method_does_besides_is_done_each_time():
+  mean, var = Tensor.zeros(3).realize(), Tensor.ones(3).realize()
+  seen = []
+  for _ in range(3):
+    image.batch_norm(mean, var, training=True).realize()
+    seen.append(mean.numpy().copy())
+  assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[1], seen[2])
+
+
+def test_inside_of_jit_vmap_and_checkpoint():
+  leaf = Tensor(RNG.normal(size=(6, 6)).astype("f"), requires_grad=True)
+  f = lambda t: t.linear(leaf).gelu().softmax(-1)
+  np.testing.assert_allclose(jit(f)(x).numpy(), f(x).numpy(), rtol=1e-5)
+  np.testing.assert_allclose(mini.vmap(f)(x).numpy(), f(x).numpy(), rtol=1e-5)
+  rows = mini.jacobian(f)(x[0])
+  np.testing.assert_allclose(rows.numpy(), mini.vmap(mini.jacobian(f))(x)[0].numpy(), rtol=1e-4, atol=1e-6)
+  grads = []
+  for g in (f, mini.checkpoint(f)):
+    leaf.grad = None
+    g(x).square().sum().backward()
+    grads.append(leaf.grad.numpy())
+  np.testing.assert_array_equal(*grads)
+
+
+def test_nothing_is_held():
+  a = Tensor(RNG.normal(size=(4, 6)).astype("f"), requires_grad=True)
+  t = a * 2
+  alive = weakref.ref(t)
+  out = t.gelu()
+  del t
+  assert alive() is None and out.shape == (4, 6)
+  memory = weakref.ref(a._uop)
+  del a, out
+  assert memory() is None
+
+
+def test_nodes_of_a_copy_know_their_shape_and_place():
+  out = x.clone().realize().layer_norm((6,))
+  assert all("shape" in u.memo and "place" in u.memo for u in toposort(out._uop))
+
+
+@pytest.mark.parametrize("name", template.COPIED.split())
+def test_every_name_is_a_method(name):
+  assert callable(getattr(Tensor, name))
