@@ -138,7 +138,7 @@ class Renderer(Shuffles):
 
     def parts() -> str:
       minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-      return f"({self.spelling.type(u.dtype, w)}){{{', '.join(f'{minus}({one(n)})' for n in range(w))}}}"
+      return self.spelling.vector((f"{minus}({one(n)})" for n in range(w)), u.dtype, w)
 
     step, turn = self.stride(flat, v), turning(flat, v)
     if turn is not None and gate is TRUE and 1 < w <= turn.src[1].arg:
