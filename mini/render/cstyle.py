@@ -579,10 +579,4 @@ def link(kernels: Iterable[tuple[str, Iterable[tuple[str, str]]]], prelude: str)
   )
 
 
-def render(kernels: dict[str, UOp], lang: Language) -> str:
-  """One source with a function for each kernel, by name."""
-  renderers = [Renderer(k, lang, name) for name, k in kernels.items()]
-  return link([(r.source(), r.helpers.items()) for r in renderers], lang.prelude)
-
-
-__all__ = ["Language", "RenderError", "Renderer", "link", "render"]
+__all__ = ["Language", "RenderError", "Renderer", "link"]
