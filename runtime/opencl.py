@@ -311,7 +311,7 @@ class Sequence:
     device.cl.call(
       "clGetKernelWorkGroupInfo", kernel, device.device, icd.KERNEL_GROUP_SIZE, 8, byref(size), None
     )
-    groups, threads = geometry(call, spread(call.extent, device.info))
+    groups, threads = grid(call, device.info)
     if threads > size.value and call.group:
       can = f"{device.info.target} can give it {size.value}"
       raise DeviceError(f"{call.name}: the kernel needs {threads} threads in a group, and {can}")
@@ -478,12 +478,12 @@ def describe(pyopencl: Any, device: Any, queues: int) -> Info:
   return Info(
     name="CL",
     target=f"{device.name.strip()} ({device.platform.name.strip()}, {device.driver_version.strip()})",
-    lanes=4,  # on CPUs, too: with 16 drivers compile 5 times longer, and what comes out is no faster
+    lanes=max(4, device.native_vector_width_float) if cpu else 4,
     registers=registers,
     threads=device.max_compute_units,
     l1_bytes=l1_bytes,
     l2_bytes=l2_bytes,
-    stack_bytes=(64 if cpu else 4) << 10,
+    stack_bytes=(1024 if cpu else 4) << 10,
     memory_bytes=min(device.global_mem_size, host.available_memory()) if cpu else device.global_mem_size,
     dtypes=frozenset(DTYPES.split()) - (set() if device.double_fp_config else {"float64"}),
     kind="cpu" if cpu else "gpu",
@@ -494,10 +494,12 @@ def describe(pyopencl: Any, device: Any, queues: int) -> Info:
   )
 
 
-def spread(extent: int, info: Info) -> Info:
-  """The device, with groups so small that every core of a CPU gets some: a core runs a group by itself."""
-  most = max(1, extent // (GROUPS * info.units))
-  return info._replace(group=min(info.group, 1 << most.bit_length() - 1)) if info.kind == "cpu" else info
+def grid(call: Call, info: Info) -> tuple[int, int]:
+  """(groups, threads in each) for a launch. On a CPU a group is run by one core, and is one thread, which takes a part
+  of the range."""
+  if info.kind == "cpu" and not call.group:
+    return min(max(call.extent, 1), GROUPS * info.units), 1
+  return geometry(call, info)
 
 
 _opened: WeakSet[OpenCL] = WeakSet()

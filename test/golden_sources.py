@@ -1,9 +1,10 @@
-"""Golden sources: test/render/NAME.mini holds kernels, and NAME.c .cl .cu .metal what the renderers make of them.
+"""Golden sources: test/render/NAME.mini holds kernels, and NAME.c .cl .cu .metal what the renderers make of them;
+NAME.lanes.cl is OpenCL on a processor.
 
   python test/golden_sources.py            compares          python test/golden_sources.py --accept    writes them
 
-`Emulated` runs such sources on the CPU: C as it is, the others by runtime.emulate. This proves what a source means, on
-real numbers; it says nothing about a device's compiler.
+`Emulated` runs such sources on the CPU: C as it is, OpenCL with vectors by a driver of the CPU, the others by
+runtime.emulate. This proves what a source means, on real numbers; it says nothing about a device's compiler.
 """
 
 import ctypes
@@ -25,11 +26,12 @@ from mini.ir.verify import verify
 from mini.render import render_for
 from mini.render.cstyle import RenderError
 from mini.types import dtypes, from_storage, to_storage
-from runtime import emulate
+from runtime import emulate, opencl
 from runtime.base import Call
 
 FOLDER = Path(__file__).parent / "render"
-ENDING = {"CPU": ".c", "CL": ".cl", "CUDA": ".cu", "METAL": ".metal"}
+PROCESSOR = "CL on a processor"
+ENDING = {"CPU": ".c", "CL": ".cl", PROCESSOR: ".lanes.cl", "CUDA": ".cu", "METAL": ".metal"}
 COMMENT = "// "
 CC = shutil.which("gcc") or shutil.which("clang")
 CXX = shutil.which("g++") or shutil.which("clang++")
@@ -49,10 +51,14 @@ def kernels_in(path):
   return {k.arg.what: k for k in kernels}
 
 
+def rendered(kernels, dev):
+  return render_for("CL", kernels, 8) if dev == PROCESSOR else render_for(dev, kernels)
+
+
 def source(path, dev):
   """What this device's renderer makes of the file; its refusal, where it cannot."""
   try:
-    return render_for(dev, kernels_in(path))
+    return rendered(kernels_in(path), dev)
   except RenderError as e:
     return f"{COMMENT}{e}\n"
 
@@ -74,7 +80,7 @@ class Emulated:
   def __init__(self, text, dev, check=False):
     self.dev = dev
     if dev != "CPU":
-      self.shim = emulate.open(dev, check=check)
+      self.shim = opencl.open() if dev == PROCESSOR else emulate.open(dev, check=check)
       self.library = self.shim.compile(text)
       return
     with tempfile.TemporaryDirectory() as folder:

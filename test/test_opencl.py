@@ -326,9 +326,12 @@ def test_every_index_runs_once_in_groups_of_any_size(device, lib, extent):
   assert (counts[:extent] == 40).all() and not counts[extent:].any()
 
 
-def test_groups_of_a_cpu_are_small_enough_for_all_of_its_cores():
+def test_groups_of_a_cpu_are_parts_of_the_range_for_all_of_its_cores():
   info = Info("CL", "", 4, 16, 8, 0, 0, 0, 0, frozenset(), kind="cpu", group=4096, units=8)
-  assert [opencl.spread(n, info).group for n in (0, 1, 32, 64, 100, 1 << 20)] == [1, 1, 1, 2, 2, 4096]
+  grids = [opencl.grid(Call(None, (), n, 1.0), info) for n in (0, 1, 20, 100, 1 << 20)]
+  assert grids == [(1, 1), (1, 1), (20, 1), (32, 1), (32, 1)]
+  assert opencl.grid(Call(None, (), 5, 1.0, 64), info) == (5, 64)
+  assert opencl.grid(Call(None, (), 1000, 1.0), info._replace(kind="gpu")) == (4, 256)
 
 
 def test_threads_of_a_group_share_memory(device, lib):

@@ -78,7 +78,7 @@ def language_of(name: str) -> Callable[[UOp, Any], Language]:
   def language(kernel: UOp, info: Any) -> Language:
     from mini.render import language_for
 
-    return language_for(name, kernel, info.lanes)
+    return language_for(name, kernel, info.lanes if info.kind == "cpu" else 0)
 
   return language
 

@@ -11,12 +11,11 @@ in an inline function.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from math import gcd
 
 from mini.ir.composites import BODIES, NEAR, ROWS, Near, greatest, least, power_single
-from mini.ir.kernel import all_ranges, is_inline
-from mini.ir.uop import UOp, rkind, rsize, toposort
+from mini.ir.uop import UOp
 from mini.render import cstyle
+from mini.render.expressions import fitting_width
 from mini.render.spelling import BASE, HELPERS, TO_BF16, Language, Row, Spelling, held
 from mini.types import DType, dtypes
 
@@ -390,23 +389,11 @@ class Vectors(Spelling):
     narrows = op == "cast" and held(sources[0]) is dtypes.float32
     if narrows and d is dtypes.bfloat16:
       return f"return ({self.type(d, width)})({self.rounded(width)}(a) & 0xffff0000u);"
-    lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
-    one = self.operation(op, sources, d).format(*lanes)
+    each = super().each_lane(op, sources, d, width, names)
     if narrows and d is dtypes.float16:
       half = self.type(dtypes.uint16, max(width, 8))  # of a whole register
       return "\n" + WIDE_ROUND.format(H=half, T=self.type(d, width), width=width)
-    minus = "-" if d is dtypes.bool else ""
-    return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
-
-  def rotated(self, x: str, n: int) -> str:
-    """The vector x with the lanes from n on first."""
-    order = ", ".join(str((i + n) % self.lang.width) for i in range(self.lang.width))
-    return f"SHUFFLE({x}, {x}, {order})"
-
-  def interleaved(self, a: str, b: str) -> tuple[str, ...]:
-    w = self.lang.width
-    order = [n for pair in zip(range(w), range(w, 2 * w)) for n in pair]
-    return tuple(f"SHUFFLE({a}, {b}, {', '.join(map(str, half))})" for half in (order[:w], order[w:]))
+    return each
 
   def near(self, row: Near, op: str, sources: tuple[DType, ...], d: DType, width: int) -> str:
     """The body for all lanes, and then the language's own function for each of those that are too large for it."""
@@ -419,24 +406,6 @@ class Vectors(Spelling):
     any_ = " | ".join(f"w[{n}]" for n in range(words))
     mend = f"for (int i = 0; i < {width}; i++) if (far[i]) r[i] = {one};"
     return f"{t} r = {name}(a); {far} {some} if (__builtin_expect(({any_}) != 0, 0)) {mend} return r;"
-
-  def transpose(self, d: DType) -> str:
-    """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
-    w = self.lang.width
-    t, name = self.type(d, w), f"transpose_{held(d).short}x{w}"
-    if name not in self.helpers:
-      rows, step = [], 1
-      while step < w:
-        low = ", ".join(str(n if not n & step else w + n - step) for n in range(w))
-        high = ", ".join(str(n + step if not n & step else w + n) for n in range(w))
-        for i in (i for i in range(w) if not i & step):
-          j = i + step
-          rows.append(
-            f"  a = x[{i}], b = x[{j}]; x[{i}] = SHUFFLE(a, b, {low}); x[{j}] = SHUFFLE(a, b, {high});"
-          )
-        step *= 2
-      self.helpers[name] = f"INLINE void {name}({t} *x) {{\n  {t} a, b;\n" + "\n".join(rows) + "\n}"
-    return name
 
 
 @lru_cache(None)
@@ -469,12 +438,8 @@ def C(width: int) -> Language:
 
 
 def fitting(kernel: UOp, width: int) -> Language:
-  """C for vectors of `width` elements; of half as many where they have 8 bytes, which registers hold, and of fewer
-  where the kernel's recipe was written for fewer."""
-  vec = [rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec"]
-  values = (u for u in toposort(kernel) if not is_inline(u) and u.op not in ("kernel", "store"))
-  long = any(u.dtype.itemsize == 8 and any(rkind(r) == "vec" for r in u.free) for u in values)
-  return C(gcd(max(1, width // 2) if long else width, *vec))
+  """C for the vectors of a kernel."""
+  return C(fitting_width(kernel, width))
 
 
 def render(kernels: dict[str, UOp], width: int) -> str:

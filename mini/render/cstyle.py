@@ -138,7 +138,7 @@ class Renderer(Shuffles):
 
     def parts() -> str:
       minus = "-" if u.dtype is dtypes.bool else ""  # a true lane of a mask is -1
-      return f"({self.spelling.type(u.dtype, w)}){{{', '.join(f'{minus}({one(n)})' for n in range(w))}}}"
+      return self.spelling.vector((f"{minus}({one(n)})" for n in range(w)), u.dtype, w)
 
     step, turn = self.stride(flat, v), turning(flat, v)
     if turn is not None and gate is TRUE and 1 < w <= turn.src[1].arg:
@@ -579,10 +579,4 @@ def link(kernels: Iterable[tuple[str, Iterable[tuple[str, str]]]], prelude: str)
   )
 
 
-def render(kernels: dict[str, UOp], lang: Language) -> str:
-  """One source with a function for each kernel, by name."""
-  renderers = [Renderer(k, lang, name) for name, k in kernels.items()]
-  return link([(r.source(), r.helpers.items()) for r in renderers], lang.prelude)
-
-
-__all__ = ["Language", "RenderError", "Renderer", "link", "render"]
+__all__ = ["Language", "RenderError", "Renderer", "link"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 from mini.codegen.linearize import lanes, local_ranges
 from mini.codegen.threads import is_shared
@@ -102,11 +102,8 @@ class Expressions:
     self, e: UOp, env: dict[UOp, int], show: Callable[[UOp, dict[UOp, int], int], str], dtype: DType
   ) -> str:
     """A vector written out element by element."""
-    return (
-      f"({self.spelling.type(dtype, self.lang.width)}){{"
-      + ", ".join(show(e, env, n) for n in range(self.lang.width))
-      + "}"
-    )
+    w = self.lang.width
+    return self.spelling.vector((show(e, env, n) for n in range(w)), dtype, w)
 
   def condition(self, cond: UOp, env: dict[UOp, int], wide: bool) -> str:
     if not wide or self.lang.width == 1:
@@ -127,9 +124,9 @@ class Expressions:
     """The condition `e < n` as a mask: e - n of the first lane, and what it is less than if it holds in each, which is
     the same for every size n."""
     step, first = self.stride(c.src[0], v) or 0, self.at(add(c.src[0], -c.src[1].arg), env)
-    left = ", ".join(str(-step * n) for n in range(self.lang.width))
-    mask = self.spelling.type(dtypes.bool, self.lang.width)
-    return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < ({mask}){{{left}}})"
+    w = self.lang.width
+    left = self.spelling.vector((str(-step * n) for n in range(w)), dtypes.bool, w)
+    return f"({self.spelling.splat(f'(int)({first})', dtypes.int32)} < {left})"
 
   def at(self, e: UOp, env: dict[UOp, int], lane: int = 0) -> str:
     """An index expression or condition for one choice of lanes, and one element of the vector."""
@@ -301,6 +298,15 @@ def is_rounded(u: UOp) -> bool:
 def even_step(terms: Mapping[UOp, int], r: UOp) -> int | None:
   """By how much a sum of terms grows with r; None where that differs from place to place."""
   return None if any(t is not r and r in t.free for t in terms) else terms.get(r, 0)
+
+
+def fitting_width(kernel: UOp, width: int) -> int:
+  """How many elements the vectors of a kernel have, where a register holds `width`: half as many where they have 8
+  bytes, and fewer where its recipe was written for fewer."""
+  vec = [rsize(r) for r in all_ranges(kernel) if rkind(r) == "vec"]
+  values = (u for u in toposort(kernel) if not is_inline(u) and u.op not in ("kernel", "store"))
+  long = any(u.dtype.itemsize == 8 and any(rkind(r) == "vec" for r in u.free) for u in values)
+  return gcd(max(1, width // 2) if long else width, *vec)
 
 
 def fits_int(kernel: UOp) -> bool:

@@ -1,4 +1,6 @@
-"""OpenCL C 1.2, for any device: lanes are scalars, the parallel range is walked by the global index.
+"""OpenCL C 1.2, for any device: lanes are scalars, the parallel range is walked by the global index. On a processor
+lanes are OpenCL's vectors, and a work-item, a group by itself, has one part of the range. (Its compiler makes vectors
+of work-items, not of lanes: a 3x3 convolution, a tile of rows and lanes, took 20 times as long so as in C.)
 
   __kernel void NAME(__global T *a0_, long a0_at, ...)      any global size runs the whole kernel; a size of 1 serially
 
@@ -14,8 +16,26 @@ printed as bodies.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
 from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
+from mini.ir.kernel import all_ranges
+from mini.ir.uop import UOp, rkind
+from mini.render.expressions import fitting_width
+from mini.render.spelling import (
+  BASE,
+  HELPERS,
+  TO_BF16,
+  WRAPPING,
+  Language,
+  Row,
+  Spelling,
+  Threads,
+  Wide,
+  held,  # fmt: skip
+)
 from mini.types import DType, dtypes
 
 # Without it, division may be 2.5 ulp off, and sqrt 3. For devices that have CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT.
@@ -28,20 +48,80 @@ TYPES = {dtypes.bool: "int", dtypes.int8: "char", dtypes.int16: "short", dtypes.
          dtypes.index: "long"}
 STORAGE = {dtypes.bool: "uchar", dtypes.float16: "half", dtypes.bfloat16: "ushort"}
 
+BODIES: tuple[Row, ...] = (
+  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
+  ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
+  ("threefry", "u32",         COMPOSITES["threefry"].body),
+  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
+)
+
 ROWS: tuple[Row, ...] = (
   ("load",     "f16",         "vload_half({1}, {0})"),        # half is a type of memory alone
   ("store",    "f16",         "vstore_half({2}, {1}, {0});"), # to nearest even
   ("inf",      "float",       "({T})INFINITY"),
   ("nan",      "float",       "({T})NAN"),
-  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
-  ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
-  ("threefry", "u32",         COMPOSITES["threefry"].body),
-  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
+  *BODIES,
   ("bitcast",  "f32 f64>int", "as_{T}({0})"),
   ("bitcast",  "int>f32 f64", "as_{T}({0})"),
   *WRAPPING,
   *BASE,
 )
+
+# Of vectors. What has no row here is spelled as of single numbers: operators and functions take both, and a choice by a
+# vector is one for each lane. Rows without a spelling go lane by lane. A comparison gives 0 or -1 in as many bytes as
+# its operands have, {S}; a bool has those of an int, {M}.   {N}: how many lanes   {V}: unsigned, as wide as the result
+VECTORS: tuple[Row, ...] = (
+  ("load",     "bool",        "(-convert_{T}(vload{N}(0, {0} + {1})))"),
+  ("load",     "f16",         "vload_half{N}(0, {0} + {1})"),
+  ("load",     "bf16",        "as_{T}(convert_uint{N}(vload{N}(0, {0} + {1})) << 16)"),
+  ("load",     "any",         "vload{N}(0, {0} + {1})"),
+  ("store",    "bool",        "vstore{N}(convert_uchar{N}({2} & 1), 0, {0} + {1});"),
+  ("store",    "f16",         "vstore_half{N}({2}, 0, {0} + {1});"),
+  ("store",    "bf16",        "vstore{N}(convert_ushort{N}(bf16_x{N}({2})), 0, {0} + {1});"),
+  ("store",    "any",         "vstore{N}({2}, 0, {0} + {1});"),
+  ("lt",       "bool",        "(~{0} & {1})"),
+  ("ne",       "bool",        "({0} ^ {1})"),
+  ("lt",       "4-byte",      "({0} < {1})"),
+  ("ne",       "4-byte",      "({0} != {1})"),
+  ("lt",       "any",         "convert_{M}({0} < {1})"),
+  ("ne",       "any",         "convert_{M}({0} != {1})"),
+  ("where",    "4-byte",      "({0} ? {1} : {2})"),
+  ("where",    "any",         "(convert_{S}({0}) ? {1} : {2})"),
+  ("add",      "signed",      "as_{T}(as_{V}({0}) + as_{V}({1}))"),
+  ("mul",      "signed",      "as_{T}(as_{V}({0}) * as_{V}({1}))"),
+  ("add",      "unsigned",    "({0} + {1})"),
+  ("mul",      "unsigned",    "({0} * {1})"),
+  ("and",      "int",         "({0} & {1})"),
+  ("or",       "int",         "({0} | {1})"),
+  ("xor",      "int",         "({0} ^ {1})"),
+  ("abs",      "signed",      "as_{T}(abs({0}))"),
+  ("div mod pow", "int",      None),
+  ("cast",     "bool f64 i64 u64>f16 bf16", None),
+  ("cast",     "any>f16",     ("ushort{N} h; vstore_half{N}(convert_{T}(a), 0, (half *)&h); "
+                              "return vload_half{N}(0, (half *)&h);")),
+  ("cast",     "any>bf16",    "as_{T}(bf16_x{N}(convert_{T}({0})) << 16)"),
+  ("cast",     "4-byte>bool", "({0} != 0)"),
+  ("cast bitcast", "any>bool", "convert_{T}({0} != (char)0)"),
+  ("cast bitcast", "bool>any", "convert_{T}(-{0})"),
+  ("cast",     "float>small", "convert_{T}(convert_{M}({0}))"),
+  ("cast",     "any>any",     "convert_{T}({0})"),
+  ("bitcast",  "int f32 f64>int f32 f64", "as_{T}({0})"),
+  ("bitcast",  "any>any",     None),
+  *BODIES,
+  *BASE,
+)
+INTS = {1: "char", 2: "short", 4: "int", 8: "long"}
+BF16 = "INLINE uint{N} bf16_x{N}(float{N} f) {{ uint{N} b = as_uint{N}(f); "
+# Past the caches, where the address allows it
+PAST = """INLINE void {name}(__global {T} *p, {V} x) {{
+  if ((ulong)p % sizeof(x)) vstore{N}(x, 0, p); else __builtin_nontemporal_store(x, (__global {V} *)p);
+}}"""
+# Drivers of processors are made of clang. A product and a sum are rounded once as in C, also across statements; a part
+# of the parallel range begins, and the next one, where PART says.
+PRELUDE = """#pragma clang fp contract(fast)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define PART(n, k) ((long)(n) * (long)(get_global_id(0) + k) / (long)get_global_size(0))
+"""
 
 BITS = {
   "f16_to_f32":  """INLINE float f16_to_f32(ushort x) {
@@ -99,3 +179,63 @@ OPENCL = Language(
     fence="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
   ),
 )
+
+
+class Vectors(Spelling):
+  """OpenCL's vectors of 2, 4, 8 or 16 elements."""
+
+  def type(self, d: DType, width: int = 1) -> str:
+    return super().type(d) + (str(width) if width > 1 else "")
+
+  def slot(self, name: str, op: str, of: DType, d: DType, width: int) -> str:
+    if name == "N":
+      return str(width)
+    if name in "SMV":
+      return ("u" if name == "V" else "") + INTS[4 if name == "M" else held(of).itemsize] + str(width)
+    return super().slot(name, op, of, d, width)
+
+  def vector(self, elements: Iterable[str], d: DType, width: int) -> str:
+    return f"({self.type(d, width)})({', '.join(elements)})"
+
+  def splat(self, s: str, d: DType) -> str:
+    return self.vector(["-" * (d is dtypes.bool) + s], d, self.lang.width)
+
+  def spaced(self, p: str, i: str, d: DType, width: int, step: int) -> str:
+    last = width - 1
+    if step == -1:
+      return f"{self.load(p, f'{i} - {last}', d, width)}.s{''.join(f'{n:x}' for n in range(last, -1, -1))}"
+    first, second = self.load(p, i, d, width), self.load(p, f"{i} + {last}", d, width)
+    return self.vector([f"{first}.even", f"{second}.odd"], d, width)
+
+  def store_past(self, p: str, i: str, x: str, d: DType, width: int) -> str:
+    if d in STORAGE:
+      return self.store(p, i, x, d, width)
+    name = f"past_{d.short}x{width}"
+    self.helpers.setdefault(name, PAST.format(name=name, T=self.type(d), V=self.type(d, width), N=width))
+    return f"{name}({p} + {i}, {x});"
+
+
+@lru_cache(None)
+def on_processor(width: int) -> Language:
+  """OpenCL for vectors of `width` elements."""
+  return replace(
+    OPENCL,
+    vector_rows=VECTORS,
+    speller=Vectors,
+    width=width,
+    helpers={**OPENCL.helpers, f"bf16_x{width}": BF16.format(N=width) + TO_BF16},
+    prelude=OPENCL.prelude + PRELUDE,
+    head="__kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float4))) void {name}({params}) {{\n",
+    par="for ({I} {i} = PART({n}, 0); {i} < PART({n}, 1); {i}++) {{",
+    fence="mem_fence(CLK_GLOBAL_MEM_FENCE);",
+    spaces={"stack": "{T} {name}[{n}] __attribute__((aligned(64)));"},
+    threads=None,
+    found={},
+    words=set(),
+  )
+
+
+def fitting(kernel: UOp, width: int) -> Language:
+  """OpenCL for a kernel on a processor, whose vector registers hold `width` elements."""
+  grouped = any(rkind(r) == "local" for r in all_ranges(kernel))
+  return OPENCL if grouped else on_processor(fitting_width(kernel, width))

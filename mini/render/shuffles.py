@@ -72,7 +72,7 @@ class Shuffles(Chains):
     pair = next((r for r in unrolled(ls) if rsize(r) == 2 and self.stride(flat, r) == 1), None)
     if v is None or pair is None or self.stride(flat, v) != 2 or not gate.free.isdisjoint((v, pair)):
       return None
-    return pair if self.spelling.interleaved("", "") else None
+    return pair
 
   def store_in_turns(self, p: str, flat: UOp, value: UOp, env: dict[UOp, int], pair: UOp, guard: str) -> None:
     """Stores two such vectors, once both are computed."""

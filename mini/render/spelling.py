@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -301,10 +301,10 @@ class Spelling:
   # ---------------------------------------------------------------- memory
 
   def load(self, p: str, i: str, d: DType, width: int = 1) -> str:
-    return self.operation("load", (d,), d).format(p, i)
+    return self.operation("load", (d,), d, width).format(p, i)
 
   def store(self, p: str, i: str, x: str, d: DType, width: int = 1) -> str:
-    return self.operation("store", (d,), d).format(p, i, x)
+    return self.operation("store", (d,), d, width).format(p, i, x)
 
   # ---------------------------------------------------------------- operations
 
@@ -402,20 +402,23 @@ class Spelling:
         lines.append(f"{self.type(u.dtype, width)} {ref[u]} = {value};")
     return " ".join(lines) + f" return {ref[root]};"
 
-  # ---------------------------------------------------------------- vectors: of languages that have them
+  # ---------------------------------------------------------------- vectors: of languages that have them, and SHUFFLE
 
   def each_lane(self, op: str, sources: tuple[DType, ...], d: DType, width: int, names: str) -> str:
-    raise RenderError(f"{self.lang.name} has no vectors")
+    """A body that goes lane by lane."""
+    lanes = [f"({a}[i] & 1)" if s is dtypes.bool else f"{a}[i]" for a, s in zip(names, sources)]
+    one = self.operation(op, sources, d).format(*lanes)
+    minus = "-" if d is dtypes.bool else ""
+    return f"{self.type(d, width)} r; for (int i = 0; i < {width}; i++) r[i] = {minus}{one}; return r;"
+
+  def vector(self, elements: Iterable[str], d: DType, width: int) -> str:
+    return f"({self.type(d, width)}){{{', '.join(elements)}}}"
 
   def near(self, row: Near, op: str, sources: tuple[DType, ...], d: DType, width: int) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
 
   def splat(self, s: str, d: DType) -> str:
     raise RenderError(f"{self.lang.name} has no vectors")
-
-  def interleaved(self, a: str, b: str) -> tuple[str, ...]:
-    """Two vectors that hold the elements of a and b in turns; none where the language cannot do that."""
-    return ()
 
   def spaced(self, p: str, i: str, d: DType, width: int, step: int) -> str:
     """A load of every second element (2), or backwards (-1), from element i on; "" where a language has none."""
@@ -430,7 +433,30 @@ class Spelling:
     raise RenderError(f"{self.lang.name} has no vectors")
 
   def rotated(self, x: str, n: int) -> str:
-    raise RenderError(f"{self.lang.name} has no vectors")
+    """The vector x with the lanes from n on first."""
+    order = ", ".join(str((i + n) % self.lang.width) for i in range(self.lang.width))
+    return f"SHUFFLE({x}, {x}, {order})"
+
+  def interleaved(self, a: str, b: str) -> tuple[str, ...]:
+    """Two vectors that hold the elements of a and b in turns."""
+    w = self.lang.width
+    order = [n for pair in zip(range(w), range(w, 2 * w)) for n in pair]
+    return tuple(f"SHUFFLE({a}, {b}, {', '.join(map(str, half))})" for half in (order[:w], order[w:]))
 
   def transpose(self, d: DType) -> str:
-    raise RenderError(f"{self.lang.name} has no vectors")
+    """A butterfly: in log2(width) rounds vectors i and i + d exchange the lanes in which their numbers differ."""
+    w = self.lang.width
+    t, name = self.type(d, w), f"transpose_{held(d).short}x{w}"
+    if name not in self.helpers:
+      rows, step = [], 1
+      while step < w:
+        low = ", ".join(str(n if not n & step else w + n - step) for n in range(w))
+        high = ", ".join(str(n + step if not n & step else w + n) for n in range(w))
+        for i in (i for i in range(w) if not i & step):
+          j = i + step
+          rows.append(
+            f"  a = x[{i}], b = x[{j}]; x[{i}] = SHUFFLE(a, b, {low}); x[{j}] = SHUFFLE(a, b, {high});"
+          )
+        step *= 2
+      self.helpers[name] = f"INLINE void {name}({t} *x) {{\n  {t} a, b;\n" + "\n".join(rows) + "\n}"
+    return name

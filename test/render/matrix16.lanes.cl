@@ -1,0 +1,1 @@
+// OpenCL has no matrix instruction m16n8k16 f16; it has none
