@@ -263,7 +263,7 @@ class Numbered:
           self.number(u) if lift and varies(u) else const(u.arg, u.dtype) if type(u.arg) is Size else u
         )
       elif done and at and u in at:
-        memo[u] = part_at(u, memo[u.src[0]], at[u])
+        memo[u] = part_at(u, memo[memory_of(u)], at[u])
       elif done:
         if u.op == "copy":
           self.copied[u.arg] = None
