@@ -5,6 +5,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 
 import numpy as np
@@ -14,7 +15,7 @@ from fuzz_graph import scheduled
 from mini import Device, Tensor, nn
 from mini.config import config
 from mini.ir.uop import toposort
-from mini.schedule.cost import MOST_WORK, WORK
+from mini.schedule.cost import MOST_READ, MOST_WORK, WORK, Weights
 from mini.schedule.memory import Need, Taken, plan
 from mini.tensor.company import company
 
@@ -155,6 +156,14 @@ def test_an_arena_is_laid_out_as_if_all_that_lives_were_looked_at():
   for k in range(1000):
     taken.take(k, 999, 64 * k, 64 * k + 64)
   assert len(taken.during(500, 999)) < 30
+
+
+def test_of_many_memories_it_does_not_matter_how_many():
+  """A set of all for each of the sums would take the square of their number."""
+  x = sum(Tensor([float(k)] * 8).realize() for k in range(200))
+  order = toposort(x.uop)
+  sets = Weights(order, Counter(s for u in order for s in u.src)).reads.values()
+  assert MOST_READ < max(map(len, sets)) < 2 * MOST_READ
 
 
 @pytest.mark.parametrize("n, least", [(40, 1), (150, 3), (600, 10)])
