@@ -57,6 +57,15 @@ def test_loops():
 
 
 @pytest.mark.full
+def test_large():
+  rows = figures("large.py", "--size", "2")["rows"]
+  assert [row["size"] for row in rows] == [2, 8, 32] * (len(rows) // 3) and len(
+    {r["case"] for r in rows}
+  ) == 11
+  assert all(0 < row["graph_s"] and 0 < row["rest_s"] for row in rows)
+
+
+@pytest.mark.full
 def test_models():
   pytest.importorskip("torch")
   found = figures("models.py", "--batch", "1", "--seconds", "0.02", "--only", "DCGAN,LSTM")["rows"]

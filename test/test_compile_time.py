@@ -5,15 +5,19 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 
+import numpy as np
 import pytest
 from fuzz_graph import scheduled
 
 from mini import Device, Tensor, nn
 from mini.config import config
 from mini.ir.uop import toposort
-from mini.schedule.cost import MOST_WORK, WORK
+from mini.schedule.cost import MOST_READ, MOST_WORK, WORK, Weights
+from mini.schedule.memory import Need, Taken, plan
+from mini.tensor.company import company
 
 bench = import_module("compile")  # examples/bench/compile.py
 
@@ -88,6 +92,78 @@ def test_a_memory_of_many_pieces_is_scheduled_in_linear_time():
 
   few, more, most = (lines(run(n)) for n in (50, 100, 200))
   assert most - more < 2.6 * (more - few), (few, more, most)
+
+
+def pieces(n):
+  """As many pieces of a memory as readers."""
+  x = Tensor.cat([Tensor([float(k)] * 8).realize().sin() for k in range(n)])
+  return [x[8 * k : 8 * k + 8].cos().sum() for k in range(n)]
+
+
+def layers(n):
+  """Gradients for the weights of each layer."""
+  ws = [Tensor(np.full((8, 8), 0.1, np.float32), requires_grad=True).realize() for _ in range(n)]
+  x = Tensor.ones(4, 8).realize()
+  for w in ws:
+    x = (x @ w).tanh()
+  x.sum().backward()
+  return [w.grad for w in ws]
+
+
+def writes(n):
+  """Into one memory, none of which is read."""
+  x = Tensor.zeros(100_000).realize()
+  for k in range(n):
+    x[k] = float(k)
+  return [x]
+
+
+@pytest.mark.parametrize("made, n", [(pieces, 100), (layers, 25), (writes, 50)])
+def test_large_graphs_are_scheduled_in_linear_time(made, n):
+  def run(n):
+    outputs = {f"out{k}": x.uop for k, x in enumerate(made(n))}
+    return lambda: scheduled(outputs)
+
+  few, more, most = (lines(run(m)) for m in (n, 2 * n, 4 * n))
+  assert most - more < 2.6 * (more - few), (few, more, most)
+
+
+def test_gradients_of_one_pass_are_looked_for_once():
+  found = layers(25)
+  assert len(company(found, True)) <= 2 * len(found)
+
+
+def test_an_arena_is_laid_out_as_if_all_that_lives_were_looked_at():
+  """{a size: the lowest place that is free}, and where many lie side by side they are one stretch."""
+  rng = np.random.default_rng(0)
+  for n in (1, 5, 40, 200):
+    first, last = np.sort(rng.integers(0, n, (2, n)), axis=0)
+    sizes = rng.choice([1, 64, 100, 4096], n)
+    needs = [Need(f"t{k}", int(sizes[k]), int(first[k]), int(last[k])) for k in range(n)]
+    offsets, total = plan(needs)
+    placed = []
+    for need in sorted(needs, key=lambda n: (-n.nbytes, n.first, n.name)):
+      at = 0
+      for lo, hi, other in sorted(placed, key=lambda p: p[0]):
+        if other.first <= need.last and need.first <= other.last and at + need.nbytes > lo:
+          at = max(at, hi)
+        elif at + need.nbytes <= lo:
+          break
+      placed.append((at, -(-(at + need.nbytes) // 64) * 64, need))
+      assert offsets[need.name] == at
+    assert total == max(hi for _, hi, _ in placed)
+  taken = Taken(999)
+  for k in range(1000):
+    taken.take(k, 999, 64 * k, 64 * k + 64)
+  assert len(taken.during(500, 999)) < 30
+
+
+def test_of_many_memories_it_does_not_matter_how_many():
+  """A set of all for each of the sums would take the square of their number."""
+  x = sum(Tensor([float(k)] * 8).realize() for k in range(200))
+  order = toposort(x.uop)
+  sets = Weights(order, Counter(s for u in order for s in u.src)).reads.values()
+  assert MOST_READ < max(map(len, sets)) < 2 * MOST_READ
 
 
 @pytest.mark.parametrize("n, least", [(40, 1), (150, 3), (600, 10)])

@@ -16,7 +16,7 @@ import time
 import numpy as np
 from common import environment
 
-from mini import Tensor
+from mini import Tensor, evaluate, nn
 
 
 def chain(n: int) -> Tensor:
@@ -46,10 +46,71 @@ def writes(n: int) -> Tensor:
   return x
 
 
+def trained(n: int) -> list[Tensor]:
+  """A deep network forward and backward, with a gradient for the weights of each layer."""
+  ws = [Tensor(np.full((8, 8), 0.1, np.float32), requires_grad=True) for _ in range(n)]
+  x = Tensor(np.ones((4, 8), np.float32))
+  for w in ws:
+    x = (x @ w).tanh()
+  x.sum().backward()
+  return [w.grad for w in ws]
+
+
+def unrolled(n: int) -> Tensor:
+  """A recurrent network forward and backward: each step reads a row of the input, and the same weights."""
+  w = Tensor(np.full((8, 8), 0.1, np.float32), requires_grad=True)
+  xs, h = Tensor(np.ones((n, 4, 8), np.float32)), Tensor(np.zeros((4, 8), np.float32))
+  for k in range(n):
+    h = (xs[k] + h @ w).tanh()
+  h.sum().backward()
+  return w.grad
+
+
+def updates(n: int) -> list[Tensor]:
+  """A step of Adam, of many small parameters."""
+  ps = [Tensor(np.full(8, 0.1, np.float32), requires_grad=True) for _ in range(n)]
+  optimizer = nn.optim.Adam(ps, lr=1e-3)
+  for p in ps:
+    p.grad = Tensor(np.ones(8, np.float32))
+  optimizer.step()
+  return ps
+
+
+def summed(n: int) -> Tensor:
+  return sum(tensors(n))
+
+
+def tree(n: int) -> Tensor:
+  found = tensors(n)
+  while len(found) > 1:
+    found = [a + b for a, b in zip(found[::2], found[1::2])] + found[len(found) & ~1 :]
+  return found[0]
+
+
+def joined(n: int) -> Tensor:
+  return Tensor.cat(tensors(n))
+
+
+def slices(n: int) -> Tensor:
+  x = Tensor(np.arange(16 * n, dtype=np.float32)).realize()
+  return Tensor.stack([x[16 * k : 16 * k + 16].sin().sum() for k in range(n)])
+
+
+def tensors(n: int) -> list[Tensor]:
+  return [Tensor(np.full(16, k, np.float32)) for k in range(n)]
+
+
 KINDS = {
   "multiplications and additions in a chain": chain,
   "numbers of a stack": stack,
   "layers": layers,
+  "layers, forward and backward": trained,
+  "steps of a recurrent network with its gradient": unrolled,
+  "parameters of Adam": updates,
+  "tensors added by sum()": summed,
+  "tensors added as a tree": tree,
+  "tensors of a cat": joined,
+  "slices, each with an operation": slices,
   "elements written one by one": writes,
 }
 
@@ -62,8 +123,10 @@ def measured(kind: str, n: int) -> dict[str, float]:
   """In this process."""
   begun = spent()
   out = KINDS[kind](n)
+  found = out if isinstance(out, list) else [out]
   built = spent()
-  assert np.isfinite(out.numpy()).all()
+  evaluate(*found)
+  assert all(np.isfinite(x.numpy()).all() for x in found)
   return {"graph_s": built - begun, "rest_s": spent() - built}
 
 
@@ -85,7 +148,7 @@ def main() -> None:
         sys.exit(f"{kind}, {n}: {done.stderr}")
       rows.append({"case": kind, "size": n, **json.loads(done.stdout)})
       if not args.json:
-        print("{case:42}{size:8}{graph_s:9.2f} s{rest_s:9.2f} s".format(**rows[-1]), flush=True)
+        print("{case:46}{size:8}{graph_s:9.2f} s{rest_s:9.2f} s".format(**rows[-1]), flush=True)
   if args.json:
     print(json.dumps({"rows": rows}))
 

@@ -116,6 +116,29 @@ def elements(lib: Any) -> Callable[[], float]:
   return run
 
 
+def numbers(lib: Any) -> Callable[[], float]:
+  """Numbers of a large tensor, and what is made of them, each time elsewhere."""
+  x = lib.tensor(RNG.random(1_000_000).astype(np.float32))
+
+  def run() -> float:
+    return sum(x[1000 * i].item() + (x[1000 * i + 1] * 2).item() for i in range(100))
+
+  return run
+
+
+def recurrence(lib: Any) -> Callable[[], float]:
+  """x[i] = f(x[i - 1])."""
+  x = lib.tensor(np.zeros(1_000_000, np.float32))
+
+  def run() -> float:
+    for i in range(1, 101):
+      x[i] = x[i - 1] * 0.5 + 1
+      x.realize() if isinstance(x, Tensor) else None
+    return x[100].item()
+
+  return run
+
+
 def stepper(make: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Callable[[Any], Callable[[], float]]:
   """A training step: of the parameters and the loss that `make` gives."""
 
@@ -215,6 +238,8 @@ NUMPYS = {
 TORCHS = {
   "keys and values": keys,
   "x[i] = v": elements,
+  "numbers read": numbers,
+  "each from the last": recurrence,
   "MLP step": stepper(mlp),
   "AMP step": stepper(lambda lib: mlp(lib, True)),
   "VAE step": stepper(vae),

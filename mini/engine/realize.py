@@ -19,11 +19,12 @@ from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
+from mini.engine.places import known_by, memory_of, part_at
 from mini.engine.shards import Sharded
 from mini.engine.sole import overwritten, read_before
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.extern import calling, refuse_within
-from mini.ir.graph import buffer, numel, shape
+from mini.ir.graph import buffer, numel, reshape, shape
 from mini.ir.replace import Replacement, replaced
 from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
@@ -122,6 +123,7 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
   found = Structure(todo)
   over = overwritten(todo, found.leaves, found.index)
   key = (*found.key, config.code, rules, *over.items())
+  key = key if key in _programs else known_by(key, found)
   known = _programs.pop(key, None)
   if known is None:
     known = first_run(todo, found, over)
@@ -157,8 +159,8 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
 def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:
   """The program of a structure that is new, and which of its outputs each root is; None for one without elements.
   over: {root: the leaf into whose memory it is written}."""
-  graph = Numbered(todo)
-  assert graph.leaves == found.leaves and graph.numbers == found.numbers
+  graph = Numbered(todo, at=found.at)
+  assert graph.leaves == found.leaves and graph.numbers == found.numbers[: len(graph.numbers)]
   live = [n for n, u in enumerate(todo) if numel(u)]
   inout = {live.index(n): leaf for n, leaf in over.items()} or None
   program = graph.program([graph.roots[n] for n in live], inout) if live else None
@@ -172,6 +174,7 @@ class Structure:
   def __init__(self, roots: list[UOp]):
     self.leaves: list[UOp] = []  # the first one is in0
     self.numbers: list[UOp] = []  # constants; the first one is c0
+    self.at: dict[UOp, int] = {}  # {part of memory: which of the numbers says where it is} (places.py)
     parts: list[Any] = []
     self.index: dict[UOp, int] = {}  # of what is looked at its number among the parts
     index = self.index
@@ -232,15 +235,15 @@ def brought(u: UOp) -> UOp | None:
 class Numbered:
   """A graph with its leaves and Python numbers replaced by numbered leaves: what equal structures have in common."""
 
-  def __init__(self, roots: list[UOp], lift: bool = True, home: str = ""):
-    """lift: for one run, now. home: the device of leaves that are of none:
-    the numbers that a routine is called with."""
+  def __init__(self, roots: list[UOp], lift: bool = True, home: str = "", at: dict[UOp, int] | None = None):
+    """lift: for one run, now. home: the device of leaves that are of none: the numbers that a routine is called with.
+    at: parts of memory whose place is a number."""
     self.leaves: list[UOp] = []  # the real ones, in the order of in0, in1, ...
     self.numbers: list[UOp] = []  # constants, in the order of c0, c1, ...
     self.devices: list[str] = []  # of the leaves
     self.free: list[bool] = []  # of the leaves: is it read on any device?
     self.copied: dict[str, None] = {}  # devices that something is copied to
-    self.home = home
+    self.home, self.flat = home, {*map(memory_of, at or ())}
     if not lift:
       roots = replaced(roots, rules_here().replacements, leaf_of)
     memo: dict[UOp, UOp] = {}
@@ -259,12 +262,13 @@ class Numbered:
         memo[u] = (
           self.number(u) if lift and varies(u) else const(u.arg, u.dtype) if type(u.arg) is Size else u
         )
+      elif done and at and u in at:
+        memo[u] = part_at(u, memo[memory_of(u)], at[u])
       elif done:
         if u.op == "copy":
           self.copied[u.arg] = None
-        memo[u] = (
-          memo[u.src[0]] if u.op in MARKS else uop(u.op, u.dtype, tuple(memo[s] for s in u.src), u.arg)
-        )
+        src = tuple(memo[s] for s in u.src)
+        memo[u] = src[0] if u.op in MARKS else uop(u.op, u.dtype, src, u.arg)
       else:
         stack.append((u, True))
         stack.extend((s, False) for s in reversed(u.src) if s not in memo)
@@ -277,7 +281,8 @@ class Numbered:
     self.devices.append(u.arg[0].device or self.home)
     self.free.append(not u.arg[0].device)
     self.leaves.append(u)
-    return buffer(f"in{len(self.leaves) - 1}", shape(u), u.dtype)
+    s = (numel(u),) if u in self.flat else shape(u)
+    return reshape(buffer(f"in{len(self.leaves) - 1}", s, u.dtype), shape(u))
 
   def program(self, roots: list[UOp], inout: dict[int, int] | None = None) -> Any:
     """What computes some of the roots. inout: see Program."""
@@ -302,6 +307,5 @@ class Numbered:
 
 def varies(u: UOp) -> bool:
   """Is this constant of the kind that a program changes from step to step?"""
-  if type(u.arg) is Size:
-    return True
-  return u.dtype.kind == "f" and u.arg not in (0.0, 1.0, -1.0) and math.isfinite(u.arg)
+  is_float = u.dtype.kind == "f" and u.arg not in (0.0, 1.0, -1.0) and math.isfinite(u.arg)
+  return is_float or type(u.arg) is Size

@@ -88,10 +88,13 @@ def is_held_by_these_alone(root: UOp, looked_at: dict[UOp, int]) -> bool:
   inputs = {id(n.src): n.src for n in nodes}.values()
   users = Counter(id(s) for src in inputs for s in src)
   memory = id(memory_under(root)[0])
-  above, before = {memory}, 0
-  while len(above) > before:
-    before = len(above)
-    above.update([id(n) for n in reversed(nodes) if any(id(s) in above for s in n.src)])
+  of: dict[int, list[int]] = {}  # those that are made of one
+  for source, user in [(id(s), id(n)) for n in nodes for s in n.src]:
+    of.setdefault(source, []).append(user)
+  above, todo = {memory}, [memory]
+  for u in todo:  # grows
+    todo += [n for n in of.get(u, ()) if n not in above]
+    above.update(todo)
   for k in range(1, len(nodes)):
     if id(nodes[k]) in above:
       known = ONE + users[id(nodes[k])] + (nodes[k] in looked_at) + (id(nodes[k]) == memory)

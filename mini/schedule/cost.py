@@ -69,9 +69,9 @@ class Weights:
       elif n.op == "expand" or not n.src:
         self.reads[n] = none
       else:
-        self.reads[n] = (
-          none.union(*(self.reads[s] for s in n.src)) if len(n.src) > 1 else self.reads[n.src[0]]
-        )
+        found = [self.reads[s] for s in n.src]
+        most = max(found, key=len)  # of many it does not matter how many
+        self.reads[n] = most if len(found) == 1 or len(most) > MOST_READ else none.union(*found)
       if n.op in LEAVES or n.op in ("expand", "reduce"):
         self.work[n] = 0  # a reduction is in memory by then
         if is_contraction(n):
@@ -388,5 +388,5 @@ def expense(v: Value) -> str:
     return "it has a contraction in it"
   if v.node.op == "reduce":
     return f"it is a reduction of {numel(v.node.src[0]) // max(1, numel(v.node)):,} elements each"
-  more = " or more" * (v.work == MOST_WORK)
-  return f"computing it again costs {v.work:,} operations{more} on {v.memories} memories"
+  more, many = (" or more" * known for known in (v.work == MOST_WORK, v.memories > MOST_READ))
+  return f"computing it again costs {v.work:,} operations{more} on {v.memories}{many} memories"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
@@ -68,18 +69,64 @@ class Need(NamedTuple):
 def plan(needs: Sequence[Need]) -> tuple[dict[str, int], int]:
   """({name: byte offset}, size of the arena): big ones first, each at the lowest offset that is free while it lives."""
   offset: dict[str, int] = {}
-  placed: list[tuple[int, int, Need]] = []
+  taken = Taken(max((n.last for n in needs), default=0))
   total = 0
   for need in sorted(needs, key=lambda n: (-n.nbytes, n.first, n.name)):
     at = 0
-    for lo, hi, other in sorted(
-      (p for p in placed if p[2].first <= need.last and need.first <= p[2].last), key=lambda p: p[0]
-    ):
+    for lo, hi in taken.during(need.first, need.last):
       if at + need.nbytes <= lo:
         break
       at = max(at, hi)
     end = -(-(at + need.nbytes) // ALIGN) * ALIGN
-    placed.append((at, end, need))
+    taken.take(need.first, need.last, at, end)
     offset[need.name] = at
     total = max(total, end)
   return offset, total
+
+
+class Taken:
+  """Which bytes of an arena are taken, and when: a tree over the launches, each node of which stands for as many of
+  them as it has leaves, a power of two. What is laid side by side is one stretch, however many there are."""
+
+  def __init__(self, last: int):
+    self.leaves = 1 << last.bit_length()
+    self.all_along: dict[
+      int, list[int]
+    ] = {}  # of a node, for all of its launches: [begin, end, begin, end, ...]
+    self.some_time: dict[int, list[int]] = {}  # for one of them, at least
+
+  def take(self, first: int, last: int, lo: int, hi: int) -> None:
+    above: set[int] = set()
+    for n in self.nodes(first, last):
+      cover(self.all_along.setdefault(n, []), lo, hi)
+      while n and n not in above:
+        above.add(n)
+        cover(self.some_time.setdefault(n, []), lo, hi)
+        n >>= 1
+
+  def during(self, first: int, last: int) -> list[tuple[int, int]]:
+    """The stretches that are taken in some launch from first to last, by their begin; they may overlap."""
+    nodes = self.nodes(first, last)
+    found = [self.some_time.get(n, []) for n in nodes]
+    found += [self.all_along.get(m, []) for m in {n >> k for n in nodes for k in range(1, n.bit_length())}]
+    return sorted(pair for ends in found for pair in zip(ends[::2], ends[1::2]))
+
+  def nodes(self, first: int, last: int) -> list[int]:
+    """The few nodes that have these launches alone; the children of n are 2n and 2n + 1."""
+    a, b = first + self.leaves, last + self.leaves + 1
+    found = []
+    while a < b:
+      if a & 1:
+        found.append(a)
+        a += 1
+      if b & 1:
+        b -= 1
+        found.append(b)
+      a, b = a >> 1, b >> 1
+    return found
+
+
+def cover(ends: list[int], lo: int, hi: int) -> None:
+  """Add a stretch to others, of which none meets another."""
+  a, b = bisect_left(ends, lo), bisect_right(ends, hi)
+  ends[a:b] = [lo] * (a % 2 == 0) + [hi] * (b % 2 == 0)

@@ -4,6 +4,7 @@ v in one pass."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,6 +17,7 @@ from mini.schedule.cost import MOST_WORK, operations
 
 SMALL = 4096  # elements
 PART = 64  # what two sums both read is no less of it than one of so many parts, to make them one
+MANY = 64  # pieces of a memory: with one of more, who reads them is not made one
 MOST_PARAMS = 30  # of one kernel: Metal passes 31 buffers, and one may be the error word
 
 
@@ -150,11 +152,17 @@ def merge_kernels(
       n = home[n]
     return n
 
-  for me in alone:
+  for me, mine in zip(alone, levels):
     k = me.kernel
     me.rows = frozenset(shared.intersection(written(k)))
     me.fixed = me.fixed or bool(me.rows) and (me.has_reduce or not me.rows.isdisjoint(added_to))
     after = (*me.loaded, *me.waits, *added_to.intersection(written(k)))  # pieces of a memory have no order
+    for p in after:
+      if len(writers.get(p, ())) > MANY:  # one that waits for all of them stands for them
+        writers[p] = [order.add(map(find, writers[p]))]
+        groups.append(None)
+        home.append(writers[p][0])
+        level.append(0)
     producers = {find(w) for p in after for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
     if not me.contracts and closed(k):
@@ -165,10 +173,10 @@ def merge_kernels(
     n = order.add(producers)
     groups.append(me)
     home.append(n)
-    level.append(levels[n])
+    level.append(mine)
     for g in near:
       other = groups[g]
-      if other is None or g == n or level[g] != level[n]:
+      if other is None or g == n or level[g] != mine:
         continue
       reads_me = order.before[g] >> n & 1  # me has become part of what other reads
       first, second = (n, g) if reads_me else (g, n)
@@ -180,6 +188,8 @@ def merge_kernels(
         groups[g], home[g] = None, n
         me = groups[n] = merged
     for p in written(k):
+      if p in added_to:  # this waits for all that wrote it before: who waits for this need not ask for them
+        writers[p] = []
       writers.setdefault(p, []).append(n)
     for p in me.loaded:
       readers.setdefault(p, []).append(n)
@@ -208,26 +218,48 @@ def in_order(groups: list[Group]) -> list[Group]:
   for n, g in enumerate(groups):
     for p in written(g.kernel):
       writers.setdefault(p, []).append(n)
-  needs = []
+  left = [0] * len(groups)  # memories and groups that one still waits for
+  readers: dict[UOp, list[int]] = {}
+  behind: list[list[int]] = [[] for _ in groups]
   for n, g in enumerate(groups):
-    mine = {w for p in (*g.loaded, *g.waits) for w in writers.get(p, ()) if w != n}
-    if accumulates(g.kernel):
-      mine |= {w for p in written(g.kernel) for w in writers[p] if w < n}
-    needs.append(mine)
-  done: list[int] = []
-  placed: set[int] = set()
-  waiting = list(range(len(groups)))
-  while waiting:
-    rest = []
-    for n in waiting:
-      if needs[n] <= placed:
-        done.append(n)
-        placed.add(n)
-      else:
-        rest.append(n)
-    assert len(rest) < len(waiting), "kernels wait for each other"
-    waiting = rest
-  return [groups[n] for n in done]
+    mine = dict.fromkeys(written(g.kernel))
+    first: list[int] = []
+    for p in dict.fromkeys((*g.loaded, *g.waits)):
+      if p in mine:
+        first += [w for w in writers[p] if w != n]
+      elif p in writers:
+        readers.setdefault(p, []).append(n)
+        left[n] += 1
+    for p in mine if accumulates(g.kernel) else ():
+      for w in reversed(writers[p][: bisect_left(writers[p], n)]):
+        first.append(w)
+        if accumulates(groups[w].kernel):  # which waits for those before it
+          break
+    left[n] += len(first)
+    for w in first:
+      behind[w].append(n)
+  # where all were asked in turn, again and again, in which round each could be placed
+  round_ = [0] * len(groups)
+  last: dict[UOp, tuple[int, int]] = {}  # of a memory: the latest of its writers, (round, number)
+  missing = {p: len(ws) for p, ws in writers.items()}
+
+  def after(m: int, r: int, w: int) -> None:
+    round_[m] = max(round_[m], r + (w > m))
+    left[m] -= 1
+    if not left[m]:
+      done.append(m)
+
+  done = [n for n in range(len(groups)) if not left[n]]
+  for n in done:  # grows
+    for m in behind[n]:
+      after(m, round_[n], n)
+    for p in written(groups[n].kernel):
+      last[p] = max(last.get(p, (0, 0)), (round_[n], n))
+      missing[p] -= 1
+      for m in readers.get(p, ()) if not missing[p] else ():
+        after(m, *last[p])
+  assert len(done) == len(groups), "kernels wait for each other"
+  return [groups[n] for n in sorted(done, key=lambda n: (round_[n], n))]
 
 
 def try_merge(first: Group, second: Group) -> Group | None:

@@ -81,6 +81,7 @@ def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
   asked = [h._uop for h in handles]
   first = frozenset(asked)
   held: dict[UOp, list[Handle]] = {}
+  passes: set[tuple[int, bool]] = set()  # of gradients, each once: has one of them been asked for?
   joined: dict[Handle, None] = {}  # held, of a part that is computed
 
   def keeps(h: Handle) -> bool:
@@ -89,7 +90,8 @@ def company(handles: Sequence[Handle], gradients: bool) -> list[Handle]:
   nodes = _nodes([*asked, *[h._uop for h in found]] if found else asked)
   for u in nodes:
     memo = u.memo
-    if gradients and "kin" in memo:
+    if gradients and "kin" in memo and (kin := (id(memo["kin"]), u in first)) not in passes:
+      passes.add(kin)
       found += (h for ref in memo["kin"] if (h := ref()) is not None and (u in first or h._is_state()))
     if "handle" in memo:
       for ref in memo["handle"]:

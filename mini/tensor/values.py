@@ -13,10 +13,12 @@ import numpy as np
 
 from mini.engine.masked import plain, room
 from mini.engine.place import shown
+from mini.engine.places import few
 from mini.ir.sizes import known, varies
 from mini.tensor.errors import fail, spelled
 from mini.tensor.handle import Handle, untagged
 from mini.tensor.trace import local
+from mini.tensor.views import root_of
 from mini.types import AxisError, DType, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:
@@ -82,7 +84,15 @@ class Values(Handle):
     """numpy(), in the name of what was called."""
     if local.current is not None:
       local.current.value(self, what)
-    self.realize()
+    if local.states and (base := root_of(self)) is not None and id(base) in local.states:
+      base.realize()  # of which this is then a part in memory
+    node = untagged(self._uop)
+    at_once = local.states is None and self._trace is None and not self._is_part()
+    if at_once and (leaf := few(node)) is not None:
+      node.memo["leaf"] = leaf
+      self._keep_leaf({node: leaf})
+    else:
+      self.realize()
     leaf = self._leaf()
     if leaf is None:
       from mini.ir.interp import evaluate

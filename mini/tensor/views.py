@@ -89,11 +89,11 @@ def whole(n: int) -> Cut:
 
 def cut(u: UOp, cuts: Sequence[Cut]) -> UOp:
   """The elements that the cuts take."""
+  ends = [c.start + (c.taken - 1) * c.step + 1 if c.taken != 0 else c.start for c in cuts]
+  u = graph.shrink(u, tuple((0, c.size) if c.is_whole else (c.start, end) for c, end in zip(cuts, ends)))
   for a, c in enumerate(cuts):
-    if c.taken == c.size and not c.flipped:
+    if c.is_whole:
       continue
-    stop = c.start + (c.taken - 1) * c.step + 1 if c.taken != 0 else c.start
-    u = span(u, a, c.start, stop)
     u = strided(u, a, c.step) if c.step > 1 and c.taken else u
     u = graph.flip(u, (a,)) if c.flipped else u
   return u

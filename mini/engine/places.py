@@ -1,0 +1,136 @@
+"""Parts of memory, `x[i]`, that a loop reads each time elsewhere. Few elements are read where they lie. Of a graph that
+is made of such parts, the first few programs know where they are; where more are asked for that differ in nothing else,
+one takes the places as arguments, as what `x[i] = v` makes does (tensor/views.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mini.engine.buffer import Buffer, leaf_of
+from mini.engine.device import Device
+from mini.ir.graph import alu, buffer, cast, expand, gather, iota, numel, reshape, shape
+from mini.ir.sizes import Size, varies
+from mini.ir.uop import UOp, alone, const
+from mini.types import DType, dtypes, from_storage
+
+if TYPE_CHECKING:
+  from mini.engine.realize import Structure
+
+FEW = 4096  # elements that NumPy copies in less time than a program is looked up in
+MOST = 1 << 20  # elements of a part whose place is an argument
+ONCE_EACH = 2  # programs of known places, before there is one for all
+MOST_ASKED = 1024
+NAMES = ("reshape", "detach", "tag")  # of the elements of their source, in the same order
+_asked: dict[int, int] = {}  # how many programs of known places there were, by a hash: a key may be large
+# of a view: what NumPy makes of its source
+VIEWS: dict[str, Callable[[np.ndarray, UOp], np.ndarray]] = {
+  "reshape": lambda x, u: x.reshape(u.arg),
+  "detach": lambda x, u: x,
+  "tag": lambda x, u: x,
+  "shrink": lambda x, u: x[tuple(slice(lo, hi) for lo, hi in u.arg)],
+  "permute": lambda x, u: x.transpose(u.arg),
+}
+
+
+def few(u: UOp) -> UOp | None:
+  """A leaf with the values of a few elements of memory that the host sees; None of anything else."""
+  views: list[UOp] = []
+  below = u
+  while (leaf := leaf_of(below)) is None:
+    if below.op not in VIEWS or varies(shape(below)):
+      return None
+    views.append(below)
+    below = below.src[0]
+  b = leaf.arg[0]
+  if all(v.op != "shrink" for v in views) or numel(u) > FEW or type(b) is not Buffer or varies(shape(below)):
+    return None
+  if not Device[b.device].is_host:
+    return None
+  x = b.bytes().view(b.dtype.storage).reshape(shape(below))
+  for v in reversed(views):
+    if v.op == "reshape" and numel(v) > FEW and not x.flags.c_contiguous:
+      return None  # NumPy would copy all of it
+    x = VIEWS[v.op](x, v)
+  return buffer(Buffer.of(from_storage(x.flatten(), u.dtype), u.dtype, b.device), shape(u), u.dtype)
+
+
+def part_of(u: UOp) -> tuple[UOp, int] | None:
+  """(the leaf of which u is a part, of many, and at which element of it u begins); None if it is none. A part of a row
+  is one, too."""
+  if u.op != "shrink" or leaf_of(u) is not None or varies((*shape(u.src[0]), *shape(u))):
+    return None
+  start, below = first(u), u.src[0]
+  while (leaf := leaf_of(below)) is None:
+    if below.op == "shrink" and not varies(shape(below.src[0])) and lies_side_by_side(below):
+      start += first(below)
+    elif below.op not in NAMES:
+      return None
+    below = below.src[0]
+  return (leaf, start) if 0 < numel(u) <= min(numel(below) // 8, MOST) else None
+
+
+def memory_of(part: UOp) -> UOp:
+  found = part_of(part)
+  assert found is not None
+  return found[0]
+
+
+def first(part: UOp) -> int:
+  """Which element of its source is its first."""
+  s = shape(part.src[0])
+  return sum(lo * prod(s[a + 1 :]) for a, (lo, _) in enumerate(part.arg))
+
+
+def last_cut(part: UOp) -> int:
+  """The last axis along which it has not all of its source."""
+  return max((a for a, (n, m) in enumerate(zip(shape(part), shape(part.src[0]))) if n != m), default=0)
+
+
+def lies_side_by_side(part: UOp) -> bool:
+  return prod(shape(part)[: last_cut(part)]) == 1
+
+
+def known_by(key: tuple, found: Structure) -> tuple:
+  """The key of a program for a structure whose own key is new: that, or the key of what is told where parts are. These
+  places are then numbers of the structure."""
+  parts = {u: (n, at[1]) for u, n in found.index.items() if (at := part_of(u)) is not None}
+  if not parts:
+    return key
+  alike: list[Any] = [*key]
+  for u, (n, _) in parts.items():
+    alike[n] = ("part", u.dtype, shape(u), alike[n][-1])
+  general = tuple(alike)
+  mark = hash(general)
+  asked = _asked.pop(mark, 0)
+  _asked[mark] = asked + 1
+  while len(_asked) > MOST_ASKED:
+    _asked.pop(next(iter(_asked)), None)
+  if asked < ONCE_EACH:
+    return key
+  found.at = {u: len(found.numbers) + n for n, u in enumerate(parts)}
+  kinds = [counter(memory_of(u)) for u in parts]
+  found.numbers += [alone("const", k, (), Size(start)) for k, (_, start) in zip(kinds, parts.values())]
+  return general
+
+
+def counter(memory: UOp) -> DType:
+  return dtypes.int32 if numel(memory) < 1 << 31 else dtypes.int64
+
+
+def part_at(part: UOp, x: UOp, number: int) -> UOp:
+  """A part of x, which is memory in some shape, that begins at the element that a number tells."""
+  while x.op == "reshape":  # an index that is data would not pass through it
+    x = x.src[0]
+  sizes, s, kind, last = shape(part), shape(part.src[0]), counter(x), last_cut(part)
+  axes = [(n, prod(s[a + 1 :])) for a, n in enumerate(sizes[:last]) if n > 1]
+  axes.append((prod(sizes[last:]), 1))  # what is taken along the last lies side by side
+  room = tuple(n for n, _ in axes)
+  at = buffer(f"c{number}", (), kind)
+  for a, (n, step) in enumerate(axes):
+    line = alu("mul", cast(iota(n), kind), const(step, kind))
+    at = alu("add", expand(reshape(line, tuple(n if b == a else 1 for b in range(len(room)))), room), at)
+  return reshape(gather(x, reshape(at, (numel(part),)), 0), sizes)
