@@ -57,7 +57,7 @@ HELD = "stage 3 over (i, j) stack\naround k.3\n"  # the sums of PRODUCT, in memo
 REFUSED = [
   # what is no step
   (PRODUCT, "tile i 4",                         "there is no such step; there are split, widen, collapse"),
-  (PRODUCT, "split i",                          "it is written: split R n -> a, b [overlap | peel]"),
+  (PRODUCT, "split i",                          "it is written: split R n -> a, b [overlap | any | peel]"),
   (PRODUCT, "split i 4 -> a b",                 "it is written"),
   (PRODUCT, "stage a over i stack",             "it is written: stage X over (R, ...) stack | shared"),
   (PRODUCT, "vec",                              "it is written"),

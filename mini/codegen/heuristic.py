@@ -11,6 +11,7 @@ from __future__ import annotations
 from mini.codegen.contraction import tile
 from mini.codegen.convolution import windows
 from mini.codegen.depthwise import places, slid
+from mini.codegen.even import even
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
@@ -21,13 +22,15 @@ from mini.ir.uop import UOp, closed, index_nodes, rname, rsize, toposort
 PARTS = "div", "mod"  # of an index, which are ranges of their own once it is split
 
 
-def write_recipe(kernel: UOp, machine: Machine) -> tuple[UOp, str]:
-  """(the kernel with the recipe applied, the recipe)."""
-  w = Writer(kernel) if machine.kind == "gpu" else begun(kernel)
+def write_recipe(kernel: UOp, machine: Machine, little: bool = False) -> tuple[UOp, str]:
+  """(the kernel with the recipe applied, the recipe). little: one that is the same for any size."""
+  w = Writer(kernel) if machine.kind == "gpu" or little else begun(kernel)
   if machine.kind == "gpu":
     from mini.codegen import gpu  # which a start on a CPU does without
 
     gpu.write(w, machine)
+  elif little:
+    even(w, machine)
   else:
     if not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
       stream(w, machine)

@@ -4,6 +4,7 @@
   split R n -> a, b overlap    the last tile is moved back to end at the edge: R becomes min(a*n, size-n) + b.
                                The same value is written twice: for kernel and stage ranges, and for reduce.max
   split R n -> a, b peel       for a reduce range: the rest becomes a second reduce, over R.rest
+  split R n -> a, b any        one of both, the same for any size: where n divides it, n overlap, or are the rest
   widen R n                    R, of a reduce, takes n values, the last of which are what it took. Those before, which
                                must be there, are read and left out: what fills no vector is one with them
   collapse R S -> a            R, S, next to each other, become a // size(S) and a % size(S)
@@ -170,22 +171,22 @@ class Tuning:
       raise RecipeError(f"two ranges cannot both be called %{inner}")
     if any(u.op == "scan" and u.src[1] is r for u in toposort(self.kernel)):
       raise RecipeError(f"%{name} carries a scan: it stays one loop")
-    rest = size % n
+    rest = size % n or n * (mode == "any")
     b = self.new_range(inner, n, "loop", name)
     if not rest:
       self.rewrite({r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)})
       return self.order(outer, inner)
-    if mode == "overlap" and size >= n and self.repeatable(owner):
-      self.rewrite({r: add(least(mul(self.new_range(outer, -(-size // n), "loop", name), n), size - n), b)})
+    if mode in ("overlap", "any") and size >= n and self.repeatable(owner):
+      self.rewrite({r: add(least(mul(self.new_range(outer, size // n + 1, "loop", name), n), size - n), b)})
       return self.order(outer, inner)
-    if mode == "peel" and owner.op == "reduce":
+    if mode in ("peel", "any") and owner.op == "reduce":
       tag, taken = ".rest", {rname(x) for x in all_ranges(self.kernel)}
       while any(x + tag in taken for x in taken):  # a reduce around this one may have been peeled
         tag += "_"
       tail = copy(owner, {r: add(range_(name + tag, rest), size - rest)}, tag)
       if size == rest:
         return self.rewrite({owner: tail})
-      memo = {r: add(mul(self.new_range(outer, size // n, "loop", name), n), b)}
+      memo = {r: add(mul(self.new_range(outer, (size - rest) // n, "loop", name), n), b)}
       main = substitute(owner, memo, memo)  # its values keep their names
       self.named = {name: memo.get(u, u) for name, u in self.named.items()}
       return self.rewrite({owner: uop(owner.arg.what, owner.dtype, (main, tail))})
@@ -423,7 +424,7 @@ TERM = rf"{WORD}(?:\*\d{{1,9}})?"
 STEPS = {
   name: (written, re.compile(pattern.replace("R", f"({WORD})").replace("LIST", rf"({WORD}(?: {WORD})*)")))
   for name, written, pattern in (
-    ("split", "R n -> a, b [overlap | peel]", r"R (\d{1,18}) -> R, ?R(?: (overlap|peel))?"),
+    ("split", "R n -> a, b [overlap | any | peel]", r"R (\d{1,18}) -> R, ?R(?: (overlap|any|peel))?"),
     ("widen", "R n", r"R (\d{1,18})"),
     ("collapse", "R S -> a", "R R -> R"),
     *((kind, "R ...", "LIST") for kind in KINDS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from mini.codegen.linearize import is_loop
@@ -78,6 +79,13 @@ def stream(w: Writer, machine: Machine) -> None:
   longest = max((rsize(r) for u in owners(w.kernel) if (r := contiguous(u, w.kernel, True))), default=0)
   if 4 <= longest < machine.lanes:
     machine = machine._replace(lanes=1 << longest.bit_length() - 1)
+  along_memory(w, machine, vectorize)
+  interleave_scans(w)
+  parallel(w, machine)
+
+
+def along_memory(w: Writer, machine: Machine, cut: Callable[[Writer, UOp, UOp, Machine], None]) -> None:
+  """The contiguous range of each owner is cut, where there is none of another in it already."""
   done: set[str] = set()  # owners by their first range's name: nodes change with every step
   while True:
     owner = next((u for u in owners(w.kernel) if owner_key(u) not in done), None)
@@ -95,10 +103,8 @@ def stream(w: Writer, machine: Machine) -> None:
     r = contiguous(owner, w.kernel, True)
     if r is None:
       continue
-    vectorize(w, owner, r, machine)
+    cut(w, owner, r, machine)
     done |= {f"{owner.op} {rname(r)}{suffix}" for suffix in ("o", "v", ".rest")}  # what it has become
-  interleave_scans(w)
-  parallel(w, machine)
 
 
 def collapse_sums(w: Writer) -> None:
@@ -198,9 +204,7 @@ def vectorize(w: Writer, owner: UOp, r: UOp, machine: Machine) -> None:
   inside = [
     x for x in rest if owner is w.kernel and any(r in u.free and x not in u.free for u in owners(w.kernel))
   ]
-  if (
-    inside
-  ):  # then vectors of r run in parallel: a thread would do for itself what stands outside of another loop
+  if inside:  # vectors of r run in parallel: a thread would do for itself what is outside of another loop
     widths = [n for n in widths if size >= n * machine.threads] or widths[-1:]
   order = [rname(x) for x in rest if x not in inside]
   after = [rname(x) for x in inside]
@@ -277,11 +281,8 @@ def across_rows(w: Writer, machine: Machine) -> bool:
 LARGE = 1 << 19  # bytes of a memory that no near cache holds
 SIMPLE = 4  # operations on what is read, more of which take longer than reading
 PIECE = 32  # bytes of it in a vector, at most: half of a cache line
-PLACES = (
-  4,
-  2,
-  1,
-)  # in so many at once, where there are fewer rows for each thread than a processor has streams
+# in so many at once, where there are fewer rows for each thread than a processor has streams
+PLACES = 4, 2, 1
 
 
 def rows_apart(w: Writer, machine: Machine) -> bool:

@@ -60,9 +60,10 @@ class Own(NamedTuple):
 
   sizes: int  # as many have it
   nanoseconds: int  # of a core: and what takes as long
+  little: int = 0  # nanoseconds: what takes less has one recipe and one code for all sizes
 
 
-OFTEN, ONCE = Own(4, 50_000), Own(1, 10_000_000)  # kernels of a jitted function, and others
+OFTEN, ONCE = Own(4, 50_000), Own(1, 10_000_000, 200_000)  # kernels of a jitted function, and others
 
 
 class Launch(NamedTuple):
@@ -86,15 +87,24 @@ class Compiled(NamedTuple):
   flops: int
   nbytes: int
   sizes: tuple[int, ...] = ()  # that code of several kernels is called with (engine/sizes.py)
+  written: Code | None = None  # the same with its sizes written out, for people
+
+  @property
+  def shown(self) -> Code:
+    return self.written or self.code
 
   @property
   def name(self) -> str:
-    return self.code.name
+    return self.shown.name
 
   @property
   def nanoseconds(self) -> float:
-    """What it takes one core, roughly."""
-    return self.flops / 8 + self.nbytes / 16
+    return nanoseconds(self.flops, self.nbytes)
+
+
+def nanoseconds(flops: int, nbytes: int) -> float:
+  """What it takes one core, roughly."""
+  return flops / 8 + nbytes / 16
 
 
 class Made(NamedTuple):
@@ -154,9 +164,12 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
 
 
 def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
-  """A kernel with its recipe and code: of its own or, where other sizes have that, shared."""
-  c = rendered(*with_recipe(k, machine, opened), family(k), opened, cost(k))
-  shares = opened.is_host and not config.NOOPT and c.nanoseconds < own.nanoseconds
+  """A kernel with its recipe and code: of its own, or what it shares with other sizes."""
+  work, shares = cost(k), opened.is_host and not config.NOOPT
+  if shares and nanoseconds(*work) < own.little and not (config.SEARCH or result_cache()):
+    return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
+  c = rendered(*with_recipe(k, machine, opened), family(k), opened, work)
+  shares = shares and c.nanoseconds < own.nanoseconds
   return with_sizes(c, opened, own.sizes) if shares and not adds_products(c.kernel) else c
 
 
@@ -211,7 +224,7 @@ def with_sizes(c: Compiled, opened: Opened, most: int) -> Compiled:
   code, sizes = alike.code(c.code, source, numbers, len(params_of(c.kernel)) + c.guarded, most, made)
   while len(opened.families) > FUNCTIONS:
     opened.families.pop(next(iter(opened.families)), None)
-  return c._replace(code=code, sizes=sizes)
+  return c._replace(code=code, sizes=sizes, written=c.code)
 
 
 def machine_of(info: Info) -> Machine:

@@ -119,7 +119,7 @@ class View:
       return {
         with_own_names(renamed(tuned, k.arg.what)): r for k, (tuned, r) in zip(self.schedule[0].src, made)
       }
-    distinct = {c.code: c for c in self.program.compiled}.values()
+    distinct = {c.shown: c for c in self.program.compiled}.values()
     return {with_own_names(renamed(c.kernel, c.name)): c.recipe for c in distinct}
 
   @property
@@ -135,7 +135,7 @@ class View:
     if self.interpreted:
       c = render({k.arg.what: k for k in self.recipes}, assumed().lanes)
       return [source_program(self.name, "c", c.strip("\n"))]
-    codes = list(dict.fromkeys(c.code for c in self.program.compiled))
+    codes = list(dict.fromkeys(c.shown for c in self.program.compiled))
     kind = self.program.device.partition(":")[0]
     found = link([(c.source, c.helpers) for c in codes], codes[0].prelude if codes else "")
     return [source_program(self.name, NAMES.get(kind, kind.lower()), found.strip("\n"))]
@@ -144,7 +144,7 @@ class View:
     """What DEBUG=1 says."""
     if self.interpreted:
       return f"# {self.name}: a graph for the interpreter"
-    n, different = len(self.program.launches), len({c.code for c in self.program.compiled})
+    n, different = len(self.program.launches), len({c.shown for c in self.program.compiled})
     return (
       f"# {self.name}: {n} kernels, {different} different; {self.program.arena_bytes:,} bytes of temporaries"
     )

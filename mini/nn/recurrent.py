@@ -153,7 +153,7 @@ class Plan:
 @functools.lru_cache(64)
 def captured(plan: Plan) -> Callable[..., Any]:
   """The plan, of which the hundreds of operations of a sequence are one call, and those of its gradient another."""
-  return jit(plan, most=16)
+  return jit(plan, most=64)
 
 
 # {layers: {plan: (weights, that, captured with these)}}
@@ -168,7 +168,7 @@ def captured_for(layers: Module, plan: Plan, weights: dict[str, Tensor]) -> Call
     return functools.partial(captured(plan), weights=weights)
   known, now = _with_weights.setdefault(layers, {}), [*weights.values()]
   if plan not in known or any(a is not b for a, b in zip(known[plan][0], now)):
-    known[plan] = now, jit(functools.partial(plan, weights=weights), most=16)
+    known[plan] = now, jit(functools.partial(plan, weights=weights), most=64)
   return known[plan][1]
 
 

@@ -5,7 +5,7 @@
     loop, whose graph would grow with every turn
   - of one of several views: what they are views of
   - what the program still holds of the graph and what takes work: the state of a recurrent network, parameters that
-    were drawn at random
+    were drawn at random, a cache to which something is joined in each turn
 
 Nothing of this holds while a function is traced: there the trace decides.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NEAR = 32  # so many nodes are looked through for the value that an update began with
 # operations of a value, from which it is kept where it is held; one of these is as many
 LARGE = 256
+CAT = LARGE // 2  # what is joined to what was joined: all of it would be copied each time
 NAMES = frozenset(("reshape", "detach", "tag", "stage"))  # of the value of their source
 PARTLY = frozenset(("shrink", "gather"))  # as many elements of whose first source are used as they have
 DEAR = frozenset(("reduce", "scan", "scatter", "threefry", "threefry2", "call"))
@@ -143,7 +144,8 @@ def _worth(asked: Sequence[UOp], nodes: dict[UOp, None], held: dict[UOp, list[Ha
         wanted[s] = wanted.get(s, 0) + (numel(u) if n == 0 and u.op in PARTLY else numel(s))
   work: dict[UOp, int] = {}  # of each node; none of what is in memory
   for u in order:
-    work[u] = LARGE if u.op in DEAR else min(1 + sum([work.get(s, 0) for s in u.src]), LARGE)
+    own = LARGE if u.op in DEAR else CAT if u.op == "cat" else 1
+    work[u] = min(own + sum([work.get(s, 0) for s in u.src]), LARGE)
     if u in held and work[u] == LARGE:
       parts = u.src if u.op == "cat" else (u,)
       if whole(u) or all(whole(named(s)) or named(s) not in nodes for s in parts):
