@@ -353,7 +353,7 @@ def random_step(rng: random.Random, t: Tuning, rs: list[UOp], n: int, groups: bo
     return f"widen {rname(rest)} {rsize(rest) + rng.randint(1, 8)}"
   if kind < 6:
     size = rng.choice([1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 17])
-    return f"split {r} {size} -> {r}o{n}, {r}i{n} {rng.choice(['', 'overlap', 'overlap', 'peel', 'peel', 'any'])}"
+    return f"split {r} {size} -> {r}o{n}, {r}i{n} {rng.choice(['', *['overlap', 'peel'] * 2, 'any'])}"
   if kind < 11:
     lanes = [rname(x) for x in rs if rsize(x) <= 32] or names
     return f"{rng.choice(['vec', 'vec', 'unroll', 'par'] + ['local'] * 6 * groups)} {rng.choice(lanes)}"
