@@ -181,14 +181,17 @@ def test_optimize_is_a_step_that_touches_nothing(name):
   ps, stepped = made()
   own, optimizer = made()
   slopes = mini.grad(lambda tree: loss_of([*tree["a"], tree["b"]], Tensor))
-  step = jit(lambda tree, state: nn.optim.optimize(tree, slopes(tree), optimizer, state))
+  step = jit(lambda tree, gs, state: nn.optim.optimize(tree, gs, optimizer, state))
+  first = (
+    mini.optimize if name != "LAMB" else jit(mini.optimize)
+  )  # small sums are added up in another order there
   tree, state = {"a": [Tensor(p) for p in BEGIN[:2]], "b": Tensor(BEGIN[2])}, None
   for n in range(5):
-    gs = slopes({"a": ps[:2], "b": ps[2]})
+    gs = slopes(tree)
     for p, g in zip(ps, [*gs["a"], gs["b"]]):
       p.grad = Tensor(g.numpy())
     stepped.step()
-    tree, state = (mini.optimize(tree, slopes(tree), optimizer) if n == 0 else step(tree, state))  # fmt: skip
+    tree, state = first(tree, gs, optimizer) if n == 0 else step(tree, gs, state)
     for p, q in zip(ps, [*tree["a"], tree["b"]]):
       assert np.array_equal(p.numpy(), q.numpy()), n
   assert [np.array_equal(p.numpy(), b) for p, b in zip(own, BEGIN)] == [True] * 3

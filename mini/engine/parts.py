@@ -59,6 +59,7 @@ class Parts:
     those that are `free` are copied wherever they are read.
     homes: where each root is to be."""
     self.device, self.inout = homes[0], inout or {}
+    self.often = inout is not None  # of a jitted function
     self.division = Division(roots, devices, homes, free)
     self.graph = graph_program("g", self.division.graph)
     self.values, self.roots = self.division.values, self.division.roots
@@ -75,7 +76,8 @@ class Parts:
       for n, i in self.inout.items()
       if (v := self.roots[n]) in share.outputs and i in share.inputs and not {v, i} & fixed
     }
-    program = Program(share.roots, len(share.inputs), share.device, mine, share.levels)
+    inout = mine if self.often else None
+    program = Program(share.roots, len(share.inputs), share.device, inout, share.levels)
     program.is_part = True
     return Part(program, share.inputs, share.outputs)
 
