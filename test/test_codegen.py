@@ -161,7 +161,7 @@ RECIPES = {  # a kernel that has these steps with 8 lanes, and with 16
   "places of a window": (lambda: gradient_of((2, 3, 28, 3, 3, 1), 1, groups=3), "unroll n; unroll m; split k2 "),
   "places, a row at a time": (lambda: gradient_of((1, 3, 37, 3, 5, 1), 1, stride=2, groups=3), "unroll n; split k1 "),
   "every second place": (lambda: gradient_of((2, 3, 57, 3, 3, 1), 0, stride=2, groups=3), "; unroll p"),
-  "windows that overlap": (lambda: zeros(2, 3, 20, 37).conv2d(zeros(3, 1, 5, 3), None, 1, (2, 1), 1, 3), "; unroll no"),
+  "windows that overlap": (lambda: zeros(2, 3, 20, 37).conv2d(zeros(3, 1, 5, 3), None, 1, (2, 1), 1, 3), "; unroll qo"),
   "windows in steps": (lambda: zeros(2, 3, 40, 45).conv2d(zeros(3, 1, 3, 3), None, 2, 1, 1, 3), "unroll k1; split n "),
   "windows of a long row": (lambda: zeros(1, 2, 4, 300).conv2d(zeros(2, 1, 3, 7), None, 1, 3, 1, 2),  " -> nt, n overlap; unroll "),
   "windows of a short row": (lambda: zeros(2, 9, 6, 7).conv2d(zeros(9, 1, 3, 3), None, 1, 1, 1, 9), "; vec nv; unroll no; "),
