@@ -15,7 +15,7 @@ from typing import Any
 
 from mini.changes import During
 from mini.config import settings_here
-from mini.engine.place import place
+from mini.engine.place import held, place
 from mini.given import Gradients, needs, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
@@ -36,7 +36,7 @@ max_pool3d mean mish mse_loss nll_loss norm normalize outer pixel_shuffle pixel_
 rms_norm scaled_dot_product_attention selu sigmoid silu smooth_l1_loss softmax softmin softplus std tanh
 triplet_margin_loss var where
 """
-MOST = 256  # kinds of arguments of a method that are remembered
+MOST = 64  # kinds of arguments of a method that are remembered
 PLAIN = frozenset((bool, int, str, type(None), DType))
 NOT_YET: Any = object()
 
@@ -155,7 +155,10 @@ class Template:
           self.forward.run(new)
           values = new
         return tuple(self.backward.run([*values, g]))
-      tags = [*map(graph.tag, src)]
+      # in a checkpoint it is made of what is read a second time
+      first = {u: g if place(g) == place(u) else u for u in src if "region" in out.memo and held(u)}
+      later = [graph.after(u, first[u]) if u in first else u for u in src]
+      tags = [*map(graph.tag, later)]
       for n, u in zip(self.passed, tags):
         new[n] = u
       with During(local, "gradients", True), During(local, "low", low):
