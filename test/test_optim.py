@@ -1,6 +1,7 @@
 """Optimizers: trajectories beside PyTorch's, flat buffers, exact restoring; clipping, schedules, jit."""
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -625,3 +626,21 @@ def test_numbers_that_a_schedule_moves_compile_nothing():
     optimizer.step()
     made.append(stats["schedules"])
   assert made[-1] == made[2]
+
+
+def test_a_captured_step_holds_no_old_parameters():
+  w = Tensor(np.ones(1000, np.float32), requires_grad=True)
+  optimizer = nn.optim.SGD([w], lr=0.5)
+
+  @jit
+  def step():
+    optimizer.zero_grad()
+    loss = (w * w).sum()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+  before = weakref.ref(optimizer._buckets[0].flat._uop.arg[0])
+  for _ in range(2):
+    step()
+  assert before() is None and not w.numpy().any()

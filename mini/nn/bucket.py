@@ -20,6 +20,7 @@ from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, untagged
 from mini.tensor.promotion import wide
+from mini.tensor.trace import local
 from mini.tensor.views import nodes_of
 from mini.types import DType, ShapeError, dtypes
 from runtime.base import DeviceError
@@ -121,8 +122,10 @@ class Bucket:
   def give(self, flat: Tensor) -> None:
     """The parameters become parts of `flat`."""
     self.flat.assign(flat)
-    self.placed = self.flat._uop, views(flat.uop, self.shapes)
-    for p, u in zip(self.params, self.placed[1]):
+    parts = views(flat.uop, self.shapes)
+    if local.current is None:  # what a trace is made of would be held
+      self.placed = self.flat._uop, parts
+    for p, u in zip(self.params, parts):
       p.assign(Tensor(u))
 
   def before(self) -> list[Change]:
