@@ -117,18 +117,7 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
       if tensors:
         tensors[0].realize(*tensors[1:])
       kinds = tuple((t.shape, t.dtype, t.requires_grad, placed(t), moved_strides(t)) for t in tensors)
-      defaults = dtypes.default_float, dtypes.default_int
-      modes = (
-        devices,
-        config.DEV,
-        local.gradients,
-        local.low,
-        Tensor.training,
-        defaults,
-        config.code,
-        rules_here(),
-      )
-      kind = signature(tree, found), kinds, modes
+      kind = signature(tree, found), kinds, modes(), devices
       if through and kind in refused:
         return fn(*args, **kwargs)
       routines = captured.setdefault(kind, [])
@@ -164,6 +153,12 @@ def jit(fn: Callable | None = None, *, most: int | None = None) -> Callable:
 TinyJit = jit
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def modes() -> tuple:
+  """What a capture depends on, besides arguments and closures."""
+  defaults = dtypes.default_float, dtypes.default_int
+  return config.DEV, config.code, local.gradients, local.low, Tensor.training, defaults, rules_here()
 
 
 # ---------------------------------------------------------------- arguments

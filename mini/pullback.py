@@ -25,9 +25,8 @@ from mini.tensor.handle import on_device
 from mini.tensor.trace import local
 from mini.types import DType, as_dtype, promote_types
 
-MOST_HELD = (
-  1024  # bytes of what a call reads and updates, as a generator's state: of these there are two until then
-)
+# bytes of what a call reads and updates, as a generator's state: of these there are two until the gradient is taken
+MOST_HELD = 1024
 
 
 class Pullback:
@@ -81,9 +80,8 @@ class Pullback:
     # A rule, or a hook, that the function made may hold nodes of what stood for these before.
     self.known = [(weakref.ref(u), new) for u, new in instead.items()]
     self.kind = functools.reduce(promote_types, (u.dtype for u in results.values()))
-    self.device = str(
-      device_of(next(iter(results.values())))
-    )  # where what is passed back to several comes together
+    # where what is passed back to several comes together
+    self.device = str(device_of(next(iter(results.values()))))
     self.run: Callable[..., Any] | None = None  # jitted, once it is asked for
 
   def values(self, found: Sequence[Tensor]) -> list[UOp]:

@@ -34,7 +34,7 @@ from mini.render.spelling import (
   Spelling,
   Threads,
   Wide,
-  held,  # fmt: skip
+  held,
 )
 from mini.types import DType, dtypes
 

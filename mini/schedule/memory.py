@@ -90,10 +90,9 @@ class Taken:
 
   def __init__(self, last: int):
     self.leaves = 1 << last.bit_length()
-    self.all_along: dict[
-      int, list[int]
-    ] = {}  # of a node, for all of its launches: [begin, end, begin, end, ...]
-    self.some_time: dict[int, list[int]] = {}  # for one of them, at least
+    # of a node, for all of its launches, and for one of them, at least: [begin, end, begin, end, ...]
+    self.all_along: dict[int, list[int]] = {}
+    self.some_time: dict[int, list[int]] = {}
 
   def take(self, first: int, last: int, lo: int, hi: int) -> None:
     above: set[int] = set()

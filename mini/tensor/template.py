@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -39,6 +41,8 @@ triplet_margin_loss var where
 MOST = 64  # kinds of arguments of a method that are remembered
 PLAIN = frozenset((bool, int, str, type(None), DType))
 NOT_YET: Any = object()
+_lock = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Impure(Exception):
@@ -230,9 +234,11 @@ def copied(method: Callable[..., Any]) -> Callable[..., Any]:
     kind = tuple(key)
     template = known.get(kind, NOT_YET)
     if template is NOT_YET or (template and template.settings is not settings_here()):
-      template = known[kind] = Template.of(call, likes)
-      if len(known) > MOST:
-        known.pop(next(iter(known)), None)
+      template = Template.of(call, likes)
+      with _lock:
+        known[kind] = template
+        if len(known) > MOST:
+          known.pop(next(iter(known)))
     return final._new(template.copy([*inputs], call)) if template else method(*args, **options)
 
   return functools.update_wrapper(gated, method)
