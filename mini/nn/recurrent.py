@@ -243,7 +243,8 @@ class _Layers(_Recurrent):
 
   def _all(self, x: Tensor, hx: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Any]:
     if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
-      fail(ShapeError, f"{type(self).__name__}: the last of x's 3 axes is not {self.input_size}", x=x)
+      n, order = self.input_size, "N, L" if batch_first else "L, N"
+      fail(ShapeError, f"{type(self).__name__}: x is [{order}, {n}], or [L, {n}] without a batch", x=x)
     if lengths is not None:
       lengths = lengths if isinstance(lengths, Tensor) else Tensor(lengths)
       batch = x.shape[0 if batch_first else 1] if x.ndim == 3 else 1

@@ -84,7 +84,7 @@ nn.ConvTranspose2d(2, 3, 3, stride=2)(w, output_size=[12, 13])   !   output_size
 nn.GroupNorm(4, 6)        !   6 channels do not fall into 4 groups
 nn.GRU(3, 4)(T.ones(5, 2, 3), lengths=[1])   !   lengths: there must be one for each of 2 sequences
 nn.RNN(3, 4, nonlinearity='selu')   !   "tanh" or "relu"
-nn.LSTM(3, 4)(x)          !   the last of x's 3 axes is not 3
+nn.LSTM(3, 4)(x)          !   x is [L, N, 3], or [L, 3] without a batch
 nn.TransformerEncoderLayer(4, 2, activation='tanh')   !   activation is
 nn.MultiheadAttention(8, 3)   !   does not divide into 3 heads
 nn.EmbeddingBag(3, 2, mode='min')   !   mode is "sum", "mean" or "max", not 'min'
