@@ -182,9 +182,8 @@ def test_optimize_is_a_step_that_touches_nothing(name):
   own, optimizer = made()
   slopes = mini.grad(lambda tree: loss_of([*tree["a"], tree["b"]], Tensor))
   step = jit(lambda tree, gs, state: nn.optim.optimize(tree, gs, optimizer, state))
-  first = (
-    mini.optimize if name != "LAMB" else jit(mini.optimize)
-  )  # small sums are added up in another order there
+  # outside of jit small sums are added up in another order
+  first = mini.optimize if name != "LAMB" else jit(mini.optimize)
   tree, state = {"a": [Tensor(p) for p in BEGIN[:2]], "b": Tensor(BEGIN[2])}, None
   for n in range(5):
     gs = slopes(tree)

@@ -67,6 +67,11 @@ def apart(t: Tensor, value: bool = True) -> Tensor:
   return t._new(with_gradient(u, lambda g, out, x: (graph.stage(g),), t.uop))
 
 
+def ends(layer: int, directions: int) -> list[str]:
+  """Of the names of its weights, one for each direction."""
+  return [f"l{layer}", f"l{layer}_reverse"][:directions]
+
+
 def _kind(name: str, nonlinearity: str) -> Kind:
   if nonlinearity not in ("tanh", "relu"):
     fail(ArgumentError, f'{name}: nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
@@ -85,9 +90,6 @@ class Plan:
   projected: int  # the size of h where that is not hidden, or 0
   dropout: float
   batch_first: bool
-
-  def ends(self, layer: int) -> list[str]:
-    return [f"l{layer}", f"l{layer}_reverse"][: self.directions]
 
   def __call__(
     self, x: Tensor, states: State, lengths: Tensor | None, weights: dict[str, Tensor]
@@ -108,7 +110,7 @@ class Plan:
       if layer and self.dropout:
         x = x.dropout(self.dropout, training=True)
       found = []
-      for n, end in enumerate(self.ends(layer)):
+      for n, end in enumerate(ends(layer, self.directions)):
         at = layer * self.directions + n
         begin = tuple(s[at] for s in states) if states else self.zeros(x)
         out, after = self.run(x, end, begin, alive, weights, backwards=n == 1)
@@ -116,12 +118,12 @@ class Plan:
         last.append(after)
       x = found[0].cat(*found[1:], dim=-1)
     x = x[:steps] if type(steps) is Variable else x
-    ends = [h[0].stack(*h[1:]) for h in zip(*last)]
+    final = [h[0].stack(*h[1:]) for h in zip(*last)]
     if alone:
-      x, ends = x.squeeze(1), [s.squeeze(1) for s in ends]
+      x, final = x.squeeze(1), [s.squeeze(1) for s in final]
     elif self.batch_first:
       x = x.transpose(0, 1)
-    return x, ends[0] if self.states == 1 else tuple(ends)
+    return x, final[0] if self.states == 1 else tuple(final)
 
   def zeros(self, x: Tensor) -> State:
     sizes = (self.projected or self.hidden, self.hidden)
@@ -218,7 +220,7 @@ class _Layers(_Recurrent):
     out, rows = proj_size or hidden_size, self.kind.gates * hidden_size
     shapes: dict[str, tuple[int, ...]] = {}
     for layer in range(num_layers):
-      for end in [f"l{layer}", f"l{layer}_reverse"][: self.directions]:
+      for end in ends(layer, self.directions):
         shapes[f"weight_ih_{end}"] = (rows, input_size if layer == 0 else out * self.directions)
         shapes[f"weight_hh_{end}"] = (rows, out)
         if bias:
