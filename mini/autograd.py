@@ -56,7 +56,7 @@ def grad(
     if not y.requires_grad:
       fail(MiniError, "autograd.grad: y does not require a gradient", y=y)
     for part, half in zip(y._parts(), halves("autograd.grad", y, g)):
-      nodes.append(part.uop)
+      nodes.append(part._node)
       seeds.append(part._seed(half))
   for t in wrt:
     if not t.requires_grad:
@@ -64,7 +64,7 @@ def grad(
   if local.current is not None:
     local.current.differentiates()
   with During(local, "once", not create_graph):
-    found = iter(gradients(nodes, seeds, [p.uop for t in wrt for p in t._parts()]))
+    found = iter(gradients(nodes, seeds, [p._node for t in wrt for p in t._parts()]))
   return tuple(
     _result(t, found, create_graph, bool(allow_unused or materialize_grads), materialize_grads) for t in wrt
   )

@@ -88,6 +88,12 @@ def _whole(n: int) -> tuple[tuple[int, int], ...]:
 
 
 # fmt: off
+def _invoke(u: UOp, n: int, *xs: UOp | None) -> UOp:
+  (found,) = batched([u.arg.function.of(u.src, lazily=False)[u.arg.n]], dict(zip(u.src, xs)), n)
+  assert found is not None
+  return found
+
+
 BATCHING: dict[str, Batch] = {
   "reshape": lambda u, n, x: graph.reshape(x, (n, *u.arg)),
   "permute": lambda u, n, x: graph.permute(x, (0, *(a + 1 for a in u.arg))),
@@ -107,6 +113,7 @@ BATCHING: dict[str, Batch] = {
   "tag":     lambda u, n, x: x,  # told the samples' gradients apart, which are taken
   "call":    _call,
   "after":   _after,
+  "invoke":  _invoke,
 }
 # fmt: on
 
@@ -116,7 +123,7 @@ def rule_of(op: str) -> Batch | None:
   return _elementwise if is_elementwise(op) else BATCHING.get(op)
 
 
-def batched(roots: Sequence[UOp], table: Mapping[UOp, UOp], n: int) -> list[UOp | None]:
+def batched(roots: Sequence[UOp], table: Mapping[UOp, UOp | None], n: int) -> list[UOp | None]:
   """What the roots are for each of n samples: T[n, *s] for a root T[s]; None for one that all of them share.
 
   table: {a node of one sample: what it is for all of them, with an axis of size n in front}

@@ -12,6 +12,13 @@ from mini.ir.graph import after, full, shape, tag
 from mini.ir.uop import UOp, rebuild, unknown
 from mini.types import MiniError
 
+OF_TAGS = (
+  "owner",
+  "retains",
+  "hooks",
+  "named",
+  "labels",
+)  # what a node's memo says of the handles that know it
 Gradients = tuple[UOp | None, ...]
 Rule = Callable[..., Gradients]  # (g, out, *sources) -> a gradient for each source, or None
 
@@ -78,6 +85,25 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
   return u if inputs == all_inputs(u) else with_gradient(inputs[0], rule, *inputs[1:], exact=exact)
 
 
+def primitive(root: UOp) -> UOp:
+  """The same with what nodes `invoke` stand for, and its gradients."""
+  stack = [root]
+  while stack:
+    u = stack[-1]
+    if "primitive" in u.memo:
+      stack.pop()
+    elif below := [s for s in all_inputs(u) if "primitive" not in s.memo]:
+      stack += below
+    else:
+      # None: itself, of which its memo must not hold a reference
+      inputs = tuple([s.memo["primitive"] or s for s in all_inputs(u)])
+      new = u.arg.function.of(inputs, lazily=False)[u.arg.n] if u.op == "invoke" else remade(u, inputs)
+      if new is not u:
+        new.memo.update((key, u.memo[key]) for key in OF_TAGS if key in u.memo)
+      u.memo["primitive"] = None if new is u else new
+  return root.memo["primitive"] or root
+
+
 def constant_in(value: UOp, *inputs: UOp) -> UOp:
   """value, computed from these nodes, and yet the same whatever they are: their gradients are zeros."""
   passed = [u for u in inputs if needs(u)]
@@ -95,6 +121,7 @@ def needs(u: UOp) -> bool:
         passes = any(map(needs, gradient_inputs(n)))
       else:
         passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
+        passes = passes and (n.op != "invoke" or n.arg.needs)
       n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]
   return got

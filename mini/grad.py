@@ -401,6 +401,7 @@ STRUCTURE: dict[str, Rule] = {
   "stage":   lambda g, out, x: (g,),
   "tag":     lambda g, out, x: (g,),
   "after":   lambda g, out, x, first: (g, None),
+  "invoke":  lambda g, out, *src: out.arg.function.pulled_back(out.arg.n, g, out, src, True),
 }
 # fmt: on
 
@@ -534,7 +535,7 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
       if s in between and gs is not None:
         got = _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
-      elif gs is None and "given" in u.memo and u.memo["given"].exact:
+      elif gs is None and (u.op == "invoke" or ("given" in u.memo and u.memo["given"].exact)):
         apart.add((u, s))
   if not result.keys() >= targets:
     reached = _reached(outs, apart)

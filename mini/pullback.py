@@ -141,7 +141,7 @@ class Pullback:
     self, values: Sequence[Tensor], gs: Sequence[Tensor | None], kinds: Sequence[str]
   ) -> list[Tensor | None]:
     """What is jitted: each gradient, in these types, None where there is none."""
-    found = self.nodes([None if g is None else g.uop for g in gs], [t.uop for t in values])
+    found = self.nodes([None if g is None else g._node for g in gs], [t._node for t in values])
     return [None if u is None else Tensor(unrounded(u, as_dtype(k))) for u, k in zip(found, kinds)]
 
   def nodes(

@@ -19,6 +19,7 @@ from typing import Any
 
 import mini
 from mini.ir.composites import expand
+from mini.ir.inline import inlined
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, toposort
 from mini.tensor import Tensor
@@ -131,7 +132,7 @@ def operations(run: Callable[[], Any]) -> set[str]:
   finally:
     Handle._settle = settle  # type: ignore[method-assign]
   primitive = {name for name, op in OPS.items() if op.family not in ("leaf", "mark", "composite")}
-  made = {u for node in found for u in toposort(node)}
+  made = {*toposort(*inlined([*found]))}
   return {
     n.op for u in made for n in (toposort(expand(u)) if OPS[u.op].family == "composite" else [u])
   } & primitive

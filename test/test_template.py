@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import mini
-from mini import Context, Tensor, dtypes, jit
+from mini import Context, Tensor, dtypes, jit, stats
+from mini.ir.inline import inlined
 from mini.ir.uop import toposort
 from mini.tensor import template
 from mini.types import MiniError
@@ -104,7 +105,7 @@ def test_the_nodes_are_those_that_the_method_makes():
   a = x.clone().realize()
   for method in (Tensor.softmax, Tensor.layer_norm):
     args = (a, -1) if method is Tensor.softmax else (a, (6,))
-    assert method(*args)._uop is bare(method.__wrapped__)(*args)._uop
+    assert inlined([method(*args)._uop]) == inlined([bare(method.__wrapped__)(*args)._uop])
 
 
 def made():
@@ -197,7 +198,71 @@ def test_nothing_is_held():
 
 def test_nodes_of_a_copy_know_their_shape_and_place():
   out = x.clone().realize().layer_norm((6,))
-  assert all("shape" in u.memo and "place" in u.memo for u in toposort(out._uop))
+  for u in (out._uop, *inlined([out._uop])):
+    assert all("shape" in n.memo and "place" in n.memo for n in toposort(u))
+
+
+def derivatives(f, x, count):
+  """f and its first derivatives, summed up over what f gives."""
+  found = [f(x)]
+  for _ in range(count):
+    found += mini.autograd.grad(found[-1].sum(), x, create_graph=True)
+  return found
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit, mini.checkpoint], ids=["alone", "jit", "checkpoint"])
+def test_derivatives_of_derivatives(how):
+  a = Tensor(np.linspace(-2, 2, 7), requires_grad=True)
+  if how is jit:
+    found = jit(lambda: derivatives(lambda t: t.tanh(), a, 3))()
+  else:
+    found = derivatives(how(lambda t: t.tanh()), a, 3)
+  y = np.tanh(a.numpy())
+  d = 1 - y * y
+  for got, wanted in zip(found, (y, d, -2 * y * d, -2 * d * d + 4 * y * y * d), strict=True):
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_gradient_passes_through_layers_twice():
+  """As a physics-informed network has it: methods between operations, with each other's gradients."""
+  r = np.random.default_rng(3)
+  w, v = (Tensor(r.normal(size=s), requires_grad=True) for s in ((5, 2), (1, 5)))
+  a = Tensor(r.normal(size=(4, 2)), requires_grad=True)
+
+  def loss(a, w, v):
+    (g,) = mini.autograd.grad((a.linear(w).tanh() * 2).linear(v).sum(), a, create_graph=True)
+    return (g * g).sum()
+
+  loss(a, w, v).backward()
+  eps, direction = 1e-6, {t: r.normal(size=t.shape) for t in (a, w, v)}
+  moved = lambda e: [Tensor(t.numpy() + e * direction[t], requires_grad=True) for t in (a, w, v)]
+  slope = (loss(*moved(eps)).item() - loss(*moved(-eps)).item()) / (2 * eps)
+  assert sum((t.grad.numpy() * direction[t]).sum() for t in (a, w, v)) == pytest.approx(slope, rel=1e-7)
+
+
+def test_numbers_that_change_compile_nothing():
+  a = x.clone().realize()
+  for n in range(5):
+    before = stats["compiles"]
+    np.testing.assert_allclose((a.softmax(-1) * (n + 0.5)).sum().item(), 4 * (n + 0.5), rtol=1e-6)
+    assert n < 1 or stats["compiles"] == before
+
+
+def test_what_is_computed_is_not_computed_again():
+  """A softmax, whose gradient is made of its values; and written into memory that nobody else holds."""
+  a = Tensor(RNG.normal(size=(4, 6)).astype("f"), requires_grad=True)
+  out = a.softmax(-1).realize()
+  (g,) = mini.autograd.grad(out[:, 0].sum(), a)
+  a.linear(w).sum().backward()
+  assert out._uop in toposort(inlined([g._uop])[0]) and a.grad.shape == a.shape
+  np.testing.assert_allclose(g.numpy().sum(-1), 0, atol=1e-6)
+  large = Tensor.zeros(300, 1000).contiguous().realize()
+  where = large._leaf().arg[0].memory
+  for n in range(4):
+    large[n] = Tensor.full((1000,), float(n)).realize().softmax(0)
+    large.realize()
+    assert large._leaf().arg[0].memory is where
+  np.testing.assert_allclose(large.numpy()[:4], 1e-3, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", template.COPIED.split())

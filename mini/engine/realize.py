@@ -10,7 +10,8 @@ import math
 import os
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from mini.engine.sole import overwritten, read_before
 from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.extern import calling, refuse_within
 from mini.ir.graph import buffer, numel, reshape, shape
-from mini.ir.replace import Replacement, replaced
+from mini.ir.inline import inlined
+from mini.ir.replace import replaced
 from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
@@ -33,7 +35,7 @@ from mini.stats import stats
 from mini.types import MiniError, dtypes, to_storage
 
 MARKS = ("tag", "detach")  # they compute nothing
-PROGRAMS = 256  # structures that are remembered
+PROGRAMS = 512  # structures that are remembered
 _programs: dict[tuple, Any] = {}
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -76,18 +78,13 @@ def stripped(u: UOp) -> UOp:
 def compute(todo: list[UOp]) -> None:
   """Each gets a leaf; parts on several devices are computed together. Sizes that vary are its arguments."""
   if Variable.used and any(map(is_sized, todo)):
-    found = [stripped(plain(u)) for u in todo]
-    missing = [p for p in dict.fromkeys(found) if leaf_of(p) is None]
-    if missing:
-      compute(missing)
-    for u, p in zip(todo, found):
-      leaf = leaf_of(p)
-      assert leaf is not None
-      u.memo["leaf"] = buffer(leaf.arg[0], shape(u), u.dtype)
-    return
+    return compute_as(todo, [plain(u) for u in inlined(todo)])
   if not any(map(is_spread, todo)):
     run([u for u in todo if brought(u) is None])
     return
+  whole = inlined(todo)
+  if whole != todo:
+    return compute_as(todo, whole)
   values = spread(todo)
   nodes = [stripped(p) for x in values for p in (on_devices(x) if isinstance(x, Spread) else [x])]
   for n in nodes:
@@ -102,11 +99,13 @@ def compute(todo: list[UOp]) -> None:
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
 
 
-def replace(todo: list[UOp], rules: tuple[Replacement, ...]) -> None:
-  """`run`, of what rules of `rewrite` blocks make of the graph."""
-  new = [stripped(u) for u in replaced(todo, rules, leaf_of)]
-  run([u for u in dict.fromkeys(new) if brought(u) is None], as_it_is=True)
-  for u, v in zip(todo, new):
+def compute_as(todo: list[UOp], others: Sequence[UOp], how: Callable[[list[UOp]], None] = compute) -> None:
+  """Each gets the leaf of another node, which has its value."""
+  found = [*map(stripped, others)]
+  missing = [u for u in dict.fromkeys(found) if brought(u) is None]
+  if missing:
+    how(missing)
+  for u, v in zip(todo, found):
     leaf = leaf_of(v)
     assert leaf is not None
     u.memo["leaf"] = reshaped(leaf, u)
@@ -118,21 +117,11 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
     return
   rules = rules_here()
   if rules.replacements and not as_it_is:
-    return replace(todo, rules.replacements)
+    return compute_as(todo, replaced(inlined(todo), rules.replacements, leaf_of), partial(run, as_it_is=True))
   run(read_before(todo))
   found = Structure(todo)
   over = overwritten(todo, found.leaves, found.index)
-  key = (*found.key, config.code, rules, *over.items())
-  key = key if key in _programs else known_by(key, found)
-  known = _programs.pop(key, None)
-  if known is None:
-    known = first_run(todo, found, over)
-    while len(_programs) >= PROGRAMS:
-      _programs.pop(next(iter(_programs)))
-  else:
-    stats["cache_hits"] += 1
-  _programs[key] = known  # most recently used last
-  program, live = known
+  (program, live), leaves, numbers = program_of(todo, found, over, rules)
   outputs: list[Any] = [None] * len(todo)
   try:
     for n, k in enumerate(live):
@@ -140,7 +129,7 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
       if k is None:
         outputs[n] = Buffer(device_of(u), u.dtype, 0)
       elif k in program.inplace:
-        old = found.leaves[program.inplace[k]].arg[0]
+        old = leaves[program.inplace[k]].arg[0]
         outputs[n] = Buffer.over(old.memory, old.device, u.dtype, old.size)
       elif program.same[k] == k:
         outputs[n] = Buffer(program.devices[k], u.dtype, numel(u))
@@ -149,11 +138,41 @@ def run(todo: list[UOp], as_it_is: bool = False) -> None:
   except MemoryError as e:
     raise program.lacking(e) from None if program else e
   if program:
-    numbers = b"".join([packed(u) for u in found.numbers])
     written = [b for b, k in zip(outputs, live) if k is not None]
-    program.run([u.arg[0] for u in found.leaves], written, numbers)
+    program.run([u.arg[0] for u in leaves], written, numbers)
   for u, b in zip(todo, outputs):
     u.memo["leaf"] = buffer(b, shape(u), u.dtype)
+
+
+def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: Any) -> tuple:
+  """((program, live) as of `first_run`, the leaves that it reads, its numbers). over: {root: the leaf into whose memory
+  it is written}"""
+  key = (*found.key, config.code, rules, *over.items())
+  if found.invokes:  # to the last number; of others it may be that of what all this stands for
+    key = (*key, *[repr(u.arg) for u in found.numbers])
+  elif key not in _programs:
+    key = known_by(key, found)
+  known = _programs.pop(key, None)
+  if known is None:
+    known = written_out(todo, found, over, rules) if found.invokes else first_run(todo, found, over)
+    while len(_programs) >= PROGRAMS:
+      _programs.pop(next(iter(_programs)))
+  else:
+    stats["cache_hits"] += 1
+  _programs[key] = known  # most recently used last
+  if found.invokes:
+    program, order, numbers = known
+    return program, [found.leaves[n] for n in order], numbers
+  return known, found.leaves, b"".join([packed(u) for u in found.numbers]) if found.numbers else b""
+
+
+def written_out(todo: list[UOp], found: Structure, over: dict[int, int], rules: Any) -> tuple:
+  """(the program of what a structure stands for, which of the structure's leaves it reads, its numbers)"""
+  whole, at = inlined(todo), {u: n for n, u in enumerate(found.leaves)}
+  below = Structure(whole)
+  over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
+  program, leaves, numbers = program_of(whole, below, over, rules)
+  return program, [at[u] for u in leaves], numbers
 
 
 def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:
@@ -175,6 +194,7 @@ class Structure:
     self.leaves: list[UOp] = []  # the first one is in0
     self.numbers: list[UOp] = []  # constants; the first one is c0
     self.at: dict[UOp, int] = {}  # {part of memory: which of the numbers says where it is} (places.py)
+    self.invokes = False
     parts: list[Any] = []
     self.index: dict[UOp, int] = {}  # of what is looked at its number among the parts
     index = self.index
@@ -208,6 +228,7 @@ class Structure:
         else:
           index[u] = len(parts)
           parts.append((u.op, u.dtype, u.arg, *[index[s] for s in u.src]))
+          self.invokes |= u.op == "invoke"
       stack.pop()
     self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
 

@@ -70,7 +70,7 @@ class Wrapped:
       found = self.kind(f, inputs)
       if len(known) < KEPT:
         known[kinds] = found
-    return Handle._new(called(f, [graph.detach(t.uop) for t in inputs], *found))
+    return Handle._new(called(f, [graph.detach(t._node) for t in inputs], *found))
 
   def function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Extern, dict[Any, Any]]:
     """The function of the tensors alone, one for each set of the other arguments."""

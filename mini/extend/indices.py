@@ -90,7 +90,7 @@ def least_and_most(e: UOp, facts: Sequence[UOp]) -> tuple[int, int]:
 def gated(t: Tensor, mask: Tensor | None) -> Tensor:
   """t, to which a gradient passes from the elements of the mask alone: an infinite slope on the way not taken would
   else be multiplied by 0."""
-  if mask is None or not needs(t.uop):
+  if mask is None or not needs(t._node):
     return t
   s = broadcast_shape(t.shape, mask.shape)
   assert s is not None
@@ -99,7 +99,7 @@ def gated(t: Tensor, mask: Tensor | None) -> Tensor:
   def rule(g: UOp, out: UOp, x: UOp, m: UOp) -> tuple[UOp | None, ...]:
     return graph.alu("where", m, g, const(0, g.dtype)), None
 
-  return Tensor._new(with_gradient(x.uop, rule, x.uop, m.uop))
+  return Tensor._new(with_gradient(x._node, rule, x._node, m._node))
 
 
 class OutOfBounds(Exception):
@@ -145,7 +145,7 @@ def views(array: Tensor, index: Sequence[Any], axes: Axes) -> Tensor | None:
       return None
     if before or after:
       x = Tensor._new(
-        graph.pad(x.uop, tuple((before, after) if a == axis else (0, 0) for a in range(x.ndim)))
+        graph.pad(x._node, tuple((before, after) if a == axis else (0, 0) for a in range(x.ndim)))
       )
     cut = [slice(None)] * x.ndim
     cut[axis] = slice(lo + before, hi + before + 1, abs(c))
@@ -182,7 +182,7 @@ def gathered(array: Tensor, index: Sequence[Any], proved: Sequence[bool], axes: 
     flat = flat * n + one
   flat = flat if isinstance(flat, Tensor) else Tensor._new(graph.full((), flat, dtype))
   for axis, one, inside in reversed(unsure):
-    flat = inside.where(flat, Tensor._new(outside(one.uop, axis)))
+    flat = inside.where(flat, Tensor._new(outside(one._node, axis)))
   return taken(array, flat.cast(dtype), path)
 
 
@@ -190,6 +190,6 @@ def taken(array: Tensor, flat: Tensor, path: Path) -> Tensor:
   """The elements of all axes as one: off the path, the first."""
   if path.mask is not None:
     flat = path.mask.where(flat, 0)
-  at = graph.reshape(flat.uop, (prod(flat.shape),))
-  one = graph.reshape(array.uop, (prod(array.shape),))
+  at = graph.reshape(flat._node, (prod(flat.shape),))
+  one = graph.reshape(array._node, (prod(array.shape),))
   return Tensor._new(graph.reshape(graph.gather(one, at, 0), flat.shape))

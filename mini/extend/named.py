@@ -45,13 +45,15 @@ class Named(NamedTuple):
 def named(op: str, result: Any, inputs: Sequence[Handle]) -> Any:
   """The tensors of a result, as results of this operation of these inputs."""
   found = tensors_of(result)
-  nodes = tuple(t.uop for t in inputs)
+  nodes = tuple(t._node for t in inputs)
   marked = []
   for t, variable in zip(found, variables(len(found))):
-    u = with_gradient(t.uop, lambda g, out, x: (g,), t.uop)  # a node that is nobody else's, and passes all on
+    u = with_gradient(
+      t._node, lambda g, out, x: (g,), t._node
+    )  # a node that is nobody else's, and passes all on
     u.memo["named"] = Named(op, variable, nodes)
-    if t.uop not in nodes:  # or it would hold itself
-      t.uop.memo.setdefault("labels", {})[op] = u.memo["named"]  # for programs, where marks are gone
+    if t._node not in nodes:  # or it would hold itself
+      t._node.memo.setdefault("labels", {})[op] = u.memo["named"]  # for programs, where marks are gone
     marked.append(Handle._new(u))
   return rebuilt(result, marked)
 
@@ -115,7 +117,7 @@ class Operation:
     replacement = self._replaced.get()
     if replacement is not None:
       return replacement
-    homes = {device_of(t.uop) for t in inputs} if self._lowerings else set()
+    homes = {device_of(t._node) for t in inputs} if self._lowerings else set()
     kinds = {home.partition(":")[0] for home in homes if isinstance(home, str)}
     return self._lowerings.get(kinds.pop(), self.f) if len(kinds) == 1 else self.f
 

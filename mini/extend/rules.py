@@ -50,7 +50,7 @@ def rule(
     out = right(*inputs.values())
     if not isinstance(out, Handle):
       fail(MiniError, f"rule {name}: its right side returned {type(out).__name__}, not a tensor", **inputs)
-    return out.uop
+    return out._node
 
   replacement = Replacement(name, left, make, why)
   if replacement.op not in {"matmul", *OPERATIONS}:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mini.engine.buffer import leaf_of
 from mini.ir import graph
+from mini.ir.inline import written_out
 from mini.ir.text import ATTRIBUTES, KINDS
 from mini.ir.uop import UOp
 from mini.tensor.autograd import given_tensors
@@ -97,7 +98,7 @@ def walk(*tensors: Any, inside: bool = False) -> Iterator[Node]:
   """
   made: dict[UOp, Node] = {}
   found = [t for x in tensors for t in given_tensors("walk", x)]
-  stack = [shown(t.uop) for t in reversed(found)]
+  stack = [shown(t._node) for t in reversed(found)]
   while stack:
     u = stack[-1]
     if u in made:
@@ -118,6 +119,6 @@ def walk(*tensors: Any, inside: bool = False) -> Iterator[Node]:
 
 def shown(u: UOp) -> UOp:
   """The node that a walk shows in the place of u: marks go, but those that name an operation."""
-  while "named" not in u.memo and u.op in MARKS:
-    u = u.src[0]
+  while "named" not in u.memo and (u.op in MARKS or u.op == "invoke"):
+    u = written_out(u) if u.op == "invoke" else u.src[0]
   return u

@@ -44,6 +44,8 @@ def _infer(u: UOp) -> tuple[int, ...]:
     return (u.arg,)
   if u.op == "call":
     return u.arg[1]
+  if u.op == "invoke":
+    return shape(u.arg.like)
   if not u.src:
     return ()
   s = shape(u.src[0])

@@ -77,6 +77,7 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("detach",  "mark",    1, "same", None, "no gradient passes"),
   Op("tag",     "mark",    1, "same", None, "itself, told by a number from its like: what a gradient is taken by"),
   Op("call",    "mark",   -1, "arg",  None, "what a function of the host's makes of its inputs, on INTERP"),
+  Op("invoke",  "mark",   -1, "arg",  None, "an output of a graph that is known, of its inputs; it is written out"),
   Op("after",   "mark",    2, "arg",  None, "the first input, from which to compute again once the second is there"),
 )}
 # fmt: on

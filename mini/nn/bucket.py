@@ -83,7 +83,7 @@ class Bucket:
     self.shapes = [p.shape for p in params]
     self.rooms = [room(s) for s in self.shapes]  # of the parts of each slot but MASTER
     self.size = -(-sum(p.numel() for p in params) // LANES) * LANES
-    self.flat = pack(self.params, [p.uop for p in params])
+    self.flat = pack(self.params, [p._node for p in params])
     self.placed: tuple[UOp | None, list[UOp]] = None, []  # the buffer of the last step, and its parts
     self.step: Callable[..., Any] | None = None  # a step of them that is captured
 
@@ -116,13 +116,13 @@ class Bucket:
     flat, placed = self.placed
     if self.flat._uop is flat and all(untagged(p._uop) is u for p, u in zip(self.params, placed)):
       return
-    if all(p.is_realized for p in self.params) and lay([p.uop for p in self.params]) is not self.flat.uop:
-      self.flat.assign(pack(self.params, [p.uop for p in self.params]))
+    if all(p.is_realized for p in self.params) and lay([p._node for p in self.params]) is not self.flat._node:
+      self.flat.assign(pack(self.params, [p._node for p in self.params]))
 
   def give(self, flat: Tensor) -> None:
     """The parameters become parts of `flat`."""
     self.flat.assign(flat)
-    parts = views(flat.uop, self.shapes)
+    parts = views(flat._node, self.shapes)
     if local.current is None:  # what a trace is made of would be held
       self.placed = self.flat._uop, parts
     for p, u in zip(self.params, parts):
@@ -167,7 +167,7 @@ class Bucket:
     chosen = [n for n, k in enumerate(keep) if k]
     slots = {}
     for name, flat in self.slots.items():
-      pieces = views(flat.uop, self.parts(name))
+      pieces = views(flat._node, self.parts(name))
       slots[name] = Tensor(lay([pieces[n] for n in chosen])).realize()
     params, groups = [self.params[n] for n in chosen], [self.groups[n] for n in chosen]
     return Bucket(params, groups, Tensor(self.t.item(), device=self.t.device), slots, self.room)
@@ -198,7 +198,7 @@ def near(x: Tensor, other: Tensor) -> Tensor:
 
 def same(a: Any, b: Any) -> bool:
   if isinstance(a, Handle) or isinstance(b, Handle):
-    return isinstance(a, Handle) and isinstance(b, Handle) and a.uop is b.uop
+    return isinstance(a, Handle) and isinstance(b, Handle) and a._node is b._node
   return a == b
 
 
@@ -218,7 +218,7 @@ def _gradient(p: Tensor) -> UOp:
       parameter=p,
       gradient=p.grad,
     )
-  return p.grad.uop
+  return p.grad._node
 
 
 def gradients_of(params: Sequence[Tensor]) -> Tensor:

@@ -29,7 +29,7 @@ def _rows(params: Sequence[Tensor]) -> list[list[Tensor]]:
   """Parameters whose gradients go into one flat buffer, in the order in which an optimizer has them."""
   found: dict[Any, list[tuple[int, Tensor]]] = {}
   for p in params:
-    flat, start, stop = part_of(p.uop)
+    flat, start, stop = part_of(p._node)
     key = p.dtype if (start, stop) == (0, graph.shape(flat)[0]) else flat
     found.setdefault((key, p.device), []).append((start if key is flat else 0, p))
   return [[p for _, p in sorted(row, key=lambda item: item[0])] for row in found.values()]
@@ -77,7 +77,7 @@ def _give(rows: Sequence[Sequence[Tensor]], flats: Sequence[Tensor], total: Tens
 
   def give() -> None:
     for row, flat in zip(rows, flats):
-      for p, u in zip(row, views(flat.uop, [p.shape for p in row])):
+      for p, u in zip(row, views(flat._node, [p.shape for p in row])):
         old = p.grad
         assert old is not None
         losses = (*old._losses, *(() if total is None else (weakref.ref(total),)))

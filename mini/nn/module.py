@@ -337,13 +337,13 @@ class Module:
     tensors = [p for t in dict.fromkeys(get_state_dict(self, every=True).values()) for p in t._parts()]
     for t in tensors:
       grad = t.grad
-      node = placed(untagged(t.uop), device, kind)
+      node = placed(untagged(t._node), device, kind)
       if t._is_own_tag():
         t._tag(node)
       else:
-        t.uop = node
+        t._node = node
       if grad is not None:
-        t.grad = Tensor(placed(grad.uop, device, kind))
+        t.grad = Tensor(placed(grad._node, device, kind))
     if tensors:
       Tensor.realize(*tensors, *(t.grad for t in tensors if t.grad is not None))
     return self

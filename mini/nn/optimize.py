@@ -61,7 +61,7 @@ def optimize(
     held = [b.t, *b.slots.values()] if state is None else [state[name] for name in names.values()]
     p, g = (_row([ts[number[p]] for p in b.params], b.params[0].dtype) for ts in (before, slopes))
     new, made = optimizer._stepped(b, p, g, held[0], dict(zip(b.slots, held[1:])))
-    for q, u in zip(b.params, views(new.uop, b.shapes)):
+    for q, u in zip(b.params, views(new._node, b.shapes)):
       found[number[q]] = Tensor(u)
     after |= dict(zip(names.values(), made))
   return rebuilt(params, found), after
@@ -69,7 +69,7 @@ def optimize(
 
 def _row(tensors: Sequence[Tensor], kind: Any) -> Tensor:
   """Tensors in one padded row, through which gradients pass."""
-  us = [graph.cast(t.uop, kind) for t in tensors]
+  us = [graph.cast(t._node, kind) for t in tensors]
   if not (local.gradients and any(map(needs, us))):
     return Tensor(graph.detach(lay(us)))
   flat = graph.cat(tuple(graph.reshape(u, (graph.numel(u),)) for u in us), 0)

@@ -272,7 +272,7 @@ class Optimizer:
     grads = {b: [p.grad for p in b.params if p.grad is not None] for b in active}
     losses = {x: None for of in grads.values() for g in of for ref in g._losses if (x := ref()) is not None}
     # written in any case: they are kept, and not the graphs that they came from
-    kept = [g for b, g in flat if g.uop.op == "cat" and not all(x.is_realized for x in grads[b])]
+    kept = [g for b, g in flat if g._node.op == "cat" and not all(x.is_realized for x in grads[b])]
     at_once = self.is_captured and local.current is None and all(b.size <= AT_ONCE for b in active)
     if at_once:
       # Numbers are part of what is captured: of those that a schedule moves, a step would be captured each time.
@@ -295,7 +295,7 @@ class Optimizer:
         for old, x in zip((b.t, *b.slots.values()), state):
           old.assign(x)
         if g in pending:
-          for p, u in zip(b.params, views(g.uop, b.shapes)):
+          for p, u in zip(b.params, views(g._node, b.shapes)):
             if local.current is None and p.grad is not None:
               p.grad._set(u)  # the same values: whoever holds it, or shares its memory, sees no change
             else:
@@ -308,7 +308,7 @@ class Optimizer:
     """(the new parameters, the number of steps and the new state) of a bucket with these gradients, flat."""
     if local.current is None:
       b.gather()
-    p = Tensor(lay([p.uop for p in b.params]))
+    p = Tensor(lay([p._node for p in b.params]))
     if not at_once:
       return self._stepped(b, p, g, b.t, b.slots)
     if b.step is None:
@@ -394,7 +394,7 @@ class Optimizer:
     for b in self._buckets:
       states: list[dict[str, Tensor]] = [{"step": b.t} for _ in b.params]
       for name, flat in b.slots.items():
-        for state, u in zip(states, views(flat.uop, b.parts(name))):
+        for state, u in zip(states, views(flat._node, b.parts(name))):
           state[name] = Tensor(u)
       found.update((number[p], self.shown(state, p, group_of[p])) for p, state in zip(b.params, states))
     return dict(sorted(found.items()))
@@ -491,7 +491,7 @@ class Optimizer:
       raise StateError(f"load_state_dict: {about}")
     if x is None:
       return graph.full(shape, 0, kind)
-    return on_device(graph.cast(_tensor(x).uop, kind), p.device)
+    return on_device(graph.cast(_tensor(x)._node, kind), p.device)
 
   def __repr__(self) -> str:
     lines = [", ".join(f"{k}={v}" for k, v in group.items() if k != "params") for group in self.param_groups]

@@ -416,9 +416,9 @@ class _Whole(Rule):
   def each(self, f: Callable[..., Tensor], *flats: Tensor) -> Tensor:
     """f(group, lr, part of each flat buffer) of every parameter, as one buffer."""
     b = self._bucket
-    parts = zip(*(views(x.uop, b.shapes) for x in flats))
+    parts = zip(*(views(x._node, b.shapes) for x in flats))
     found = [f(group, near(group["lr"], b.t), *map(Tensor, us)) for group, us in zip(b.groups, parts)]
-    return Tensor(lay([x.uop for x in found]))
+    return Tensor(lay([x._node for x in found]))
 
 
 def _ratio(a: Tensor, b: Tensor) -> Tensor:
@@ -443,10 +443,10 @@ class Adafactor(_Whole):
   def way(self, p: Tensor, g: Tensor, state: State, t: Tensor, choose: Choose) -> tuple[Tensor, State]:
     b = self._bucket
     parts = zip(
-      b.groups, views(p.uop, b.shapes), views(g.uop, b.shapes), views(state["variance"].uop, b.rooms)
+      b.groups, views(p._node, b.shapes), views(g._node, b.shapes), views(state["variance"]._node, b.rooms)
     )
     made = [self._one(group, near(group["lr"], t), t.cast(p.dtype), *map(Tensor, us)) for group, *us in parts]
-    new, squares = (Tensor(lay([x.uop for x in xs])) for xs in zip(*made))
+    new, squares = (Tensor(lay([x._node for x in xs])) for xs in zip(*made))
     return new, {"variance": squares}
 
   def _one(

@@ -63,8 +63,8 @@ KINDS = {
 
 def apart(t: Tensor, value: bool = True) -> Tensor:
   """In memory of its own, and so is its gradient; or only that."""
-  u = graph.stage(t.uop) if value else t.uop
-  return t._new(with_gradient(u, lambda g, out, x: (graph.stage(g),), t.uop))
+  u = graph.stage(t._node) if value else t._node
+  return t._new(with_gradient(u, lambda g, out, x: (graph.stage(g),), t._node))
 
 
 def ends(layer: int, directions: int) -> list[str]:

@@ -106,9 +106,9 @@ class GradScaler:
     finite = []
     for row in kinds.values():
       grads = [p.grad for p in row if p.grad is not None]
-      flat = Tensor(graph.detach(lay([g.uop for g in grads]))) * float(single(1 / self._scale))
+      flat = Tensor(graph.detach(lay([g._node for g in grads]))) * float(single(1 / self._scale))
       finite.append(flat.isfinite().all())
-      for p, g, u in zip(row, grads, views(flat.uop, [g.shape for g in grads])):
+      for p, g, u in zip(row, grads, views(flat._node, [g.shape for g in grads])):
         new = Tensor(u)
         new._losses = g._losses
         p.grad = new

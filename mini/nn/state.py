@@ -186,7 +186,7 @@ def views(flat: UOp, shapes: Sequence[tuple[int, ...]]) -> list[UOp]:
 def pack(params: Sequence[Tensor], values: Sequence[UOp]) -> Tensor:
   """Put values, of one type, into one flat buffer, which is returned, and make params its parts."""
   flat = Tensor(lay(values)).realize()
-  for p, u in zip(params, views(flat.uop, [p.shape for p in params])):
+  for p, u in zip(params, views(flat._node, [p.shape for p in params])):
     p.assign(Tensor(u))
   return flat
 
@@ -195,17 +195,17 @@ def fill(params: Sequence[Tensor], values: Sequence[Tensor]) -> None:
   """Assign values to params, to all or none. Those that are together all of a flat buffer stay together in one."""
   both = [(p, v.to(p.dtype) if p.is_complex() else v) for p, v in zip(params, values)]
   pairs = [pair for p, v in both for pair in zip(p._parts(), v._parts(), strict=True)]
-  fresh = {p: graph.detach(on_device(graph.cast(untagged(v.uop), p.dtype), p.device)) for p, v in pairs}
+  fresh = {p: graph.detach(on_device(graph.cast(untagged(v._node), p.dtype), p.device)) for p, v in pairs}
   groups: dict[UOp, list[tuple[int, Tensor]]] = {}
   for p, _ in pairs:
-    flat, start, _ = part_of(p.uop)
+    flat, start, _ = part_of(p._node)
     groups.setdefault(flat, []).append((start, p))
 
   def assign() -> None:
     rest: list[Tensor] = []
     for flat, found in groups.items():
       together = [p for _, p in sorted(found, key=lambda item: item[0])]
-      if len(together) > 1 and lay([p.uop for p in together]) is flat:
+      if len(together) > 1 and lay([p._node for p in together]) is flat:
         pack(together, [fresh[p] for p in together])
       else:
         rest += [p.assign(Tensor(fresh[p])) for p in together]
@@ -252,7 +252,7 @@ def safe_save(
     raise StateError(
       f"safe_save: {missing[0]} is {values[missing[0]].dtype.name}, which the format does not have"
     )
-  row = {name: rows.setdefault(part_of(t._parts()[0].uop)[0], len(rows)) for name, t in values.items()}
+  row = {name: rows.setdefault(part_of(t._parts()[0]._node)[0], len(rows)) for name, t in values.items()}
   # the widest first: all are aligned
   order = sorted(values, key=lambda name: (-values[name].dtype.itemsize, row[name]))
   text = _header({name: values[name] for name in order}, metadata)
@@ -285,7 +285,7 @@ def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -
 def arrays(tensors: Sequence[Tensor]) -> Iterator[np.ndarray]:
   """Their values, one after another. Parts of one buffer are cut out of one copy of it."""
   parts = (p for t in tensors for p in t._parts())
-  waiting = [p for p in parts if not p.is_realized and part_of(p.uop)[0].op != "buffer"]
+  waiting = [p for p in parts if not p.is_realized and part_of(p._node)[0].op != "buffer"]
   if waiting:
     waiting[0].realize(*waiting[1:])
   held: tuple[Buffer | None, np.ndarray] = (None, np.empty(0))
@@ -300,7 +300,7 @@ def arrays(tensors: Sequence[Tensor]) -> Iterator[np.ndarray]:
     if t.is_complex():
       yield t.numpy()
       continue
-    node = untagged(t.uop)
+    node = untagged(t._node)
     yield evaluate([node], memory)[0] if part_of(node)[0].op == "buffer" else t.numpy()
 
 

@@ -28,7 +28,7 @@ def _odd(name: str) -> Callable[[Tensor], Tensor]:
 
 def _power(a: Any, b: Any) -> Tensor:
   if a.dtype.kind != "c":
-    n = b.uop.arg if b.uop.op == "const" else None  # a number: most are products, a root or a quotient
+    n = b._node.arg if b._node.op == "const" else None  # a number: most are products, a root or a quotient
     return a**b if n is None or n == -0.5 or (n < 0 and a.dtype.kind != "f") else a.pow(n)
   found = ((a == 0) & (b.real <= 0)).where(complex(math.nan, math.nan), a**b)
   return (b == 0).where(1, (b == 1).where(a, found))

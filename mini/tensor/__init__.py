@@ -71,7 +71,7 @@ class Tensor(InPlace):
     kind = as_dtype(dtype)
     if kind.kind == "c":
       return complex_numbers().from_real(self, kind)
-    return self if kind is self.dtype else self._new(graph.cast(self.uop, kind))
+    return self if kind is self.dtype else self._new(graph.cast(self._node, kind))
 
   def type(self, dtype: Any) -> Tensor:
     """Another name of `cast`."""

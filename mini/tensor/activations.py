@@ -39,7 +39,7 @@ class Activations(Special):
     >>> Tensor([-1.0, 2.0]).relu()
     Tensor([0., 2.])
     """
-    return self._alu("max", self.uop, const(0, self.dtype))
+    return self._alu("max", self._node, const(0, self.dtype))
 
   def relu6(self) -> Tensor:
     """a between 0 and 6."""
@@ -213,7 +213,7 @@ class Activations(Special):
     at = self._axis(axis if dim is None else dim, "glu")
     if self.shape[at] % 2:
       fail(ShapeError, f"glu: axis {at} does not fall into halves", x=self)
-    a, b = self._new(self.uop).chunk(2, at)
+    a, b = self._new(self._node).chunk(2, at)
     return a * b.sigmoid()
 
   def gumbel_softmax(

@@ -62,7 +62,7 @@ class Arrange(Joining):
       fail(ShapeError, f"rot90: dims are two axes, not {tuple(dims)}", x=self)
     a, b = axes
     turned: Any = self if k % 2 == 0 else self.transpose(a, b)
-    return turned.flip(*{0: (), 1: (a,), 2: (a, b), 3: (b,)}[k % 4]) if k % 4 else self._new(self.uop)
+    return turned.flip(*{0: (), 1: (a,), 2: (a, b), 3: (b,)}[k % 4]) if k % 4 else self._new(self._node)
 
   def pad_to(self, *shape: Sizes | None, value: float = 0) -> Tensor:
     """Padded behind its elements to a shape; None leaves an axis as it is.
@@ -74,7 +74,9 @@ class Arrange(Joining):
     if any(m < n for n, m in zip(self.shape, sizes)):
       fail(ShapeError, f"pad_to: x is larger than {sizes}; shrink_to cuts", x=self)
     return (
-      self.pad([(0, m - n) for n, m in zip(self.shape, sizes)], value=value) if sizes else self._new(self.uop)
+      self.pad([(0, m - n) for n, m in zip(self.shape, sizes)], value=value)
+      if sizes
+      else self._new(self._node)
     )
 
   def shrink_to(self, *shape: Sizes | None) -> Tensor:

@@ -19,6 +19,7 @@ from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
 from mini.ir import graph
+from mini.ir.inline import written_out
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.company import know
@@ -110,6 +111,8 @@ def leaves(u: UOp) -> list[tuple[UOp, Tensor]]:
 
 def unrounded(u: UOp, kind: DType) -> UOp:
   """A gradient in a type, without what it was only rounded to on its way."""
+  if u.op == "invoke" and u.dtype.itemsize < kind.itemsize:
+    u = written_out(u)
   while u.op == "cast" and u.dtype.itemsize < u.src[0].dtype.itemsize <= kind.itemsize:
     u = u.src[0]
   return graph.cast(u, kind)
@@ -192,13 +195,13 @@ class Autograd(Losses):
       local.current.relies(Hook.changes)
       local.current.differentiates()
     seed = self._seed(gradient)
-    found = leaves(self.uop)
+    found = leaves(self._node)
     if inputs is not None:
       several = [inputs] if isinstance(inputs, Handle) else inputs
       wanted = {part for t in several for part in t._parts()}
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
     with During(local, "once", not create_graph):
-      gs = node_gradient(self.uop, seed, [tag for tag, _ in found])
+      gs = node_gradient(self._node, seed, [tag for tag, _ in found])
     given = [(leaf, unrounded(g, leaf.grad_dtype)) for (_, leaf), g in zip(found, gs) if g is not None]
     before: list[Change] = [(self, "_spent", self._spent)]
     for leaf, _ in given:
@@ -219,20 +222,20 @@ class Autograd(Losses):
     """What is passed back: 1 where nothing else is given."""
     if gradient is None:
       return graph.full(self.shape, 1, self.dtype)
-    seed = graph.cast(gradient.uop, self.dtype)
-    checked(graph.alu("add", self.uop, seed))  # as of any operation of the two
+    seed = graph.cast(gradient._node, self.dtype)
+    checked(graph.alu("add", self._node, seed))  # as of any operation of the two
     return seed
 
   def _accumulate(self, leaf: Handle, g: UOp) -> Tensor:
     """leaf.grad += g, remembering where it came from: computing the leaf anew computes this loss with it."""
     before = leaf.grad
-    node = g if before is None else plus(before.uop, g)
+    node = g if before is None else plus(before._node, g)
     fresh = self._new(node) if before is None else before
     if fresh._base is not None:
       with no_grad():
         fresh._bind(node)
     else:
-      fresh.uop = node
+      fresh._node = node
       derive(fresh)
     fresh._losses = (*(() if before is None else before._losses[-7:]), weakref.ref(self))
     leaf.grad = fresh
@@ -321,7 +324,7 @@ class Autograd(Losses):
   def _watched(self) -> UOp:
     """The node of this tensor, which is no other's, so that it may remember who looks at its gradient."""
     if not self._is_own_tag() and not {"given", "hooks"} <= self._uop.memo.keys():
-      self.uop = with_gradient(self.uop, lambda g, out, x: (g,), self.uop)
+      self._node = with_gradient(self._node, lambda g, out, x: (g,), self._node)
       self._uop.memo["hooks"] = {}
     return self._uop
 
@@ -352,7 +355,7 @@ class Hook:
       return g
     if not isinstance(new, Handle) or new.shape != graph.shape(g):
       fail(ShapeError, f"a hook returns None or a gradient of shape {graph.shape(g)}", got=new)
-    return graph.cast(new.uop, g.dtype)
+    return graph.cast(new._node, g.dtype)
 
   def remove(self) -> None:
     """End it."""
@@ -458,7 +461,7 @@ def pulled_back(
     if not needs(t._uop):
       fail(MiniError, f"{what}: w does not require a gradient", w=t)
   with During(local, "once", False):
-    found = gradients([y.uop for y in outs], seeds, [t.uop for t in parts])
+    found = gradients([y._node for y in outs], seeds, [t._node for t in parts])
   known = dict(zip(parts, found))
   unused = [t for t in wrt if all(known[p] is None for p in t._parts())]
   if unused and not (allow_unused or materialize_grads):
@@ -496,7 +499,7 @@ def tagged_inputs(what: str, tree: Any) -> tuple[Any, list[UOp]]:
   def tagged(t: Handle) -> Handle:
     if t.dtype.kind != "f":
       fail(DTypeError, f"{what}: only float tensors have gradients, this one is {t.dtype.name}", x=t)
-    tags.append(graph.tag(t.uop))
+    tags.append(graph.tag(t._node))
     return Handle._new(tags[-1])
 
   return mapped(tagged, tree), tags
@@ -546,8 +549,8 @@ def value_and_grad(
           value=value,
         )
       seed = graph.full(scalar.shape, 1, scalar.dtype)
-      found = filled(node_gradient(scalar.uop, seed, tags), tags)
-      scalar, *parts = settled([scalar.uop, *found], tags, [scalar.uop])
+      found = filled(node_gradient(scalar._node, seed, tags), tags)
+      scalar, *parts = settled([scalar._node, *found], tags, [scalar._node])
     value, of_each = rebuilt(value, [scalar]), rebuilt(several, parts)
     return ((value, aux) if has_aux else value), of_each if isinstance(argnums, tuple) else of_each[0]
 
@@ -575,13 +578,13 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
   def marked(t: Handle) -> Handle:  # so that what is made of it is new, whatever was made of t before
-    return Handle._new(graph.tag(t.uop)) if needs(t.uop) else t
+    return Handle._new(graph.tag(t._node)) if needs(t._node) else t
 
   inside, named = mapped(marked, (args, kwargs))
   start = next_serial()
   result = fn(*inside, **named)
   found: list[UOp] = []
-  mapped(lambda t: found.append(t.uop), result)
+  mapped(lambda t: found.append(t._node), result)
   made_again(found, start)
   return result
 
@@ -624,7 +627,7 @@ def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
       given = args, kwargs
-      inputs = [t.uop for t in tensors_of(given)]
+      inputs = [t._node for t in tensors_of(given)]
       if not (local.gradients and any(map(needs, inputs))):
         return f(*args, **kwargs)
       inside, named = rebuilt(given, (Handle._new(graph.detach(u) if needs(u) else u) for u in inputs))
@@ -653,9 +656,9 @@ def custom_gradient(backward: Callable[..., Any]) -> Callable[[Callable[..., Any
 def joined(tensors: Sequence[Handle]) -> UOp:
   """Several float tensors as one node, in the widest of their types; one tensor as it is."""
   if len(tensors) == 1:
-    return tensors[0].uop
+    return tensors[0]._node
   kind = functools.reduce(promote_types, (t.dtype for t in tensors))
-  return graph.cat(tuple(graph.reshape(graph.cast(t.uop, kind), (t.numel(),)) for t in tensors), 0)
+  return graph.cat(tuple(graph.reshape(graph.cast(t._node, kind), (t.numel(),)) for t in tensors), 0)
 
 
 def parts(u: UOp, like: Sequence[Handle]) -> list[Tensor]:
@@ -697,4 +700,4 @@ def checked_gradients(
     if g is not None and (not isinstance(g, Handle) or g.shape != graph.shape(u)):
       about = f"custom_gradient: backward of {name} returned a gradient that does not have the shape of its argument"
       fail(ShapeError, about, gradient=g, argument=Handle._new(u))
-  return tuple(None if g is None else graph.cast(g.uop, u.dtype) for g, u in zip(several, inputs))
+  return tuple(None if g is None else graph.cast(g._node, u.dtype) for g, u in zip(several, inputs))

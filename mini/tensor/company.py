@@ -144,7 +144,7 @@ def _worth(asked: Sequence[UOp], nodes: dict[UOp, None], held: dict[UOp, list[Ha
         wanted[s] = wanted.get(s, 0) + (numel(u) if n == 0 and u.op in PARTLY else numel(s))
   work: dict[UOp, int] = {}  # of each node; none of what is in memory
   for u in order:
-    own = LARGE if u.op in DEAR else CAT if u.op == "cat" else 1
+    own = LARGE if u.op in DEAR else CAT if u.op == "cat" else u.arg.function.work if u.op == "invoke" else 1
     work[u] = min(own + sum([work.get(s, 0) for s in u.src]), LARGE)
     if u in held and work[u] == LARGE:
       parts = u.src if u.op == "cat" else (u,)

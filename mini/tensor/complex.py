@@ -247,15 +247,15 @@ Twofold.final = ComplexTensor
 
 def given(value: Tensor, slopes: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> Tensor:
   """A real value of real inputs, of which these are the slopes."""
-  us = [t.uop for t in inputs]
+  us = [t._node for t in inputs]
   if not (local.gradients and any(map(needs, us))):
     return value
 
   def rule(g: UOp, out: UOp, *src: UOp) -> tuple[UOp | None, ...]:
     with enable_grad():
-      return tuple((Handle._new(g) * s).uop for s in slopes(*map(Handle._new, src)))
+      return tuple((Handle._new(g) * s)._node for s in slopes(*map(Handle._new, src)))
 
-  return Handle._new(with_gradient(value.uop, rule, *us))
+  return Handle._new(with_gradient(value._node, rule, *us))
 
 
 def analytic(value: Pair, slopes: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> Tensor:

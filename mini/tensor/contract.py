@@ -52,7 +52,7 @@ class Algebra(NamedTuple):
 
   def both(self, a: UOp, b: UOp) -> UOp:
     if callable(self.op):
-      return self.op(Handle._new(a), Handle._new(b)).uop
+      return self.op(Handle._new(a), Handle._new(b))._node
     return OPERATIONS[self.op](a, b)
 
   def joined(self, a: UOp, b: UOp) -> UOp:

@@ -156,8 +156,8 @@ class Convolution(Multiply):
     before = tuple(lo for lo, _ in sides)
     form = Form((*size,), (*kernel,), (*count,), steps, before, gaps)
     kind = common(what, self, weight)
-    x = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, each, *size))
-    w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, outputs // groups, each, *kernel))
+    x = graph.reshape(graph.cast(self._node, wide(kind)), (batch, groups, each, *size))
+    w = graph.reshape(graph.cast(weight._node, wide(kind)), (groups, outputs // groups, each, *kernel))
     return self._finished(what, derivative(form, "y", x=x, w=w), kind, (batch, outputs, *count), bias)
 
   def _spread(self, what: str, n: int, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
@@ -183,8 +183,8 @@ class Convolution(Multiply):
       fail(ShapeError, f"{what}: the padding {before} leaves nothing", x=self)
     form = Form((*size,), (*kernel,), (*count,), steps, before, gaps)
     kind = common(what, self, weight)
-    y = graph.reshape(graph.cast(self.uop, wide(kind)), (batch, groups, channels // groups, *count))
-    w = graph.reshape(graph.cast(weight.uop, wide(kind)), (groups, channels // groups, each, *kernel))
+    y = graph.reshape(graph.cast(self._node, wide(kind)), (batch, groups, channels // groups, *count))
+    w = graph.reshape(graph.cast(weight._node, wide(kind)), (groups, channels // groups, each, *kernel))
     return self._finished(what, derivative(form, "x", y=y, w=w), kind, (batch, each * groups, *size), bias)
 
   def _finished(self, what: str, u: UOp, kind: Any, s: Ints, bias: Tensor | None) -> Tensor:

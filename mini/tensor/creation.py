@@ -200,7 +200,7 @@ class Creation(Reduce):
     on = Creation._new(graph.expand_to(_column(s[0]), s)) == Creation._new(
       graph.expand_to(graph.iota(s[1]), s)
     )
-    return placed(graph.cast(on.uop, kind), device, requires_grad)
+    return placed(graph.cast(on._node, kind), device, requires_grad)
 
   @staticmethod
   def tri(

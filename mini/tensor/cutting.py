@@ -50,7 +50,7 @@ class Cutting(Movement):
         out = out._padded_from_itself(a, before, after, mode)
       return out
     s = self.shape
-    u = graph.shrink(self.uop, tuple((max(0, -lo), n - max(0, -hi)) for n, (lo, hi) in zip(s, widths)))
+    u = graph.shrink(self._node, tuple((max(0, -lo), n - max(0, -hi)) for n, (lo, hi) in zip(s, widths)))
     widths = tuple((max(lo, 0), max(hi, 0)) for lo, hi in widths)
     padded = graph.pad(u, widths)
     if value == 0 or padded is u:
@@ -75,8 +75,8 @@ class Cutting(Movement):
 
   def _padded_from_itself(self, axis: int, before: int, after: int, mode: str) -> Tensor:
     if not (before or after):
-      return self._new(self.uop)
-    n, u = self.shape[axis], self.uop
+      return self._new(self._node)
+    n, u = self.shape[axis], self._node
     if min(before, after) < 0:  # cut off: of a ring at first, elsewhere of what was put around
       cut = [(0, 0)] * axis + [(min(before, 0), min(after, 0))] + [(0, 0)] * (self.ndim - axis - 1)
       around_it = axis, max(before, 0), max(after, 0), mode
@@ -168,7 +168,7 @@ class Cutting(Movement):
       fail(ShapeError, f"chunk: {chunks} pieces", x=self)
     n = self.shape[self._axis_of_some("chunk", dim)]
     return (
-      self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self.uop) for _ in range(chunks))
+      self.split(max(-(-n // chunks), 1), dim) if n else tuple(self._new(self._node) for _ in range(chunks))
     )
 
   def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
@@ -217,11 +217,11 @@ class Cutting(Movement):
     Tensor([[1, 0],
             [1, 1]])
     """
-    return self._alu("where", self._below("tril", diagonal), self.uop, const(0, self.dtype))
+    return self._alu("where", self._below("tril", diagonal), self._node, const(0, self.dtype))
 
   def triu(self, diagonal: int = 0) -> Tensor:
     """Zeros below a diagonal of the last two axes."""
-    return self._alu("where", self._below("triu", diagonal - 1), const(0, self.dtype), self.uop)
+    return self._alu("where", self._below("triu", diagonal - 1), const(0, self.dtype), self._node)
 
   def _below(self, what: str, diagonal: int) -> UOp:
     """column - row <= diagonal, in this shape."""
@@ -256,7 +256,7 @@ class Cutting(Movement):
       fail(AxisError, "diag_embed: x has no axis to lay on a diagonal", x=self)
     *s, n = self.shape
     size = n + abs(offset)
-    x = graph.reshape(self.uop, (*s, n, 1) if offset >= 0 else (*s, 1, n))
+    x = graph.reshape(self._node, (*s, n, 1) if offset >= 0 else (*s, 1, n))
     side = len(s) if offset >= 0 else len(s) + 1
     x = graph.pad(x, around(graph.shape(x), side, 0, abs(offset)))
     row, column = _grid(size, size)

@@ -49,7 +49,7 @@ def accumulated(
   found = call.result(op, call.formula.reduce, sizes)
   kind = result_type(target, found)
   join = call.algebra(op, call.formula.reduce).joined
-  return Handle._new(join(graph.cast(target.uop, kind), graph.cast(found.uop, kind)))
+  return Handle._new(join(graph.cast(target._node, kind), graph.cast(found._node, kind)))
 
 
 def block(rows: Sequence[Any]) -> Handle:
@@ -170,10 +170,11 @@ class Call:
     """The operands in the type in which they are multiplied."""
     if algebra.op in ("and", "or"):
       return [
-        t.uop if t.dtype is dtypes.bool else graph.alu("ne", t.uop, const(0, t.dtype)) for t in self.operands
+        t._node if t.dtype is dtypes.bool else graph.alu("ne", t._node, const(0, t.dtype))
+        for t in self.operands
       ]
     kind = wide(result_type(*self.operands))
-    return [graph.cast(t.uop, kind) for t in self.operands]
+    return [graph.cast(t._node, kind) for t in self.operands]
 
   def terms(self) -> tuple[list[Term], Term]:
     try:

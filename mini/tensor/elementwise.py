@@ -59,18 +59,18 @@ def sloped(value: Tensor, slopes: Callable[..., Any], *inputs: Handle) -> Tensor
 
   value, inputs: T[s]   ->   T[s]
   """
-  if not any(needs(x.uop) for x in inputs):
+  if not any(needs(x._node) for x in inputs):
     return value
 
   def rule(g: UOp, out: UOp, *src: UOp) -> tuple[UOp | None, ...]:
     found = slopes(*map(Handle._new, (*src, out)))
     found = found if isinstance(found, tuple) else (found,)
     return tuple(
-      graph.cast((d * Handle._new(g)).uop, x.dtype) if x.dtype.kind == "f" else None
+      graph.cast((d * Handle._new(g))._node, x.dtype) if x.dtype.kind == "f" else None
       for d, x in zip(found, src)
     )
 
-  return Handle._new(with_gradient(value.uop, rule, *(x.uop for x in inputs)))
+  return Handle._new(with_gradient(value._node, rule, *(x._node for x in inputs)))
 
 
 class Elementwise(Operators):
@@ -78,7 +78,7 @@ class Elementwise(Operators):
 
   def _float(self, what: str = "") -> UOp:
     """The node, as a float if it is none."""
-    return graph.cast(self.uop, self.dtype if self.dtype.kind == "f" else dtypes.default_float)
+    return graph.cast(self._node, self.dtype if self.dtype.kind == "f" else dtypes.default_float)
 
   def _real(self) -> tuple[Tensor, DType]:
     """As float32 or float64, and the float type of the result."""
@@ -149,7 +149,7 @@ class Elementwise(Operators):
   def fmod(self, other: Operand) -> Tensor:
     """The remainder with the sign of a, as in C."""
     out = self._named("fmod", fmod, other)
-    if not needs(out.uop):
+    if not needs(out._node):
       return out
     a, b = (self._new(u) for u in broadcast("fmod", nodes("fmod", (self, other)), (self, other)))
     return sloped(out, lambda a, b, y: (1, -((b == 0) | a.isinf()).where(a / b, (a - y) / b).round()), a, b)
@@ -162,7 +162,7 @@ class Elementwise(Operators):
     """
     if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
       kind = result_type(self, exponent)
-      simple = integer_power(graph.cast(self.uop, kind), exponent)
+      simple = integer_power(graph.cast(self._node, kind), exponent)
       if simple is not None:
         return self._new(simple) if exponent else self._flat(simple)
       if kind.kind != "f" and exponent < 0:
@@ -177,15 +177,15 @@ class Elementwise(Operators):
     """-a. DTypeError on booleans."""
     if self.dtype is dtypes.bool:
       fail(DTypeError, "-a: booleans have no negative; ~a inverts them", a=self)
-    return self._new(negated(self.uop))
+    return self._new(negated(self._node))
 
   def abs(self) -> Tensor:
     """The magnitude; of the least integer that integer itself."""
-    return self._new(self.uop) if self.dtype.kind in "bu" else self._alu("abs", self.uop)
+    return self._new(self._node) if self.dtype.kind in "bu" else self._alu("abs", self._node)
 
   def sign(self) -> Tensor:
     """-1, 0 or 1; 0 where it is NaN, as in PyTorch."""
-    x, zero = self.uop, const(0, self.dtype)
+    x, zero = self._node, const(0, self.dtype)
     below = graph.alu("where", graph.alu("lt", x, zero), const(-1, x.dtype), zero)
     return self._flat(graph.alu("where", graph.alu("lt", zero, x), const(1, x.dtype), below))
 
@@ -250,7 +250,9 @@ class Elementwise(Operators):
 
   def isnan(self) -> Tensor:
     """Where it is not a number."""
-    return self._new(graph.alu("ne", self.uop, self.uop)) if self.dtype.kind == "f" else self._filled(False)
+    return (
+      self._new(graph.alu("ne", self._node, self._node)) if self.dtype.kind == "f" else self._filled(False)
+    )
 
   def isinf(self) -> Tensor:
     """Where it is plus or minus infinity."""
@@ -291,7 +293,7 @@ class Elementwise(Operators):
 
   def logical_not(self) -> Tensor:
     """Where it is zero."""
-    return self._new(equals(self.uop, const(0, self.dtype)))
+    return self._new(equals(self._node, const(0, self.dtype)))
 
   def logical_and(self, other: Operand) -> Tensor:
     """Where both are not zero."""
@@ -308,7 +310,7 @@ class Elementwise(Operators):
   def bitwise_not(self) -> Tensor:
     """~a: of booleans not, of integers every bit. DTypeError on floats."""
     self._integers("~a")
-    return self._new(inverted(self.uop))
+    return self._new(inverted(self._node))
 
   def bitwise_and(self, other: Operand) -> Tensor:
     """a & b. DTypeError on floats.
@@ -381,7 +383,7 @@ class Elementwise(Operators):
     a, b = self._coerced(a), self._coerced(b)
     if is_complex(a) or is_complex(b):
       return complex_numbers().where(self, a, b)
-    found = broadcast("where", [self.uop, *nodes("where", (a, b))], (self, a, b))
+    found = broadcast("where", [self._node, *nodes("where", (a, b))], (self, a, b))
     return self._alu("where", *found)
 
   def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
@@ -393,12 +395,12 @@ class Elementwise(Operators):
     if mask.dtype is not dtypes.bool:
       fail(DTypeError, f"masked_fill: the mask is {mask.dtype.name}, not bool", x=self, mask=mask)
     picked, kept = nodes("masked_fill", (value, self), self.dtype)
-    return self._alu("where", *broadcast("masked_fill", [mask.uop, picked, kept], (mask, value, self)))
+    return self._alu("where", *broadcast("masked_fill", [mask._node, picked, kept], (mask, value, self)))
 
   def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and the infinities replaced: by 0, the largest and the least number, if not told otherwise."""
     if self.dtype.kind != "f":
-      return self._new(self.uop)
+      return self._new(self._node)
     top = float(dtypes.finfo(self.dtype).max)
     out = (self == math.inf).where(top if posinf is None else posinf, self)
     out = (self == -math.inf).where(-top if neginf is None else neginf, out)

@@ -23,7 +23,7 @@ from mini.changes import all_or_nothing
 from mini.engine.masked import is_sized
 from mini.engine.place import device_of, place
 from mini.engine.shards import memory
-from mini.given import constant_in, needs
+from mini.given import constant_in, needs, primitive
 from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
@@ -112,7 +112,7 @@ class Handle:
       self._become_complex(data, kind, device, requires_grad)
       return
     if isinstance(data, Handle):
-      node = graph.cast(data.uop, kind or data.dtype)
+      node = graph.cast(data._node, kind or data.dtype)
     elif isinstance(data, UOp):
       node = data
     elif type(data) is Variable:
@@ -174,7 +174,7 @@ class Handle:
 
   def _view(self, *steps: tuple[str, Any]) -> Tensor:
     """A view of this tensor (views.py)."""
-    u = self.uop
+    u = self._node
     for kind, arg in steps:
       u = STEPS[kind].down(u, arg)
     return self._shared(u, steps)
@@ -189,15 +189,24 @@ class Handle:
 
   @property
   def uop(self) -> UOp:
-    """The graph node (mini/ir/graph.py)."""
+    """The graph node (mini/ir/graph.py), made of primitive operations."""
+    return primitive(self._node)
+
+  @uop.setter
+  def uop(self, node: UOp) -> None:
+    self._node = node
+
+  @property
+  def _node(self) -> UOp:
+    """The node as methods made it, with `invoke` for what several operations make (mini/ir/inline.py)."""
     if local.current is not None:
       local.current.read(self)
     elif self._trace is not None:
       self._trace.escaped(self)
     return self._uop
 
-  @uop.setter
-  def uop(self, node: UOp) -> None:
+  @_node.setter
+  def _node(self, node: UOp) -> None:
     checked(node)
     if local.current is not None:
       local.current.rebind(self)
@@ -364,7 +373,7 @@ class Handle:
     value = x if isinstance(x, Handle) else Handle._final(x, dtype=self.dtype, device=self.device)
     if value.shape != self.shape:
       fail(ShapeError, f"a.assign(b): a has shape {self.shape}, b has {value.shape}", a=self, b=value)
-    return self._bind(on_device(graph.cast(value.uop, self.dtype), self.device))
+    return self._bind(on_device(graph.cast(value._node, self.dtype), self.device))
 
   def _bind(self, node: UOp) -> Tensor:
     """Give this tensor a value, and what shares its memory its part of it."""
@@ -388,12 +397,12 @@ class Handle:
     if self._is_own_tag():
       self._tag(graph.detach(node) if needs(node) else node)
     else:
-      self.uop = node
+      self._node = node
 
   def replace(self, x: Tensor) -> Tensor:
     """Give this handle the value of x, whatever its shape, type and device. Views of it stay what they are."""
     apart(self)
-    self.uop = x.uop
+    self._node = x._node
     return self  # type: ignore[return-value]
 
   def _update(self, value: Handle, what: str, shaped: bool = True) -> Tensor:
@@ -410,7 +419,7 @@ class Handle:
     if not shaped:
       become(self, value)
       return self  # type: ignore[return-value]
-    return self._bind(graph.cast(value.uop, self.dtype))
+    return self._bind(graph.cast(value._node, self.dtype))
 
   # ---------------------------------------------------------------- gradients: what a handle knows of them
 
@@ -420,7 +429,7 @@ class Handle:
 
   def _tag(self, node: UOp) -> None:
     """Make this handle a leaf that gradients are taken of."""
-    self.uop = tagged(self, node)
+    self._node = tagged(self, node)
 
   @property
   def requires_grad(self) -> bool:
@@ -453,7 +462,7 @@ class Handle:
     if requires_grad and not needs(self._uop):
       self._tag(self._uop)
     elif not requires_grad and self._is_own_tag():
-      self.uop = untagged(self._uop)
+      self._node = untagged(self._uop)
     elif not requires_grad and needs(self._uop):
       fail(
         MiniError,
@@ -474,7 +483,7 @@ class Handle:
 
   def _flat(self, u: UOp) -> Tensor:
     """A value that is computed from this tensor, and to which it passes a gradient of zeros."""
-    return self._new(constant_in(u, self.uop))
+    return self._new(constant_in(u, self._node))
 
   def _alu(self, op: str, *src: UOp) -> Tensor:
     return self._new(graph.alu(op, *src))

@@ -78,7 +78,7 @@ class Image(Pooling):
         scale = (m - 1) / (l - 1) if l > 1 else 0.0
       if m != l:  # what keeps its size stays as it is, whatever scale_factor says
         maps[a] = axis_map(mode, m, l, scale, bool(align_corners), antialias)
-    x = graph.cast(self.uop, wide(self.dtype))
+    x = graph.cast(self._node, wide(self.dtype))
     return self._new(graph.cast(mapped(x, maps, self.device), self.dtype))
 
   def _new_sizes(self, n: int, size: Any, scale_factor: Any, again: bool) -> tuple[Ints, tuple[float, ...]]:
@@ -179,7 +179,7 @@ class Image(Pooling):
     if self.ndim != 4:
       fail(ShapeError, "im2col: x must have 4 axes, or 3 without a batch", x=self)
     form, before = self._patches("im2col", self.shape[2:], kernel_size, dilation, padding, stride)
-    x = graph.pad(self.uop, ((0, 0), (0, 0), *((p, p) for p in before)))
+    x = graph.pad(self._node, ((0, 0), (0, 0), *((p, p) for p in before)))
     columns = (self.shape[0], self.shape[1] * prod(form.kernel), prod(form.count))
     return self._new(graph.reshape(graph.permute(cut(x, form, 2), (0, 1, 2, 4, 3, 5)), columns))
 
@@ -213,7 +213,7 @@ class Image(Pooling):
       )
     whole = (batch, rows // prod(form.kernel), *form.size)
     (h, w), (y, x) = form.kernel, form.count
-    u = graph.permute(graph.reshape(self.uop, (*whole[:2], h, w, y, x)), (0, 1, 2, 4, 3, 5))
+    u = graph.permute(graph.reshape(self._node, (*whole[:2], h, w, y, x)), (0, 1, 2, 4, 3, 5))
     out = u
     for axis, (n, step, gap) in enumerate(zip(form.size, form.stride, form.dilation), 2):
       out = overlapped(out, axis, n, step, gap)

@@ -86,7 +86,7 @@ class Indexing(Random):
 
   def __getitem__(self, index: Any) -> Tensor:
     plan = self._plan(index)
-    u = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
+    u = graph.reshape(cut(self._node, plan.cuts), plan.shape)
     if not plan.axes:
       return self._shared(u, (("cut", plan.cuts), ("shape", plan.shape)))
     if any(i.ndim for i in plan.indices):
@@ -111,7 +111,7 @@ class Indexing(Random):
 
   def _steps_to(self, plan: Plan) -> Steps:
     """An index that copies nothing: cuts, a shape, and then the elements at indices without axes."""
-    picked = (("picked", (a - n, i.uop)) for n, (a, i) in enumerate(zip(plan.axes, plan.indices)))
+    picked = (("picked", (a - n, i._node)) for n, (a, i) in enumerate(zip(plan.axes, plan.indices)))
     return ("cut", plan.cuts), ("shape", plan.shape), *picked
 
   def _has(self, plan: Plan, value: Handle) -> bool:
@@ -131,18 +131,18 @@ class Indexing(Random):
         mask=mask,
       )
     number = (
-      graph.reshape(graph.cast(value.uop, self.dtype), ())
+      graph.reshape(graph.cast(value._node, self.dtype), ())
       if isinstance(value, Handle)
       else constant("a[i] = b", value, self.dtype, (self, value))
     )
     wide_mask = graph.expand(
-      graph.reshape(mask.uop, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape
+      graph.reshape(mask._node, (*mask.shape, *(1,) * (self.ndim - mask.ndim))), self.shape
     )
-    return graph.alu("where", wide_mask, number, self.uop)
+    return graph.alu("where", wide_mask, number, self._node)
 
   def _replaced(self, plan: Plan, value: Any, kind: str = "set") -> UOp:
     """self's node with value where the plan points; kind "add": added to what is there."""
-    taken = graph.reshape(cut(self.uop, plan.cuts), plan.shape)
+    taken = graph.reshape(cut(self._node, plan.cuts), plan.shape)
     new = self._fitted(value, plan.taken())
     if plan.axes:
       new = _put(taken, plan, self._flat_index(plan), new, kind)
@@ -151,7 +151,7 @@ class Indexing(Random):
     new = graph.reshape(new, tuple(c.taken for c in plan.cuts))
     if all(c.is_whole for c in plan.cuts):
       return on_device(new, self.device)  # as copy_ does; a number is on no device
-    return put(self.uop, plan.cuts, new)
+    return put(self._node, plan.cuts, new)
 
   def _fitted(self, value: Any, room: tuple[int, ...]) -> UOp:
     """A value cast and repeated to where it is put."""
@@ -162,7 +162,7 @@ class Indexing(Random):
       s = s[1:]
     if len(s) > len(room) or broadcast_shape(s, room) != room:
       fail(ShapeError, f"x[i] = v: v has shape {value.shape}, what x[i] takes has {room}", x=self, v=value)
-    return graph.expand_to(graph.reshape(graph.cast(value.uop, self.dtype), s), room)
+    return graph.expand_to(graph.reshape(graph.cast(value._node, self.dtype), s), room)
 
   # ---------------------------------------------------------------- taking an index apart
 
@@ -315,7 +315,7 @@ class Indexing(Random):
     flat: UOp | None = None
     unsure: list[tuple[int, UOp, UOp]] = []  # axis, index as given, whether it is inside
     for i, axis, known in zip(plan.indices, plan.axes, plan.host):
-      u, n = i.uop, plan.shape[axis]
+      u, n = i._node, plan.shape[axis]
       given = graph.expand_to(graph.cast(u, dtypes.int64) if several else u, common)
       u = from_front(given, n) if known is None else given
       if known is None and several:

@@ -60,7 +60,7 @@ class Joining(Cutting):
           f"cat: {spelled(t)} does not go behind {spelled(first)} along axis {a}: the other axes differ",
           **names,
         )
-    return Handle._new(graph.cat(tuple(graph.cast(t.uop, kind) for t in tensors), a))
+    return Handle._new(graph.cat(tuple(graph.cast(t._node, kind) for t in tensors), a))
 
   def stack(self: Any, *others: Any, dim: int = 0) -> Tensor:
     """Tensors of one shape along a new axis: `Tensor.stack([a, b], dim=0)` or `a.stack(b)`.
@@ -99,11 +99,11 @@ class Joining(Cutting):
 
   def contiguous(self) -> Tensor:
     """In memory of its own when it is computed: not recomputed by those who use it. Never a view."""
-    return self._new(graph.stage(self.uop))
+    return self._new(graph.stage(self._node))
 
   def clone(self) -> Tensor:
     """The same values, in a memory of their own. (Nothing is copied before one of the two is changed.)"""
-    return self._new(self.uop)
+    return self._new(self._node)
 
   def to(self, *args: Any, **kwargs: Any) -> Tensor:
     """On another device, of another type, or both: `x.to("CPU:1")`, `x.to(dtypes.float16)`, `x.to("CPU",
@@ -116,7 +116,7 @@ class Joining(Cutting):
     device, kind = wanted_of(args, kwargs)
     if kind is not None and kind.kind == "c":
       return self.cast(kind) if device is None else self.cast(kind).to(device)  # type: ignore[attr-defined]
-    u = self.uop if kind is None else graph.cast(self.uop, kind)
+    u = self._node if kind is None else graph.cast(self._node, kind)
     u = u if device is None else on_device(u, device)
     return self if u is self._uop and not wants_copy(args, kwargs) else self._new(u)  # type: ignore[return-value]
 
@@ -147,7 +147,7 @@ class Joining(Cutting):
     if leaf is not None and isinstance(self.device, str) and local.current is None and not needs(self._uop):
       parts = sharded(leaf.arg[0], self.shape, names, a)  # at once: it is sent once, however often it is used
       return self._new(graph.buffer(parts, self.shape, self.dtype))
-    return self._new(graph.copy(self.uop, names) if a is None else graph.shard(self.uop, a, names))
+    return self._new(graph.copy(self._node, names) if a is None else graph.shard(self._node, a, names))
 
   def shard_(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
     """`shard` of this tensor itself. A leaf that requires a gradient stays one, and its gradient comes there, too.
@@ -159,7 +159,7 @@ class Joining(Cutting):
     """
     if not self._is_own_tag():
       return self.replace(self.shard(devices, axis))
-    self._tag(self._new(untagged(self.uop)).shard(devices, axis).uop)
+    self._tag(self._new(untagged(self._node)).shard(devices, axis)._node)
     return self  # type: ignore[return-value]
 
   def cpu(self) -> Tensor:

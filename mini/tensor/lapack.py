@@ -43,12 +43,12 @@ def host(
     return _complex_host(what, f, tensors, real)
   samples = local.samples
   if samples is not None:
-    many = samples.all([t.uop for t in tensors])
+    many = samples.all([t._node for t in tensors])
     shared = all(u is None for u in many)
     with samples.left():
       whole = [stacked(t, None if shared else u, 0 if shared else samples.n) for t, u in zip(tensors, many)]
       found = host(what, f, *whole, about=about)
-    return found if shared else [Handle._new(samples.one(t.uop)) for t in found]
+    return found if shared else [Handle._new(samples.one(t._node)) for t in found]
   about = about or described("x", tensors[0])
 
   def several(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -106,13 +106,13 @@ def _traced(what: str, several: Callable[..., list[np.ndarray]], *tensors: Handl
   found = several(*units)
   row = Extern(what, lambda *arrays: np.concatenate([r.reshape(-1) for r in several(*arrays)]))
   kind, sizes = BY_NUMPY[found[0].dtype], [r.size for r in found]
-  flat = Handle._new(called(row, [graph.detach(t.uop) for t in tensors], (sum(sizes),), kind))
+  flat = Handle._new(called(row, [graph.detach(t._node) for t in tensors], (sum(sizes),), kind))
   return [part.reshape(r.shape) for part, r in zip(flat.split(sizes), found)]
 
 
 def stacked(t: Handle, many: Any, n: int) -> Handle:
   if many is None:
-    many = graph.expand_to(t.uop, (n, *t.shape)) if n else t.uop
+    many = graph.expand_to(t._node, (n, *t.shape)) if n else t._node
   return Handle._new(graph.detach(many))
 
 

@@ -184,7 +184,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
   if n == 0 and A._complex:
     return A.complex(matrix_power(A.real, 0), matrix_power(A.imag, 0) * 0)
   if n == 0:
-    return A._flat(eye(A.shape[-1], A).expand(*A.shape).uop)
+    return A._flat(eye(A.shape[-1], A).expand(*A.shape)._node)
   power, out = inv(A) if n < 0 else A, None
   for bit in reversed(f"{abs(n):b}"):
     if bit == "1":
@@ -227,7 +227,7 @@ def _largest(A: Tensor) -> float:
   samples = local.samples
   if samples is None:
     return float(A.abs().sum(-2).max()._number("matrix_exp"))
-  (many,) = samples.all([A.abs().uop])
+  (many,) = samples.all([A.abs()._node])
   with samples.left():
     return _largest(stacked(A, many, 0))
 

@@ -33,7 +33,7 @@ class Losses(Normalize):
   def _mean_or(self, reduction: str) -> Tensor:
     if reduction not in ("mean", "sum", "none"):
       fail(ArgumentError, f'reduction is "mean", "sum" or "none", not {reduction!r}', x=self)
-    return self._new(self.uop) if reduction == "none" else self.sum() if reduction == "sum" else self.mean()
+    return self._new(self._node) if reduction == "none" else self.sum() if reduction == "sum" else self.mean()
 
   def cross_entropy(self, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
                     reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
@@ -90,9 +90,9 @@ class Losses(Normalize):
     at = (target != ignore_index).where(target, 0).unsqueeze(axis)
 
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
-      return (self._is_class(at.squeeze(axis), axis).where(Handle._new(g), 0).uop,)
+      return (self._is_class(at.squeeze(axis), axis).where(Handle._new(g), 0)._node,)
 
-    found = self._new(with_gradient(self.gather(axis, at).uop, rule, self.uop))
+    found = self._new(with_gradient(self.gather(axis, at)._node, rule, self._node))
     return found.squeeze(axis)
 
   def _per_class(self, weight: Tensor) -> Tensor:

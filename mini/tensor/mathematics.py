@@ -53,7 +53,7 @@ class Mathematics(Elementwise):
 
   def square(self) -> Tensor:
     """a * a; of booleans as integers."""
-    u = graph.cast(self.uop, dtypes.default_int) if self.dtype is dtypes.bool else self.uop
+    u = graph.cast(self._node, dtypes.default_int) if self.dtype is dtypes.bool else self._node
     return self._alu("mul", u, u)
 
   def exp(self) -> Tensor:
@@ -212,4 +212,4 @@ class Mathematics(Elementwise):
     return self - self.trunc()
 
   def _rounded(self, op: str) -> Tensor:
-    return self._alu(op, self.uop) if self.dtype.kind == "f" else self._new(self.uop)
+    return self._alu(op, self._node) if self.dtype.kind == "f" else self._new(self._node)

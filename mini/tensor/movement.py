@@ -53,7 +53,7 @@ class Movement(Activations):
 
   def _in_shape(self, shape: tuple[int, ...]) -> Tensor:
     """A view where the strides allow one, else a copy."""
-    return self._view(("shape", shape)) if fits(self, shape) else self._new(graph.reshape(self.uop, shape))
+    return self._view(("shape", shape)) if fits(self, shape) else self._new(graph.reshape(self._node, shape))
 
   def view(self, *shape: Any) -> Tensor:
     """`reshape` that never copies, so that what is written to it is written to x; here it never fails. Of a type: the
@@ -69,7 +69,7 @@ class Movement(Activations):
 
   def _computed(self, f: Callable[[Any], Any]) -> Tensor:
     """f of this tensor, which is computed anew where that is written to, and cannot be written to itself."""
-    return self._view(("computed", (lambda u: f(self._new(u)).uop, lambda strides: None)))
+    return self._view(("computed", (lambda u: f(self._new(u))._node, lambda strides: None)))
 
   def _bytes_as(self, kind: DType) -> Tensor:
     if self.dtype.itemsize != kind.itemsize:
@@ -239,7 +239,7 @@ class Movement(Activations):
     Tensor([3, 2, 1])
     """
     given = self._once("flip", axes, dims)
-    return self._new(graph.flip(self.uop, self._axes(given if axes or dims is not None else None, "flip")))
+    return self._new(graph.flip(self._node, self._axes(given if axes or dims is not None else None, "flip")))
 
   def roll(self, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Shifted along axes; what falls out at the end comes in at the beginning. Without dims: of the flattened tensor.
@@ -254,7 +254,7 @@ class Movement(Activations):
     axes = [self._axis_of_some("roll", a) for a in (dims if isinstance(dims, (tuple, list)) else (dims,))]
     if len(by) != len(axes):
       fail(ShapeError, f"roll: {len(by)} shifts for {len(axes)} axes", x=self)
-    u = self.uop
+    u = self._node
     for shift, a in zip(by, axes):
       n = graph.shape(u)[a]
       if n and shift % n:
@@ -275,7 +275,7 @@ class Movement(Activations):
       fail(ShapeError, f"repeat: {len(times)} repeats for the {self.ndim} axes of x", x=self)
     if any(n < 0 for n in times):
       fail(ShapeError, f"repeat: {times} times, of which one is negative", x=self)
-    u = graph.reshape(self.uop, (1,) * (len(times) - self.ndim) + self.shape)
+    u = graph.reshape(self._node, (1,) * (len(times) - self.ndim) + self.shape)
     for a, n in enumerate(times):
       u = tiled(u, a, n)
     return self._new(u)
@@ -308,8 +308,8 @@ class Movement(Activations):
       message = f"repeat_interleave: {s[a]} elements {repeats} times are not {output_size}"
       fail(ArgumentError, message, x=self)
     if not isinstance(places, int):
-      return self._new(self.uop).index_select(a, places)
-    u = graph.reshape(self.uop, (*s[: a + 1], 1, *s[a + 1 :]))
+      return self._new(self._node).index_select(a, places)
+    u = graph.reshape(self._node, (*s[: a + 1], 1, *s[a + 1 :]))
     u = graph.expand(u, (*s[: a + 1], places, *s[a + 1 :]))
     return self._new(graph.reshape(u, (*s[:a], size, *s[a + 1 :])))
 

@@ -49,7 +49,7 @@ class Multiply(Sorting):
     left, right, batch = meeting(self, other)
     kind, k = common("a @ b", self, other), self.shape[-1]
     n, m = left[-1], right[-1]
-    a, b = graph.cast(self.uop, wide(kind)), graph.cast(other.uop, wide(kind))
+    a, b = graph.cast(self._node, wide(kind)), graph.cast(other._node, wide(kind))
     b = (
       graph.permute(b, (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2))
       if other.ndim > 1

@@ -111,11 +111,11 @@ class Normalize(Distance):
       whole = scale_ * self._channels(affine[0]) if scales else scale_
       n = prod(self.shape[a] for a in axes)
       sums = [along, total] if scales else [total]
-      rest = [t.reshape(-1).to(v.dtype).uop for t, v in zip(sums, affine)]
-      return ((whole * (back - total / n - normal * (along / n))).uop, None, None, *rest)
+      rest = [t.reshape(-1).to(v.dtype)._node for t, v in zip(sums, affine)]
+      return ((whole * (back - total / n - normal * (along / n)))._node, None, None, *rest)
 
     out = ((x - mean) * scale).to(self.dtype)._affine(weight, bias)
-    return self._new(with_gradient(out.uop, rule, *(v.uop for v in given)))
+    return self._new(with_gradient(out._node, rule, *(v._node for v in given)))
 
   def _affine(self, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """x * weight + bias, with one number of each for a channel."""
@@ -208,7 +208,7 @@ class Normalize(Distance):
     if not 0 <= p <= 1:
       fail(ArgumentError, f"dropout: {p} is no probability", x=self)
     if not (type(self).training if training is None else training) or p == 0:
-      return self._new(self.uop)
+      return self._new(self._node)
     kept = Distance.rand(*self.shape, device=self.device) >= p
     return kept.where(self * (1 / (1 - p)) if p < 1 else self * 0, 0)
 

@@ -38,7 +38,7 @@ class Parts(LinearAlgebra):
     if real.dtype is not imag.dtype:
       fail(DTypeError, "complex: the parts are of different types", real=real, imag=imag)
     z = complex_numbers().joined(real.clone(), imag.clone())
-    checked(graph.alu("add", *(p.uop for p in z._parts())))  # as of any operation of the two
+    checked(graph.alu("add", *(p._node for p in z._parts())))  # as of any operation of the two
     return z
 
   @staticmethod

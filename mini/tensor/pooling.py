@@ -181,9 +181,9 @@ class Pooling(Convolution):
                 return_indices: bool) -> Any:  # fmt: skip
     form, sides = self._windows(what, n, kernel_size, stride, padding, dilation, ceil_mode)
     size = self.shape[self.ndim - n :]
-    found = cut(self.pad(sides, value=least_of(self, "amax")).uop, form, self.ndim - n)
+    found = cut(self.pad(sides, value=least_of(self, "amax"))._node, form, self.ndim - n)
     place = Handle._final.arange(prod(size)).reshape(size).pad(sides[-n:], value=prod(size))
-    return self._largest(found, cut(place.uop, form, 0), n, return_indices)
+    return self._largest(found, cut(place._node, form, 0), n, return_indices)
 
   def _largest(self, found: UOp, place: UOp, n: int, return_indices: bool) -> Any:
     """The maxima of windows.   found: T[.., h, H', w, W'], and the numbers of its places   ->   T[.., H', W']
@@ -197,7 +197,7 @@ class Pooling(Convolution):
     def first(number: UOp) -> UOp:
       """The least number of those that are the maximum."""
       value, top = self._new(found), self._new(graph.expand(most, s))
-      hit = ((value == top) | value.isnan()).uop
+      hit = ((value == top) | value.isnan())._node
       none = const(int(np.iinfo(number.dtype.np).min), number.dtype)
       turned = graph.alu("where", hit, inverted(graph.expand_to(number, s)), none)
       return inverted(graph.reduce(turned, "max", axes))
@@ -218,7 +218,7 @@ class Pooling(Convolution):
       fail(ArgumentError, f"{what}: the divisor is 0", x=self)
     lead, size = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
     ones = graph.full((1, 1, 1, *form.kernel), 1, self.dtype)
-    x = graph.reshape(self.pad(sides).uop, (prod(lead), 1, 1, *form.size))
+    x = graph.reshape(self.pad(sides)._node, (prod(lead), 1, 1, *form.size))
     total = self._new(graph.reshape(derivative(form, "y", x=x, w=ones), (*lead, *form.count)))
     p = numbers(padding, n)
     rounding = None if self.dtype.kind == "f" else "trunc"
@@ -230,7 +230,7 @@ class Pooling(Convolution):
     if count_include_pad:
       counted = self._new(graph.full(tuple(m + 2 * q for m, q in zip(size, p)), 1, self.dtype))
       sides = [(0, hi - q) for (_, hi), q in zip(sides[-n:], p)]
-    count = graph.reduce(cut(counted.pad(sides[-n:]).uop, form, 0), "add", tuple(range(0, 2 * n, 2)))
+    count = graph.reduce(cut(counted.pad(sides[-n:])._node, form, 0), "add", tuple(range(0, 2 * n, 2)))
     return total.div(self._new(graph.reshape(count, form.count)), rounding_mode=rounding)
 
   def _windows(
@@ -304,7 +304,7 @@ class Pooling(Convolution):
   def _adaptive_avg_pool(self, what: str, n: int, output_size: Any) -> Tensor:
     sizes = self._adaptive_sizes(what, n, output_size)
     lead, old = self.shape[: self.ndim - n], self.shape[self.ndim - n :]
-    x = graph.cast(self.uop, wide(self.dtype))
+    x = graph.cast(self._node, wide(self.dtype))
     # axes with windows of one size at once, as views; the others one after another
     pairs = [(m, k // m) if k % m == 0 else (k, 1) for k, m in zip(old, sizes)]
     x = graph.reshape(x, (*lead, *(m for pair in pairs for m in pair)))
@@ -318,7 +318,7 @@ class Pooling(Convolution):
   def _adaptive_max_pool(self, what: str, n: int, output_size: Any, return_indices: bool) -> Any:
     sizes = self._adaptive_sizes(what, n, output_size)
     size = self.shape[self.ndim - n :]
-    found, place = self.uop, Handle._final.arange(prod(size)).reshape(size).uop
+    found, place = self._node, Handle._final.arange(prod(size)).reshape(size)._node
     for a, m in enumerate(sizes):
       found = covered(found, self.ndim - n + 2 * a, m, self.device)
       place = covered(place, 2 * a, m, self.device)
@@ -339,7 +339,7 @@ def covered(u: UOp, axis: int, m: int, device: Any) -> UOp:
     return windows(u, axis, s[axis] // m, s[axis] // m)
   places, _ = covering(s[axis], m)
   k = places.shape[1]
-  index = Handle._final(places.T.ravel().astype(np.int32), device=device).uop
+  index = Handle._final(places.T.ravel().astype(np.int32), device=device)._node
   index = graph.reshape(index, tuple(m * k if a == axis else 1 for a in range(len(s))))
   got = graph.gather(u, graph.expand(index, (*s[:axis], m * k, *s[axis + 1 :])), axis)
   return graph.reshape(got, (*s[:axis], k, m, *s[axis + 1 :]))

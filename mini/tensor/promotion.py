@@ -89,7 +89,7 @@ def nodes(what: str, operands: Sequence[Any], dtype: DType | None = None, **name
   if complex_too or dtype.kind == "c":
     fail(DTypeError, f"{what}: not of complex numbers", **named(operands))
   found = [
-    graph.cast(x.uop, dtype) if isinstance(x, Handle) else constant(what, x, dtype, operands)
+    graph.cast(x._node, dtype) if isinstance(x, Handle) else constant(what, x, dtype, operands)
     for x in operands
   ]
   return broadcast(what, found, operands)

@@ -83,7 +83,7 @@ class Generator:
       with outside():
         self.set_state(self.get_state())
     device = default_device() if device is None else device_named(device)
-    calls, key = on_device(self.advance(), device), on_device(self.key.uop, device)
+    calls, key = on_device(self.advance(), device), on_device(self.key._node, device)
     n = prod(shape)
     x, y = graph.iota(n, dtypes.uint32), graph.cast(calls, dtypes.uint32)
     if n > 1 << 32:
@@ -97,9 +97,9 @@ class Generator:
 
   def advance(self) -> UOp:
     """The number of calls so far. It is one more afterwards: memory of its own, so that the same graph comes again."""
-    before = self.calls.uop
+    before = self.calls._node
     if local.current is not None:
-      self.calls.uop = _plus(before, 1)
+      self.calls._node = _plus(before, 1)
       return before
     serial, count = self.known
     if before.serial != serial:
@@ -197,7 +197,7 @@ class Random(Creation):
     if kind is dtypes.float64:
       u, v = u.to(kind), v.to(kind)
     normal = (-2 * u.log()).sqrt() * (2 * math.pi * v).cos()
-    return placed(graph.cast(normal.uop, kind), device, requires_grad)
+    return placed(graph.cast(normal._node, kind), device, requires_grad)
 
   @staticmethod
   def randint(
@@ -337,7 +337,7 @@ class Random(Creation):
     if n < 0:
       fail(ShapeError, f"randperm: there are no {n} integers")
     order = Handle._new(joined(random_words((n,), device))).argsort()
-    return placed(graph.cast(order.uop, as_dtype(dtype or dtypes.default_int)), device, False)
+    return placed(graph.cast(order._node, as_dtype(dtype or dtypes.default_int)), device, False)
 
   def bernoulli(self, p: float | None = None) -> Tensor:
     """1 with the probability that the element is, or with p, else 0; in self's type."""
@@ -356,7 +356,7 @@ class Random(Creation):
     """
     if self.dtype.kind != "f":
       fail(DTypeError, f"multinomial: weights are floats, not {self.dtype.name}", x=self)
-    x: Any = self._new(graph.cast(self.uop, wide(self.dtype)))
+    x: Any = self._new(graph.cast(self._node, wide(self.dtype)))
     n = self.shape[-1] if self.ndim else 0
     if not 1 <= self.ndim <= 2 or n > 2**24:
       message = "multinomial: weights are a vector or a matrix, of at most 2**24 places"

@@ -40,7 +40,7 @@ class Reduce(Arrange):
   def _total(self, what: str, kind: str, axis: Axes, keepdim: bool, dtype: Any) -> Tensor:
     """A sum or product: of integers and booleans in int64, of halves in float32."""
     result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
-    u = graph.cast(self.uop, wide(result))
+    u = graph.cast(self._node, wide(result))
     return self._new(graph.cast(self._reduced(what, kind, u, axis, keepdim), result))
 
   def sum(self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None) -> Tensor:
@@ -89,14 +89,14 @@ class Reduce(Arrange):
     a = self._axis(axis, what)
     values, indices = self._most(what, a, True), self.detach()._position(f"arg{what}", what, a, True)
     if (
-      needs(self.uop) and self.ndim
+      needs(self._node) and self.ndim
     ):  # the gradient passes to where they stand, and is not shared by equal ones
 
       def rule(g: UOp, out: UOp, x: UOp, at: UOp) -> tuple[UOp, None]:
         chosen = equals(graph.expand(at, graph.shape(x)), _places(graph.shape(x), a))
         return graph.alu("where", chosen, graph.expand(g, graph.shape(x)), const(0, x.dtype)), None
 
-      values = self._new(with_gradient(values.uop, rule, self.uop, indices.uop))
+      values = self._new(with_gradient(values._node, rule, self._node, indices._node))
     found = ValuesAndIndices(values, indices)
     return found if keepdim or not self.ndim else ValuesAndIndices(*(t.squeeze(a) for t in found))
 
@@ -120,9 +120,9 @@ class Reduce(Arrange):
   def _most(self, what: str, axis: Axes, keepdim: bool) -> Tensor:
     self._some(what, axis)
     if what == "max":
-      return self._new(self._reduced(what, "max", self.uop, axis, keepdim))
+      return self._new(self._reduced(what, "max", self._node, axis, keepdim))
     turned = negated if self.dtype.kind == "f" else inverted
-    return self._new(turned(self._reduced(what, "max", turned(self.uop), axis, keepdim)))
+    return self._new(turned(self._reduced(what, "max", turned(self._node), axis, keepdim)))
 
   def _some(self, what: str, axis: Axes) -> None:
     if not all(self.shape[a] > 0 for a in self._axes(axis, what)):
@@ -146,7 +146,7 @@ class Reduce(Arrange):
     return out.to(dtypes.uint8) if self.dtype is dtypes.uint8 else out
 
   def _truth(self) -> UOp:
-    return self.uop if self.dtype is dtypes.bool else graph.alu("ne", self.uop, const(0, self.dtype))
+    return self._node if self.dtype is dtypes.bool else graph.alu("ne", self._node, const(0, self.dtype))
 
   def nansum(
     self, axis: Axes = None, keepdim: bool = False, dtype: Any = None, *, dim: Axes = None
@@ -185,8 +185,8 @@ class Reduce(Arrange):
       return self._new(const(0, dtypes.int64))
     self._some(what, a)
     best = self._most(kind, a, True)
-    x = self.uop
-    found = equals(x, graph.expand(best.uop, self.shape))
+    x = self._node
+    found = equals(x, graph.expand(best._node, self.shape))
     if x.dtype.kind == "f":
       found = graph.alu("or", found, graph.alu("ne", x, x))
     n = self.shape[a]
@@ -208,7 +208,7 @@ class Reduce(Arrange):
     kind = as_dtype(dtype) if dtype is not None else self.dtype
     if kind.kind != "f":
       fail(DTypeError, f"mean: the average of {kind.name} is no integer; x.float().mean() would fit", x=self)
-    total = self._reduced("mean", "add", graph.cast(self.uop, wide(kind)), axis, keepdim)
+    total = self._reduced("mean", "add", graph.cast(self._node, wide(kind)), axis, keepdim)
     count = number([self.shape[a] for a in self._axes(axis, "mean")], total.dtype)
     return self._new(graph.cast(graph.alu("div", total, count), kind))
 
@@ -254,7 +254,7 @@ class Reduce(Arrange):
     x = self._wide()
     squares = (x - x.mean(axis, True)).square()
     left = max(self._count(axis) - correction, 0)
-    total = squares._reduced("var", "add", squares.uop, axis, keepdim)
+    total = squares._reduced("var", "add", squares._node, axis, keepdim)
     return self._new(graph.cast(graph.alu("div", total, number([left], total.dtype)), self.dtype))
 
   def std(
@@ -323,7 +323,7 @@ class Reduce(Arrange):
     if p in (math.inf, -math.inf):
       return x.abs()._most("max" if p > 0 else "min", axis, keepdim)
     if p == 0:
-      return x._flat((x != 0).sum(axis, keepdim, dtype=x.dtype).uop)
+      return x._flat((x != 0).sum(axis, keepdim, dtype=x.dtype)._node)
     if p == 1:
       return x.abs().sum(axis, keepdim)
     wider, square = x._wide(), p in (2, "fro")
@@ -336,7 +336,7 @@ class Reduce(Arrange):
 
   def _wide(self) -> Tensor:
     """In the type in which sums are taken."""
-    return self._new(graph.cast(self.uop, wide(self.dtype)))
+    return self._new(graph.cast(self._node, wide(self.dtype)))
 
   # ---------------------------------------------------------------- exponential sums
 
@@ -373,9 +373,9 @@ class Reduce(Arrange):
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
       """It is nothing, to the bit, where all but one of the results are."""
       d, p = Handle._new(g), Handle._new(out)
-      return ((p * (d - (d * p).sum(axis, True))).uop,)
+      return ((p * (d - (d * p).sum(axis, True)))._node,)
 
-    return (self._new(with_gradient(value.uop, rule, x.uop)) if needs(x.uop) else value).to(result)
+    return (self._new(with_gradient(value._node, rule, x._node)) if needs(x._node) else value).to(result)
 
   def log_softmax(self, axis: Axes = -1, dtype: Any = None, *, dim: Axes = None) -> Tensor:
     """log(softmax(a)) along an axis, without overflow."""
@@ -411,7 +411,7 @@ class Reduce(Arrange):
   def _running(self, what: str, kind: str, axis: int, dtype: Any) -> Tensor:
     result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
     a = self._axis(axis, what)
-    u = graph.cast(self.uop, wide(result))
+    u = graph.cast(self._node, wide(result))
     return self._new(graph.cast(graph.scan(u, kind, a) if self.ndim else u, result))
 
   def logcumsumexp(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
@@ -424,15 +424,15 @@ class Reduce(Arrange):
     if self.dtype.kind != "f":
       fail(DTypeError, f"logcumsumexp: of {self.dtype.name}; x.float().logcumsumexp(0) would fit", x=self)
     if not self.ndim:
-      return self._new(self.uop)
+      return self._new(self._node)
     return self._wide().movedim(a, -1)._log_sums().movedim(-1, a).to(self.dtype)
 
   def _log_sums(self) -> Tensor:
     """Along the last axis: of neighbours together first, then between them, which is linear."""
     n = self.shape[-1]
     if n <= 1:
-      return self._new(self.uop)
-    x = self._new(self.uop)
+      return self._new(self._node)
+    x = self._new(self._node)
     firsts, seconds = x[..., 0::2], x[..., 1::2]
     sums = firsts[..., : n // 2]._log_sum(seconds)._log_sums()  # up to 1, 3, 5, ...
     between = sums[..., : (n - 1) // 2]._log_sum(firsts[..., 1:])  # up to 2, 4, 6, ...
@@ -468,9 +468,9 @@ class Reduce(Arrange):
       fail(ShapeError, f"diff: {n} times, of a tensor with {self.ndim} axes", x=self)
     a = self._axis(axis if dim is None else dim, "diff")
     parts = [t for t in (prepend, self, append) if t is not None]
-    x = parts[0].cat(*parts[1:], dim=a) if len(parts) > 1 else self._new(self.uop)
+    x = parts[0].cat(*parts[1:], dim=a) if len(parts) > 1 else self._new(self._node)
     if n == 0:  # PyTorch's: nothing stands before or behind what is left alone
-      return self._new(self.uop)
+      return self._new(self._node)
     for _ in range(min(n, x.shape[a])):
       later, sooner = x.narrow(a, 1, x.shape[a] - 1), x.narrow(a, 0, x.shape[a] - 1)
       x = later ^ sooner if x.dtype is dtypes.bool else later - sooner
@@ -504,14 +504,14 @@ class Reduce(Arrange):
   def cummax(self, axis: int = 0, *, dim: int | None = None) -> ValuesAndIndices:
     """The running maximum along an axis, and where it stands (the last of equals), as int64."""
     a = self._axis(axis if dim is None else dim, "cummax")
-    values = self._new(graph.scan(self.uop, "max", a) if self.ndim else self.uop)
+    values = self._new(graph.scan(self._node, "max", a) if self.ndim else self._node)
     return ValuesAndIndices(values, self._latest(values, a))
 
   def cummin(self, axis: int = 0, *, dim: int | None = None) -> ValuesAndIndices:
     """The running minimum along an axis, and where it stands (the last of equals), as int64."""
     a = self._axis(axis if dim is None else dim, "cummin")
     turned = negated if self.dtype.kind == "f" else inverted
-    values = self._new(turned(graph.scan(turned(self.uop), "max", a)) if self.ndim else self.uop)
+    values = self._new(turned(graph.scan(turned(self._node), "max", a)) if self.ndim else self._node)
     return ValuesAndIndices(values, self._latest(values, a))
 
   def _latest(self, values: Tensor, a: int) -> Tensor:
@@ -520,7 +520,7 @@ class Reduce(Arrange):
       return self._new(const(0, dtypes.int64))
     here = (values == self) | (values.isnan() & self.isnan())
     at = _places(self.shape, a)
-    return self._new(graph.scan(graph.alu("where", here.uop, at, const(0, dtypes.int64)), "max", a))
+    return self._new(graph.scan(graph.alu("where", here._node, at, const(0, dtypes.int64)), "max", a))
 
 
 def _places(shape: tuple[int, ...], a: int) -> UOp:

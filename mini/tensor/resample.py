@@ -64,7 +64,7 @@ def along(x: UOp, axis: int, sparse: Sparse, device: Any) -> UOp:
     return out
 
   def shaped(values: np.ndarray, dtype: Any) -> UOp:
-    table = Handle._final(values, dtype=dtype, device=device).uop
+    table = Handle._final(values, dtype=dtype, device=device)._node
     return graph.reshape(table, tuple(values.size if a == axis else 1 for a in range(len(graph.shape(x)))))
 
   s = graph.shape(x)

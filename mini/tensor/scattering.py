@@ -43,9 +43,9 @@ class Scattering(Indexing):
     if not self.ndim:
       return self.reshape(1).gather(0, index.reshape(-1)).reshape(index.shape)
     u = graph.shrink(
-      self.uop, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape)))
+      self._node, tuple((0, n if b == a else m) for b, (n, m) in enumerate(zip(self.shape, index.shape)))
     )
-    return self._new(graph.gather(u, index.uop, a))
+    return self._new(graph.gather(u, index._node, a))
 
   def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` whose other axes repeat; negative indices count from the end. Without dim: of the flattened tensor.
@@ -69,8 +69,8 @@ class Scattering(Indexing):
       fail(
         ShapeError, "take_along_dim: the other axes do not repeat to a common shape", x=self, indices=indices
       )
-    x = graph.expand(self.uop, (*rest[:a], self.shape[a], *rest[a + 1 :]))
-    i = graph.expand(from_front(indices.uop, self.shape[a]), (*rest[:a], indices.shape[a], *rest[a + 1 :]))
+    x = graph.expand(self._node, (*rest[:a], self.shape[a], *rest[a + 1 :]))
+    i = graph.expand(from_front(indices._node, self.shape[a]), (*rest[:a], indices.shape[a], *rest[a + 1 :]))
     return self._new(graph.gather(x, i, a))
 
   def take(self, index: Tensor) -> Tensor:
@@ -166,21 +166,21 @@ class Scattering(Indexing):
           x=self,
           src=src,
         )
-      value = graph.shrink(src.uop, tuple((0, n) for n in index.shape))
+      value = graph.shrink(src._node, tuple((0, n) for n in index.shape))
     else:
       value = graph.expand_to(constant(what, src, self.dtype, (self, index, src)), index.shape)
     if not self.ndim:
-      one, at, new = (graph.reshape(u, (1,)) for u in (self.uop, index.uop, value))
+      one, at, new = (graph.reshape(u, (1,)) for u in (self._node, index._node, value))
       return graph.reshape(graph.scatter(one, at, new, kind, 0), ())
     cuts = [Cut(n, 0, 1, n if b == a else m, False) for b, (n, m) in enumerate(zip(self.shape, index.shape))]
-    base = cut(self.uop, cuts)
+    base = cut(self._node, cuts)
     wider = wide(self.dtype) if kind in ("add", "mul") else self.dtype
     new = graph.cast(
-      graph.scatter(graph.cast(base, wider), index.uop, graph.cast(value, wider), kind, a), self.dtype
+      graph.scatter(graph.cast(base, wider), index._node, graph.cast(value, wider), kind, a), self.dtype
     )
     if all(c.taken == c.size for c in cuts):
       return new
-    return put(self.uop, cuts, new)
+    return put(self._node, cuts, new)
 
   def _along(self, what: str, dim: int, index: Any) -> int:
     a = self._axis(dim, what)
@@ -226,8 +226,8 @@ class Scattering(Indexing):
     if not self.ndim:
       return self.reshape(1)._at_places(what, dim, index, source.reshape(1), kind).reshape(())
     ones = (1,) * (self.ndim - 1 - a)
-    i = graph.expand_to(graph.reshape(index.uop, (index.numel(), *ones)), source.shape)
-    return self._new(graph.scatter(self.uop, i, graph.cast(source.uop, self.dtype), kind, a))
+    i = graph.expand_to(graph.reshape(index._node, (index.numel(), *ones)), source.shape)
+    return self._new(graph.scatter(self._node, i, graph.cast(source._node, self.dtype), kind, a))
 
   def index_put(self, indices: tuple[Any, ...], values: Operand, accumulate: bool = False) -> Tensor:
     """self with self[indices] = values, or += values of every index if accumulate."""

@@ -256,7 +256,7 @@ class Sorting(Scattering):
     n = self.shape[a]
     if n > LONGEST:
       fail(ShapeError, f"sort: an axis of {n:,} elements; those of up to {LONGEST:,} are sorted", x=self)
-    k, bits = key(_last(self.uop, a), descending)
+    k, bits = key(_last(self._node, a), descending)
     return graph.reshape(k, (self.numel() // n, n)), bits
 
   def _from_rows(self, a: int, rows: UOp) -> UOp:
@@ -267,7 +267,7 @@ class Sorting(Scattering):
 
   def _placed(self, at: UOp, a: int) -> ValuesAndIndices:
     """The elements that stand at places along axis a, and the places, as int64."""
-    values = graph.gather(self.uop, at, a) if self.ndim else self.uop
+    values = graph.gather(self._node, at, a) if self.ndim else self._node
     return ValuesAndIndices(self._new(values), self._new(graph.cast(at, dtypes.int64)))
 
   def sort(
@@ -318,7 +318,7 @@ class Sorting(Scattering):
       k, bits = self._keys(a)
       rows = (graph.shape(k)[0], 1)
       numbered = isinstance(rank, int)
-      wanted = graph.full(rows, rank, dtypes.int32) if numbered else graph.reshape(_last(rank.uop, a), rows)
+      wanted = graph.full(rows, rank, dtypes.int32) if numbered else graph.reshape(_last(rank._node, a), rows)
       at = self._from_rows(a, at_rank(k, bits, graph.cast(wanted, dtypes.int32)))
     found = self._placed(at, a)
     return found if keepdim or not self.ndim else ValuesAndIndices(*(t.squeeze(a) for t in found))
@@ -475,7 +475,7 @@ class Sorting(Scattering):
     if 0 in x.shape or 0 in v.shape:  # before or behind nothing
       return Handle._new(graph.full(v.shape, 0, dtypes.int32 if out_int32 else dtypes.int64))
     kind = result_type(x, values if isinstance(values, Number) else v)
-    x, v = (Handle._new(key(graph.cast(t.uop, kind))[0]) for t in (x, v))
+    x, v = (Handle._new(key(graph.cast(t._node, kind))[0]) for t in (x, v))
     shape, v = v.shape, v.reshape(*x.shape[:-1], -1)
     at = v._filled(0, dtypes.int32 if n <= LONGEST else dtypes.int64)  # as many are known to be before it
     for b in reversed(range(n.bit_length())):
@@ -539,7 +539,7 @@ class Sorting(Scattering):
     kind = dtypes.int64 if weights is None else dtypes.float64
     kind = kind if weights is None or weights.dtype is not dtypes.float32 else dtypes.float32
     counts = Handle._new(graph.full((high + 1 if high >= minlength else minlength,), 0, kind))
-    return counts.scatter_add(0, Handle._new(self.uop), 1 if weights is None else weights.to(kind))
+    return counts.scatter_add(0, Handle._new(self._node), 1 if weights is None else weights.to(kind))
 
   def unique(
     self,

@@ -78,7 +78,7 @@ class Special(Mathematics):
   def _sign_bit(self) -> Tensor:
     """Where a float is negative, or -0.0, or NaN with the sign bit."""
     as_int = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[self.dtype.itemsize]
-    return self._new(graph.bitcast(self.uop, as_int)) < 0
+    return self._new(graph.bitcast(self._node, as_int)) < 0
 
   def signbit(self) -> Tensor:
     """Where it is negative; of floats also where it is -0.0.
@@ -91,7 +91,7 @@ class Special(Mathematics):
   def _unit(self) -> Tensor:
     """1 or, where the sign bit is set, -1: a factor."""
     return self._flat(
-      self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype))).uop
+      self._sign_bit().where(self._new(const(-1, self.dtype)), self._new(const(1, self.dtype)))._node
     )
 
   def copysign(self, other: Operand) -> Tensor:
@@ -208,11 +208,11 @@ class Special(Mathematics):
     """
     a, b = self._pair("nextafter", other)
     as_int = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[a.dtype.itemsize]
-    bits = self._new(graph.bitcast(a.detach().uop, as_int))
+    bits = self._new(graph.bitcast(a.detach()._node, as_int))
     away = (a < b) == (a > 0)  # from zero: its bits are one more
     near_zero = b._sign_bit().where(self._new(const(-(2 ** (8 * a.dtype.itemsize - 1)), as_int)), 0) + 1
     stepped = (a == 0).where(near_zero, bits + away.where(1, -1)).cast(as_int)
-    moved = self._new(graph.bitcast(stepped.uop, a.dtype))
+    moved = self._new(graph.bitcast(stepped._node, a.dtype))
     out = (a == b).where(b, (a.isnan() | b.isnan()).where(math.nan, moved))
     return sloped(out.detach(), lambda a, b, y: ((a != b).cast(a.dtype), 0), a, b)
 

@@ -218,7 +218,7 @@ def _added_up(pieces: Any, hop: int, total: int) -> Any:
   """Pieces where they were taken from, added up where they overlap.   T[.., piece, n] -> T[.., total]"""
 
   def of_part(p: Any) -> Any:
-    u = p.mT.uop
+    u = p.mT._node
     return Handle._new(overlapped(u, p.ndim - 2, total, hop))
 
   return pieces._mapped(of_part)

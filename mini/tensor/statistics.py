@@ -297,7 +297,7 @@ class Statistics(Pieces):
     kind, digits, bias = (dtypes.int64, 52, 1022) if x.dtype is dtypes.float64 else (dtypes.int32, 23, 126)
     tiny = x.abs() < float(dtypes.finfo(x.dtype).tiny)
     normal = tiny.where(x * 2.0**digits, x)
-    bits = x._new(graph.bitcast(normal.detach().uop, kind))
+    bits = x._new(graph.bitcast(normal.detach()._node, kind))
     found = (bits >> digits) & (2 * bias + 3)
     none = (x == 0) | x.isfinite().logical_not()
     exponent = none.where(0, found - bias - tiny.where(digits, 0))

@@ -17,12 +17,14 @@ from typing import Any
 
 from mini.changes import During
 from mini.config import settings_here
-from mini.engine.place import held, place
+from mini.engine.place import place
 from mini.given import Gradients, needs, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
+from mini.ir.inline import Output, invoke
 from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, uop
+from mini.tensor.company import DEAR, LARGE
 from mini.tensor.handle import Handle, tagged
 from mini.tensor.trace import local
 from mini.tensor.views import strides_of
@@ -70,14 +72,28 @@ class Pure:
   rebind = realize = gradient = differentiates = relies = value = escaped = refuse
 
 
-class Copier:
-  """Nodes as a list of what makes each of them of those before."""
+class Function:
+  """A graph over stand-ins, of which copies are made: by nodes `invoke`, which are its outputs, or at once."""
 
-  def __init__(self, number: dict[UOp, int], outputs: Sequence[UOp | None]):
-    """number: of the nodes that are there first; gets that of all others."""
+  def __init__(
+    self,
+    name: str,
+    tracer: Pure,
+    inputs: Sequence[UOp],
+    outputs: Sequence[UOp | None],
+    known: Sequence[UOp] = (),
+  ):
+    """known: nodes of the graph that are inputs, too, so that what was computed is not computed again."""
+    self.name, self.tracer, self.outputs = name, tracer, outputs
+    number: dict[UOp, int] = {}
+    for n, u in enumerate((*inputs, *known)):
+      number.setdefault(u, n)
+      while is_given(u):
+        u = u.src[0]
+        number.setdefault(u, n)
     self.steps: list[tuple] = []
-    self.has_rules = False  # do some of the nodes have gradients of their own, which the copies have not?
-    first = max(number.values()) + 1
+    used: set[int] = set()
+    count = len(inputs) + len(known)
     seen, stack = {*number}, [u for u in outputs if u is not None]
     made: list[UOp] = []
     while stack:
@@ -87,89 +103,146 @@ class Copier:
         made.append(u)
         stack += u.src
     for u in sorted(made, key=attrgetter("serial")):  # in the order in which the method made them
-      if u.op == "tag" and "given" in u.memo:  # it is the whole that has a gradient of its own
-        number[u], self.has_rules = number[u.src[0]], True
+      if is_given(u):  # it is the whole that has a gradient of its own
+        number[u] = number[u.src[0]]
         continue
       if u.op in ("tag", "buffer"):
         raise Impure
       memo = {"shape": graph.shape(u), "place": place(u)}
-      number[u] = first + len(self.steps)
-      self.steps.append((u.op, u.dtype, tuple(number[s] for s in u.src), u.arg, memo))
-    self.outputs = [None if u is None else number[u] for u in outputs]
+      number[u] = count + len(self.steps)
+      src = tuple(number[s] for s in u.src)
+      used.update(src)
+      self.steps.append((u.op, u.dtype, src, u.arg, memo))
+    at = [None if u is None else number[u] for u in outputs]
+    used.update(n for n in at if n is not None)
+    # gradients pass to inputs that what is known is made of, and, by rules, to others
+    if any(n in used for n in range(len(inputs), count)) or any(map(is_given, made)):
+      used.update(n for n, u in enumerate(inputs) if needs(u))
+    # an input that is not used would be held in vain
+    self.taken = [n for n in range(count) if n in used]
+    self.inputs = [inputs[n] for n in self.taken if n < len(inputs)]
+    self.known = [known[n - len(inputs)] for n in self.taken if n >= len(inputs)]
+    moved = {n: k for k, n in enumerate(self.taken)}
+    moved.update((count + n, len(self.taken) + n) for n in range(len(self.steps)))
+    self.steps = [(op, dtype, tuple(moved[n] for n in src), *rest) for op, dtype, src, *rest in self.steps]
+    self.at = [None if n is None else moved[n] for n in at]
+    self.work = sum(LARGE if op in DEAR else 1 for op, *_ in self.steps)
+    self.slopes: dict[int, tuple[Function, list[int]]] = {}
+    for out in outputs:
+      if out is not None:
+        graph.shape(out), place(out), needs(out)
+    self.results = [None if u is None else Output(self, n, u) for n, u in enumerate(outputs)]
 
-  def run(self, found: list[UOp]) -> list[UOp | None]:
-    """The outputs. found: the nodes that are there first; gets all others."""
-    for op, dtype, src, arg, memo in self.steps:
-      u = uop(op, dtype, tuple([found[n] for n in src]), arg)
+  def __repr__(self) -> str:
+    return self.name
+
+  def written_out(self, src: Sequence[UOp]) -> list[UOp | None]:
+    """The outputs, of these inputs."""
+    found = [*src]
+    for op, dtype, numbers, arg, memo in self.steps:
+      u = uop(op, dtype, tuple([found[n] for n in numbers]), arg)
       if "place" not in u.memo:
         u.memo.update(memo)
       found.append(u)
-    return [None if n is None else found[n] for n in self.outputs]
+    return [None if n is None else found[n] for n in self.at]
+
+  def invoked(self, src: Sequence[UOp]) -> list[UOp | None]:
+    """The same as nodes that are written out when their program is new."""
+    inputs = tuple(src)
+    return [None if of is None else invoke(of, inputs) for of in self.results]
+
+  def slope(self, n: int) -> tuple[Function, list[int]]:
+    """(from inputs, output and the gradient of the n-th output to the gradients of some inputs, which inputs). That of
+    a slope is the slope of the whole: of what it knows, no gradient is taken."""
+    found = self.slopes.get(n)
+    if found is None:
+      out = self.outputs[n]
+      assert out is not None
+      passed = [k for k, u in enumerate(self.inputs) if needs(u)]
+      seed = graph.tag(like(out))
+      with (
+        During(local, "current", self.tracer), During(local, "gradients", True), During(local, "low", None),
+        During(local, "once", False),
+      ):  # fmt: skip
+        outputs = gradients([out], [seed], [self.inputs[k] for k in passed])
+      function = Function(
+        f"slope {self.name}", self.tracer, [*self.inputs, seed], outputs, [*self.known, out]
+      )
+      found = self.slopes[n] = function, passed
+    return found
+
+  def pulled_back(self, n: int, g: UOp, out: UOp, src: Sequence[UOp], lazily: bool) -> Gradients:
+    """The gradients of the inputs and of what is known, None for those that get none. g: of the n-th output, out."""
+    slope, passed = self.slope(n)
+    own = len(self.inputs)
+    given = (*src[:own], g, *src[own:], out)
+    found: list[UOp | None] = [None] * len(src)
+    for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily)):
+      found[k] = u
+    return tuple(found)
+
+  def of(self, src: Sequence[UOp], lazily: bool) -> list[UOp | None]:
+    """The outputs as nodes with gradients."""
+    if lazily:
+      return self.invoked(src)
+    values = self.written_out(src)
+    if local.once:
+      return values
+    return [None if u is None else self.with_slope(n, u, src) for n, u in enumerate(values)]
+
+  def with_slope(self, n: int, u: UOp, src: Sequence[UOp]) -> UOp:
+    """u, which is the n-th output."""
+    of = self.results[n]
+    if of is None or not of.needs:
+      return u
+    passed = [k for k, s in enumerate(self.inputs) if needs(s)]
+
+    def rule(g: UOp, out: UOp, *new: UOp) -> Gradients:
+      values = [*src]
+      for k, s in zip(passed, new):
+        values[k] = s
+      found = self.pulled_back(n, g, out.src[0], values, False)
+      return tuple(found[k] for k in passed)
+
+    return with_gradient(u, rule, *(src[k] for k in passed), exact=True)
+
+
+def is_given(u: UOp) -> bool:
+  return u.op == "tag" and "given" in u.memo
 
 
 class Template:
   """What a method makes of arguments of one kind."""
 
   @staticmethod
-  def of(call: Callable[[Sequence[Handle]], Any], likes: Sequence[Handle]) -> Template | None:
+  def of(call: Callable[[Sequence[Handle]], Any], name: str, likes: Sequence[Handle]) -> Template | None:
     """None where the method does more, or fails: then it says so when it is called."""
     try:
-      return Template(call, likes)
+      return Template(call, name, likes)
     except Exception:  # noqa: BLE001 (raised again)
       return None
 
-  def __init__(self, call: Callable[[Sequence[Handle]], Any], likes: Sequence[Handle]):
+  def __init__(self, call: Callable[[Sequence[Handle]], Any], name: str, likes: Sequence[Handle]):
     """call: the method, given the tensors among its arguments, which are like these."""
-    self.settings, self.tracer = settings_here(), Pure()
-    with During(local, "current", self.tracer):
+    self.settings, tracer = settings_here(), Pure()
+    with During(local, "current", tracer):
       standing = [*map(stand_in, likes)]
-      self.tracer.arguments = {*standing}
+      tracer.arguments = {*standing}
       result = call(standing)
-      if type(result) is not Handle._final or result._base is not None or result in self.tracer.arguments:
+      if type(result) is not Handle._final or result._base is not None or result in tracer.arguments:
         raise Impure
-    self.inputs, self.result = [t._uop for t in standing], result._uop
-    self.number = {u: n for n, u in enumerate(self.inputs)}
-    self.forward = Copier(self.number, [self.result])
-    self.passed = [n for n, u in enumerate(self.inputs) if needs(u)] if needs(self.result) else []
+    inputs = [t._uop for t in standing]
+    self.function = Function(name, tracer, inputs, [result._uop])
+    # what is nowhere in particular is computed where it is used; what is rounded is not looked into
+    self.is_lazy = local.low is None and place(result._uop) == place(inputs[0])
 
-  @functools.cached_property
-  def backward(self) -> Copier:
-    """From the nodes of `forward` and the gradient of the result to those of the inputs."""
-    seed = like(self.result)
-    with During(local, "current", self.tracer), During(local, "gradients", True), During(local, "low", None):
-      found = gradients([self.result], [seed], [self.inputs[n] for n in self.passed])
-    return Copier({**self.number, seed: max(self.number.values()) + 1}, found)
-
-  def copy(self, inputs: list[UOp], call: Callable[[Sequence[Handle]], Any]) -> UOp:
+  def copy(self, inputs: Sequence[UOp]) -> UOp:
     """The node of the result."""
-    made = [*inputs]
-    (value,) = self.forward.run(made)
+    src = [inputs[n] for n in self.function.taken]
+    lazily = self.is_lazy and local.current is None
+    (value,) = self.function.of(src, lazily) if lazily else self.function.written_out(src)
     assert value is not None
-    if not self.passed:
-      return value
-    low = local.low
-
-    def rule(g: UOp, out: UOp, *src: UOp) -> Gradients:
-      new = [*inputs]
-      if local.once or not (self.forward.has_rules or self.backward.has_rules):
-        values = made
-        if any(inputs[n] is not u for n, u in zip(self.passed, src)):  # made again, in a checkpoint
-          for n, u in zip(self.passed, src):
-            new[n] = u
-          self.forward.run(new)
-          values = new
-        return tuple(self.backward.run([*values, g]))
-      # in a checkpoint it is made of what is read a second time
-      first = {u: g if place(g) == place(u) else u for u in src if "region" in out.memo and held(u)}
-      later = [graph.after(u, first[u]) if u in first else u for u in src]
-      tags = [*map(graph.tag, later)]
-      for n, u in zip(self.passed, tags):
-        new[n] = u
-      with During(local, "gradients", True), During(local, "low", low):
-        again = call([*map(Handle._new, new)])
-      return tuple(gradients([again._uop], [g], tags))
-
-    return with_gradient(value, rule, *(inputs[n] for n in self.passed))
+    return value if lazily else self.function.with_slope(0, value, src)
 
 
 def like(u: UOp) -> UOp:
@@ -206,7 +279,7 @@ def copied(method: Callable[..., Any]) -> Callable[..., Any]:
     at: list[int | None] = []  # which of them an argument is
     for x in given:
       if type(x) is final:
-        u = x.uop
+        u = x._node
         s, where = u.memo.get("shape"), u.memo.get("place")
         if s is None or type(where) is not str or (Variable.used and varies(s)):
           return method(*args, **options)
@@ -234,12 +307,12 @@ def copied(method: Callable[..., Any]) -> Callable[..., Any]:
     kind = tuple(key)
     template = known.get(kind, NOT_YET)
     if template is NOT_YET or (template and template.settings is not settings_here()):
-      template = Template.of(call, likes)
+      template = Template.of(call, method.__name__, likes)
       with _lock:
         known[kind] = template
         if len(known) > MOST:
           known.pop(next(iter(known)))
-    return final._new(template.copy([*inputs], call)) if template else method(*args, **options)
+    return final._new(template.copy([*inputs])) if template else method(*args, **options)
 
   return functools.update_wrapper(gated, method)
 

@@ -105,7 +105,7 @@ def _called(what: str, f: Function, inside: Any, has_aux: bool) -> tuple[Any, li
       fail(DTypeError, about, "has_aux=True hands on what else it returns", value=t)
   if not found:
     fail(DTypeError, f"{what}: the function returns {value!r}, not a tensor")
-  return value, [t.uop for t in found], aux
+  return value, [t._node for t in found], aux
 
 
 def _like(what: str, name: str, given: Any, us: Sequence[UOp]) -> list[UOp]:
@@ -115,7 +115,7 @@ def _like(what: str, name: str, given: Any, us: Sequence[UOp]) -> list[UOp]:
     fits = ", ".join(str(shape(u)) for u in us)
     got = ", ".join(str(t.shape) for t in found)
     fail(ShapeError, f"{what}: the {name} have the shapes {got or 'of none'}, not {fits}")
-  return [graph.cast(t.uop, u.dtype) for t, u in zip(found, us)]
+  return [graph.cast(t._node, u.dtype) for t, u in zip(found, us)]
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -259,7 +259,7 @@ def _axes_of(what: str, axes: Any, tree: Any) -> list[int | None]:
 
 def _in_front(x: Tensor, axis: int) -> UOp:
   axis = x._axis(axis, "vmap")
-  return graph.permute(x.uop, (axis, *(a for a in range(x.ndim) if a != axis)))
+  return graph.permute(x._node, (axis, *(a for a in range(x.ndim) if a != axis)))
 
 
 def vmap(
@@ -307,7 +307,7 @@ def vmap(
     with samples:
       result = f(*rebuilt(args, inside), **kwargs)
     found = tensors_of(result)
-    nodes = samples.all([t.uop for t in found])
+    nodes = samples.all([t._node for t in found])
     places = _axes_of("vmap: out_axes", outs, result)
     return rebuilt(result, [_placed(t, u, a, samples.n) for t, u, a in zip(found, nodes, places)])
 
@@ -319,8 +319,8 @@ def _placed(one: Tensor, many: UOp | None, axis: int | None, n: int) -> Tensor:
   if axis is None:
     if many is not None:
       fail(ShapeError, "vmap: out_axes is None for a result that differs from sample to sample", one=one)
-    return Handle._new(one.uop)
-  many = spread_out(one.uop, n) if many is None else many
+    return Handle._new(one._node)
+  many = spread_out(one._node, n) if many is None else many
   ndim = len(shape(many))
   at = one._axis(axis, "vmap: out_axes", ndim)
   return Handle._new(graph.permute(many, (*range(1, at + 1), 0, *range(at + 1, ndim))))

@@ -153,7 +153,7 @@ class Twofold(Tensor):
       fail(ShapeError, f"{what}: the result has shape {value.shape} and does not fit into a", a=self)
     values = value.cast(self.dtype)._parts()  # type: ignore[attr-defined]
     if shaped:
-      return self._rebound(Handle._bind, [v.uop for v in values])
+      return self._rebound(Handle._bind, [v._node for v in values])
     return self._rebound(become, values)
 
   def __setitem__(self, index: Any, value: Any) -> None:
@@ -162,7 +162,7 @@ class Twofold(Tensor):
     new = [p.clone() for p in self._parts()]
     for own, v in zip(new, pair(value, self._re.dtype)):
       own[index] = v
-    self._rebound(Handle._bind, [v.uop for v in new])
+    self._rebound(Handle._bind, [v._node for v in new])
 
   # ---------------------------------------------------------------- gradients
 
@@ -243,7 +243,7 @@ def joined(re: Tensor, im: Tensor) -> Tensor:
       fail(ShapeError, "complex: the shapes of the parts do not repeat to a common one", real=re, imag=im)
     re, im = re.expand(shape).clone(), im.expand(shape).clone()
   if re.requires_grad != im.requires_grad:
-    re, im = (p if p.requires_grad else Handle._new(graph.tag(p.uop)) for p in (re, im))
+    re, im = (p if p.requires_grad else Handle._new(graph.tag(p._node)) for p in (re, im))
   return held(re, im)
 
 

@@ -438,7 +438,7 @@ def derive(base: Handle, writer: Handle | None = None) -> None:
 def write(view: Handle, base: Handle, value: UOp) -> None:
   """Give a view another value, and with it its base."""
   apart = any(kind == "detached" for kind, _ in steps_of(view._how))
-  change(base, placed(base.uop, view._how, value), local.gradients and not apart)
+  change(base, placed(base._node, view._how, value), local.gradients and not apart)
   change(view, value, local.gradients)
   derive(base, view)
 
@@ -540,14 +540,14 @@ def become(t: Handle, view: Handle) -> None:
     assert how is not None
     share(t, base, how[1])
   t._strides = strides
-  t._set(view.uop)
+  t._set(view._node)
 
 
 def set_data(t: Handle, value: Handle) -> None:
   """Share memory with another tensor of this type."""
   if value is not t:
     apart(t)
-    node = value.uop
+    node = value._node
     t._set(graph.detach(node) if needs(node) else node)
     if local.current in (None, t._trace):  # a trace leaves no traces: inside, it is a copy
       share(t, value, (("detached", None),))
