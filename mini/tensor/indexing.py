@@ -21,6 +21,7 @@ from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
+from mini.tensor.store import store
 from mini.tensor.views import (
   Cut,
   Steps,
@@ -104,6 +105,8 @@ class Indexing(Random):
       fail(DTypeError, f"a[i] = b: a complex number is no {self.dtype.name}", a=self, b=value)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
       self._bind(self._masked(index, value))
+      return
+    if store(self, index, value):
       return
     plan = self._plan(index)
     if not (isinstance(value, Handle) and value._base is not None and self._has(plan, value)):
