@@ -164,11 +164,11 @@ def lies_side_by_side(part: UOp) -> bool:
 def known_by(key: tuple, found: Structure) -> tuple:
   """The key of a program for a structure whose own key is new: that, or the key of what is told where parts are. These
   places are then numbers of the structure."""
-  parts = {u: (n, at[1]) for u, n in found.index.items() if (at := part_of(u)) is not None}
+  parts = {u: (n, *at) for u, n in found.index.items() if u.op == "shrink" and (at := part_of(u)) is not None}
   if not parts:
     return key
   alike: list[Any] = [*key]
-  for u, (n, _) in parts.items():
+  for u, (n, _, _) in parts.items():
     alike[n] = ("part", u.dtype, shape(u), alike[n][-1])
   general = tuple(alike)
   mark = hash(general)
@@ -179,8 +179,7 @@ def known_by(key: tuple, found: Structure) -> tuple:
   if asked < ONCE_EACH:
     return key
   found.at = {u: len(found.numbers) + n for n, u in enumerate(parts)}
-  kinds = [counter(memory_of(u)) for u in parts]
-  found.numbers += [alone("const", k, (), Size(start)) for k, (_, start) in zip(kinds, parts.values())]
+  found.numbers += [alone("const", counter(m), (), Size(start)) for _, m, start in parts.values()]
   return general
 
 

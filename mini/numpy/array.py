@@ -109,6 +109,8 @@ class Lazy:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
     memory = self._memory
     if memory.values is not None and has_values():
+      if not self._steps:
+        return memory.values
       a = memory.values
     elif local.current is None:
       compute(memory.tensor)
@@ -311,9 +313,12 @@ class ndarray(Lazy):
 
   def __setitem__(self, index: Any, value: Any) -> None:
     self._writable()
-    mask = is_mask(index) and np.size(stand_in(value)) == 1
+    mask = type(index) is not tuple and is_mask(index) and np.size(stand_in(value)) == 1
     index, is_basic = (index, False) if mask else normal(index)
-    if self._wrote(operator.setitem, index, value):
+    if is_basic and type(value) in NUMBERS and self._memory.has(limit()):
+      if self._wrote_values(operator.setitem, index, value):
+        return
+    elif self._wrote(operator.setitem, index, value):
       return
     try:
       new = self._tensor.clone()
@@ -330,11 +335,14 @@ class ndarray(Lazy):
   def _wrote(self, write: Callable[..., Any], *given: Any) -> bool:
     """Has NumPy written this, of what is at hand? Not to another order of what is no view in NumPy."""
     self._writable()
-    memory = self._memory
     found = at_hand(self, *given)
     if found is None:
       return False
     del found[0]  # which would be another one that has the values
+    return self._wrote_values(write, *found)
+
+  def _wrote_values(self, write: Callable[..., Any], *found: Any) -> bool:
+    memory = self._memory
     a = whole = memory.unlocked()
     try:
       for name, what in self._steps:
@@ -461,6 +469,7 @@ def _rebuilt(cls: type, values: np.ndarray) -> Any:
 # ---------------------------------------------------------------- indices
 
 
+NUMBERS = frozenset((bool, int, float, complex))
 SIMPLE = frozenset((int, type(None), type(...)))
 
 

@@ -126,6 +126,11 @@ def shares(found: Any, few: Any) -> bool:
   if isinstance(found, (list, tuple)):
     return any(shares(x, few) for x in found)
   if isinstance(few, (list, tuple)):
-    return any(shares(found, x) for x in few)
+    for x in few:
+      if type(x) not in PLAIN and shares(found, x):
+        return True
+    return False
+  if isinstance(found, np.ndarray) and found.base is None:
+    return found is few  # it has memory of its own
   both = isinstance(found, np.ndarray) and isinstance(few, np.ndarray)
   return both and (not found.size or np.may_share_memory(found, few))

@@ -10,7 +10,6 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -68,10 +67,12 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
       and "out" not in kwargs
       and (few := at_hand(*args, *kwargs.values(), most=limit() // FACTORS))
     ):
-      with suppress(Exception):  # what NumPy refuses is refused below, or is not NumPy's
+      try:
         found = quietly(theirs, *few[: len(args)], **dict(zip(kwargs, few[len(args) :])))
         if not shares(found, few):
           return ours(found)
+      except Exception:  # noqa: BLE001, S110  what NumPy refuses is refused below, or is not NumPy's
+        pass
     if name in WRITES and args and isinstance(args[0], np.ndarray):  # it is one of NumPy's that is written
       return at_once(theirs)(*args, **kwargs)
     try:

@@ -41,7 +41,11 @@ class Memory:
     self.version, self.readonly, self.trace = 0, readonly, local.current
     self.owner: Callable[[], Any] | None = None
     self.is_lent = False  # somebody else has the tensor, and may write it
-    self.hold(value)
+    if isinstance(value, np.ndarray):
+      value.setflags(write=False)
+      self.values, self._tensor = value, None
+    else:
+      self.hold(value)
 
   @property
   def tensor(self) -> Tensor:
@@ -80,6 +84,10 @@ class Memory:
     if at_home and not self.is_lent and not t.requires_grad and values.size <= limit():
       self.values = values.copy()
       self.values.flags.writeable = False
+
+  def has(self, most: int) -> bool:
+    """Are the values there, and at most so many?"""
+    return self.values is not None and self.values.size <= most
 
   def unlocked(self) -> np.ndarray:
     """The values, to be written and then to be held: a copy, if anybody else has them or a view of them."""

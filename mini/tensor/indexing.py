@@ -74,6 +74,9 @@ class Plan(NamedTuple):
     return (*before, *common, *after)
 
 
+INTS = frozenset((int,))
+
+
 class Flag(NamedTuple):
   """A boolean without axes in an index: a new axis, taken once or not at all."""
 
@@ -170,6 +173,11 @@ class Indexing(Random):
   # ---------------------------------------------------------------- taking an index apart
 
   def _plan(self, index: Any) -> Plan:
+    given, sizes = index if type(index) is tuple else (index,), self.shape
+    if INTS.issuperset(map(type, given)) and len(given) <= len(sizes) and not varies(sizes):
+      rest = tuple(sizes[len(given) :])
+      ints = [self._int(i, n, a) for a, (i, n) in enumerate(zip(given, sizes))]
+      return Plan((*ints, *map(whole, rest)), rest, (), (), ())
     items = self._items(index)
     cuts: list[Cut] = []
     shape: list[int] = []
