@@ -138,6 +138,35 @@ def test_gradients_and_traces_see_no_store():
     assert g(Tensor(1.0)).tolist() == [n, 1, 2]
 
 
+def test_a_leaf_that_is_a_view_stays_one():
+  x = made(6)
+  row = x[1:3]
+  row.requires_grad_()
+  with no_grad():
+    row += 1
+  assert row.requires_grad and row.is_leaf and row.tolist() == [2, 3]
+
+
+def test_complex_numbers_and_sizes_that_vary():
+  z = Tensor(np.zeros(4, np.complex64))
+  z[1], z[2] = 2.0, 1j
+  z[3] += 1
+  assert z.tolist() == [0, 2, 1j, 1]
+  x, n = made(8), mini.Variable("n", 1, 8)
+  x[2] = x[: n.bind(3)].sum()
+  x[: n.bind(2)] = 5.0
+  assert x.tolist() == [5, 5, 3, 3, 4, 5, 6, 7]
+
+
+def test_who_is_to_be_told_is_told(capsys):
+  x = made(100)
+  with mini.Context(SHOW="kernel"):
+    assert (x[3] * 2).item() == 6
+  assert "kernel" in capsys.readouterr().err
+  with mini.Context(CHECK="1"), pytest.raises(mini.MiniError):
+    (x[0] / x[0]).item()
+
+
 def test_threads_write_elements_of_their_own():
   x = made(10_000)
 

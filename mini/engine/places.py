@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.device import Device
 from mini.ir.graph import alu, buffer, cast, expand, gather, iota, numel, reshape, shape
 from mini.ir.ops import OPS
+from mini.ir.rules import users_here
 from mini.ir.sizes import Size, varies
 from mini.ir.uop import UOp, alone, const
 from mini.types import DType, dtypes, from_storage
@@ -52,7 +54,7 @@ class Found:
 def few(u: UOp) -> tuple[np.ndarray, UOp] | None:
   """The values of a few elements of memory that the host sees, or of what a few operations make of such, and of these
   a leaf; None of anything else."""
-  if numel(u) > FEW:
+  if varies(shape(u)) or numel(u) > FEW:
     return None
   found = Found()
   x = looked_up(u, found)
@@ -92,7 +94,10 @@ def stored(leaf: UOp, found: Found) -> np.ndarray | None:
 
 
 def computed(u: UOp, found: Found) -> np.ndarray | None:
-  """What NumPy computes to the last bit as a program would: of numbers that are no halves."""
+  """What NumPy computes to the last bit as a program would: of numbers that are no halves, where nobody is to be told
+  of programs, or has rules for them."""
+  if not found.operations and (config.watched or users_here()):
+    return None
   found.operations += 1
   if (
     numel(u) > FEW

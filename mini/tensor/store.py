@@ -19,6 +19,7 @@ from mini.engine.places import FEW
 from mini.engine.sole import ONE, reads
 from mini.given import needs
 from mini.ir.graph import shape
+from mini.ir.sizes import varies
 from mini.ir.uop import const
 from mini.tensor.data import Number, fits
 from mini.tensor.trace import local
@@ -54,6 +55,8 @@ def store_through(view: Handle, value: Handle) -> bool:
   steps = steps_of(view._how)
   if [kind for kind, _ in steps] not in (["cut"], ["cut", "shape"]) or value.shape != view.shape:
     return False
+  if needs(view._uop):
+    return False
   if (number := values_of(value, base)) is None:
     return False
   cuts = steps[0][1]
@@ -84,9 +87,9 @@ def put(t: Handle, at: tuple[Any, ...], number: Any) -> bool:
 
 def may_be_written(u: Any) -> bool:
   """Is this memory whose elements the host can write as they are?"""
-  if (
-    u.op != "buffer" or local.current is not None or local.samples is not None or type(u.arg[0]) is not Buffer
-  ):
+  if u.op != "buffer" or type(u.arg[0]) is not Buffer or varies(shape(u)):
+    return False
+  if local.current is not None or local.samples is not None:
     return False
   b: Buffer = u.arg[0]
   on = Device[b.device]
@@ -103,7 +106,9 @@ def values_of(value: Any, t: Handle) -> np.ndarray | None:
   """The elements of a few that are in memory. What is read of the memory that is written has to be there before: it is
   computed now."""
   u = value._uop
-  if value._complex or u.dtype is not t.dtype or value.numel() > FEW or needs(u) or value._trace is not None:
+  if value._complex or u.dtype is not t.dtype or needs(u) or value._trace is not None:
+    return None
+  if varies(value.shape) or value.numel() > FEW:
     return None
   leaf = value._leaf()
   if leaf is None:
