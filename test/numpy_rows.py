@@ -227,6 +227,11 @@ np.add.reduce(f)   np.add.reduce(f, axis=None)   np.multiply.reduce(f, axis=1, k
 np.add.accumulate(f, axis=1)   np.maximum.accumulate(i)   np.minimum.accumulate(f, 1)   np.multiply.accumulate(i, axis=1)   np.subtract.accumulate(f)
 np.add.outer(v, w)   np.multiply.outer(v, k)   np.subtract.outer(w, v)   np.maximum.outer(k, k)   np.add.reduceat(v, [0, 2])
 a = np.zeros(4); np.add.at(a, k, 1); a
+a = np.zeros(4, bool); np.add.at(a, k, True); a
+a = np.ones(4, bool); np.add.at(a, k, False); a
+a = np.ones(4, bool); np.multiply.at(a, k, False); a
+a = np.zeros(4, bool); np.maximum.at(a, k, True); a
+a = np.zeros(4); b = a[1:]; np.add.at(b, [0, 0], 1); a
 a = np.ones(4); np.multiply.at(a, [0, 0, 2], 3.0); a
 a = np.zeros(4, int); np.add.at(a, k, [1, 2, 3, 4]); a
 a = np.zeros((2, 3)); np.subtract.at(a, ([0, 1, 1], [0, 2, 2]), 2); a
@@ -276,6 +281,12 @@ a = f.copy(); s = a[0, 0]; a[0, 0] = 99; s
 a = f.copy(); d = a; d *= 2; a
 a = f.copy(); d = a.diagonal().copy(); d[0] = 1; a
 a = np.zeros((2, 3)); a.flat[4] = 1; a
+a = np.arange(4.0); s = a[2]; [float(x) for x in s.flat]
+a = np.arange(4.0); s = a[2]; s.flat[0] = 9; a
+a = np.arange(4.0); s = a[2]; s[s > 1]
+a = np.arange(4.0); s = a[2]; s[s > 3]
+a = np.arange(4.0); s = a[2]; s[None]
+a = np.arange(4.0); s = a[2]; s[True]
 a = np.zeros((2, 3)); a.T.flat[1] = 100; a
 a = np.zeros(4); a[::-1].flat[1] = 100; a
 a = np.zeros((2, 3)); a.T.flat[[0, 4]] = [1, 2]; a.T.flat[-1] = 9; a[:, ::2].flat[1:3] = 7; a

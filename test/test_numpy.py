@@ -17,6 +17,7 @@ import mini
 from mini import Context, Tensor, jit, stats
 from mini import numpy as mnp
 from mini.capture import JitError
+from mini.numpy import few as at_hand
 from mini.numpy import host
 from mini.numpy.array import Lazy
 from mini.numpy.array import generic as scalar
@@ -598,6 +599,79 @@ def test_what_is_missing_says_so():
     _ = mnp.nothing
   with pytest.raises(TypeError, match="mini.numpy has no dtype 'datetime64'"):
     mnp.zeros(3, dtype="datetime64")
+
+
+def test_a_write_to_few_values_copies_none_that_nobody_has():
+  x = mnp.zeros(1000)
+  row = x[10:20]
+  if x._memory.values is None:
+    return  # lazily
+  place = x._memory.values.ctypes.data
+  x[3], row[0] = 1.0, 2.0
+  assert x._memory.values.ctypes.data == place and x[10] == 2 and x[3] == 1
+  row += 1
+  assert x[10] == 3 and x[11] == 1 and x[3] == 1
+  seen, t, kept = x.data, x.tensor(), x.copy()
+  x[3] = 5.0
+  assert seen[3] == 1 and kept[3] == 1 and x[3] == 5 and t[3].item() in (1, 5)
+  x = mnp.arange(6.0)
+  x[1:] = x[:-1]
+  assert x.tolist() == [0, 0, 1, 2, 3, 4]
+  with pytest.raises(ValueError, match="broadcast"):
+    x[1:3] = mnp.ones(4)
+  assert x.tolist() == [0, 0, 1, 2, 3, 4] and not x._memory.values.flags.writeable
+  x[0] = 7
+  assert x[0] == 7
+
+
+def test_few_values_stay_at_hand():
+  x = mnp.asarray([3.5, -1.25, 2.0, 0.5])
+  if x._memory.values is None:
+    return  # lazily
+  before = stats["kernels"]
+  found = [
+    x.astype(int),
+    x.reshape(2, 2).T.ravel(),
+    x.T.reshape(-1, 1),
+    mnp.add.reduce(x),
+    mnp.maximum.accumulate(x),
+  ]
+  mnp.add.at(x, [0, 0], 1)
+  assert all(a._values() is not None for a in [*found, x]) and stats["kernels"] == before
+  assert x[0] == 5.5 and found[1].tolist() == [3.5, 2.0, -1.25, 0.5]
+
+
+def test_numpy_warns_of_nothing_within(recwarn):
+  class Late:
+    def __del__(self):
+      assert mnp.isinf(mnp.ones(1) / mnp.zeros(1)).all()
+
+  def inside(x):
+    Late()
+    return x
+
+  assert (
+    at_hand.quietly(inside, 1) == 1 and at_hand.quietly(at_hand.quietly, numpy.divide, 1.0, 0.0) == numpy.inf
+  )
+  threads = [threading.Thread(target=lambda: mnp.ones(1) / mnp.zeros(1)) for _ in range(4)]
+  for t in threads:
+    t.start()
+  for t in threads:
+    t.join()
+  assert not recwarn.list
+  with pytest.warns(RuntimeWarning):
+    numpy.ones(1) / numpy.zeros(1)
+
+
+def test_an_index_that_a_jitted_function_is_given_is_one_of_flat():
+  @jit
+  def put(a, i):
+    a = a.copy()
+    a.flat[i] = 5
+    return a
+
+  for i in (3, 1, -1):
+    assert put(mnp.arange(6.0).reshape(2, 3), mnp.asarray(i)).ravel()[i] == 5
 
 
 def test_threads_have_arrays_of_their_own():

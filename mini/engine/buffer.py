@@ -21,7 +21,8 @@ def leaf_of(u: UOp) -> UOp | None:
 class Buffer:
   """`size` elements of `dtype` on `device`. Given back when nobody holds it.
 
-  Its elements change with `write` alone: a program that updates memory in place hands it to a new Buffer (`over`). So
+  Its elements change with `write`, and where tensor/store.py writes some of them: a program that updates memory in
+  place hands it to a new Buffer (`over`). So
   what was copied to the host or to another device holds as long as the buffer does, and is copied once.
   """
 
@@ -60,6 +61,10 @@ class Buffer:
   def write(self, array: np.ndarray) -> None:
     """Other elements."""
     Device[self.device].upload(self.memory, np.ascontiguousarray(to_storage(array, self.dtype)))
+    self.changed()
+
+  def changed(self) -> None:
+    """Copies hold no longer."""
     self.host = self.copies = self.failure = None
 
   def copy(self) -> Buffer:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.device import Device
 from mini.ir.graph import alu, buffer, cast, expand, gather, iota, numel, reshape, shape
+from mini.ir.ops import OPS
+from mini.ir.rules import users_here
 from mini.ir.sizes import Size, varies
 from mini.ir.uop import UOp, alone, const
 from mini.types import DType, dtypes, from_storage
@@ -24,6 +27,8 @@ FEW = 4096  # elements that NumPy copies in less time than a program is looked u
 MOST = 1 << 20  # elements of a part whose place is an argument
 ONCE_EACH = 2  # programs of known places, before there is one for all
 MOST_ASKED = 1024
+EXACT = frozenset(("add", "mul", "div", "max", "lt", "ne", "and", "or", "xor", "where"))
+MOST_OPERATIONS = 16  # with numbers; of more a program is looked up
 NAMES = ("reshape", "detach", "tag")  # of the elements of their source, in the same order
 _asked: dict[int, int] = {}  # how many programs of known places there were, by a hash: a key may be large
 # of a view: what NumPy makes of its source
@@ -33,29 +38,96 @@ VIEWS: dict[str, Callable[[np.ndarray, UOp], np.ndarray]] = {
   "tag": lambda x, u: x,
   "shrink": lambda x, u: x[tuple(slice(lo, hi) for lo, hi in u.arg)],
   "permute": lambda x, u: x.transpose(u.arg),
+  "expand": lambda x, u: np.broadcast_to(x, u.arg),
 }
 
 
-def few(u: UOp) -> UOp | None:
-  """A leaf with the values of a few elements of memory that the host sees; None of anything else."""
+class Found:
+  """What a few elements were found to be made of."""
+
+  def __init__(self) -> None:
+    self.devices: set[str] = set()
+    self.operations = 0
+    self.is_part = False  # of any memory?
+
+
+def few(u: UOp) -> tuple[np.ndarray, UOp] | None:
+  """The values of a few elements of memory that the host sees, or of what a few operations make of such, and of these
+  a leaf; None of anything else."""
+  if varies(shape(u)) or numel(u) > FEW:
+    return None
+  found = Found()
+  x = looked_up(u, found)
+  if x is None or not found.is_part or len(found.devices) != 1:
+    return None
+  values = from_storage(x.flatten(), u.dtype)
+  (device,) = found.devices
+  return values.reshape(shape(u)), buffer(Buffer.of(values, u.dtype, device), shape(u), u.dtype)
+
+
+def looked_up(u: UOp, found: Found) -> np.ndarray | None:
+  """The values of few elements, as they are stored."""
   views: list[UOp] = []
   below = u
-  while (leaf := leaf_of(below)) is None:
-    if below.op not in VIEWS or varies(shape(below)):
-      return None
+  while (leaf := leaf_of(below)) is None and below.op in VIEWS:
     views.append(below)
     below = below.src[0]
-  b = leaf.arg[0]
-  if all(v.op != "shrink" for v in views) or numel(u) > FEW or type(b) is not Buffer or varies(shape(below)):
+  if any(varies(shape(v)) for v in (*views, below)):
     return None
-  if not Device[b.device].is_host:
+  x = computed(below, found) if leaf is None else stored(leaf, found)
+  if x is None:
     return None
-  x = b.bytes().view(b.dtype.storage).reshape(shape(below))
   for v in reversed(views):
     if v.op == "reshape" and numel(v) > FEW and not x.flags.c_contiguous:
       return None  # NumPy would copy all of it
     x = VIEWS[v.op](x, v)
-  return buffer(Buffer.of(from_storage(x.flatten(), u.dtype), u.dtype, b.device), shape(u), u.dtype)
+    found.is_part = found.is_part or v.op == "shrink"
+  return x
+
+
+def stored(leaf: UOp, found: Found) -> np.ndarray | None:
+  b = leaf.arg[0]
+  if type(b) is not Buffer or not Device[b.device].is_host:
+    return None
+  found.devices.add(b.device)
+  return b.bytes().view(b.dtype.storage).reshape(shape(leaf))
+
+
+def computed(u: UOp, found: Found) -> np.ndarray | None:
+  """What NumPy computes to the last bit as a program would: of numbers that are no halves, where nobody is to be told
+  of programs, or has rules for them."""
+  if not found.operations and (config.watched or users_here()):
+    return None
+  found.operations += 1
+  if (
+    numel(u) > FEW
+    or found.operations > MOST_OPERATIONS
+    or not (u.dtype.kind in "iub" or u.dtype.itemsize > 2)
+  ):
+    return None
+  if u.op == "const":
+    return np.asarray(u.arg, u.dtype.np) if type(u.arg) in (int, float, bool) else None
+  fused = u.op == "add" and u.dtype.kind == "f" and any(map(is_product, u.src))
+  if u.op not in EXACT or fused:  # a compiler may round once for both
+    return None
+  values: list[np.ndarray] = []
+  for s in u.src:
+    x = looked_up(s, found)
+    if x is None:
+      return None
+    values.append(x)
+  meaning = OPS[u.op].numpy
+  assert meaning is not None
+  with np.errstate(all="ignore"):
+    return np.asarray(meaning(*values))
+
+
+def is_product(u: UOp) -> bool:
+  """Has it been rounded? What is only turned has not."""
+  while u.op in VIEWS and leaf_of(u) is None:
+    u = u.src[0]
+  turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
+  return u.op == "mul" and leaf_of(u) is None and (turned is None or is_product(turned))
 
 
 def part_of(u: UOp) -> tuple[UOp, int] | None:
@@ -97,11 +169,11 @@ def lies_side_by_side(part: UOp) -> bool:
 def known_by(key: tuple, found: Structure) -> tuple:
   """The key of a program for a structure whose own key is new: that, or the key of what is told where parts are. These
   places are then numbers of the structure."""
-  parts = {u: (n, at[1]) for u, n in found.index.items() if (at := part_of(u)) is not None}
+  parts = {u: (n, *at) for u, n in found.index.items() if u.op == "shrink" and (at := part_of(u)) is not None}
   if not parts:
     return key
   alike: list[Any] = [*key]
-  for u, (n, _) in parts.items():
+  for u, (n, _, _) in parts.items():
     alike[n] = ("part", u.dtype, shape(u), alike[n][-1])
   general = tuple(alike)
   mark = hash(general)
@@ -112,8 +184,7 @@ def known_by(key: tuple, found: Structure) -> tuple:
   if asked < ONCE_EACH:
     return key
   found.at = {u: len(found.numbers) + n for n, u in enumerate(parts)}
-  kinds = [counter(memory_of(u)) for u in parts]
-  found.numbers += [alone("const", k, (), Size(start)) for k, (_, start) in zip(kinds, parts.values())]
+  found.numbers += [alone("const", counter(m), (), Size(start)) for _, m, start in parts.values()]
   return general
 
 

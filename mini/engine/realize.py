@@ -233,7 +233,8 @@ class Structure:
     self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
 
 
-PACKED = {dtypes.float32: struct.Struct("<f4x").pack, dtypes.float64: struct.Struct("<d").pack}
+PACKED = {getattr(dtypes, n): struct.Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"),
+                                                                  ("int32", "<i4x"), ("int64", "<q"))}  # fmt: skip
 
 
 def packed(u: UOp) -> bytes:

@@ -112,9 +112,11 @@ def full(s: tuple[int, ...], value: float | bool, dtype: DType) -> UOp:
 
 
 def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
-  s = tuple(s)
-  if filled(shape(x), s) != s:
-    raise ShapeError(f"reshape: the elements of {shape(x)} do not fill {s}")
+  s, old = tuple(s), shape(x)
+  if s == old:
+    return x
+  if filled(old, s) != s:
+    raise ShapeError(f"reshape: the elements of {old} do not fill {s}")
   while x.op == "reshape":
     x = x.src[0]
   return x if shape(x) == s else uop("reshape", x.dtype, (x,), s)

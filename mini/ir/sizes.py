@@ -40,7 +40,7 @@ class Variable:
   [[2, 3], [4, 10]]
   """
 
-  used: ClassVar[bool] = False  # has one ever been bound? Otherwise nobody needs to look for them
+  used: ClassVar[bool] = False  # has one ever been made? Otherwise nobody needs to look for them
 
   name: str
   first: int
@@ -50,6 +50,7 @@ class Variable:
   plus: int = 0
 
   def __post_init__(self) -> None:
+    Variable.used = True
     if not 0 <= self.first <= self.last < 2**31:
       raise ShapeError(
         f"Variable({self.name!r}, {self.first}, {self.last}): its range is empty, or not of int32 from 0 on"
@@ -69,7 +70,6 @@ class Variable:
       raise ShapeError(
         f"{self.name}.bind({value}): {self.name} is a Variable from {self.first} to {self.last}"
       )
-    Variable.used = True
     return replace(self, value=uop("const", dtypes.int32, (), Size(value)))
 
   @property
@@ -168,7 +168,7 @@ class Variable:
 
 def varies(s: Sequence[Any]) -> bool:
   """Is one of these sizes a Variable?"""
-  return any(type(n) is Variable for n in s)
+  return Variable.used and any(type(n) is Variable for n in s)
 
 
 def most(n: Any) -> int:

@@ -109,6 +109,8 @@ class Lazy:
     """The values in NumPy, computed now: read only, and not a copy where the device's memory is the host's."""
     memory = self._memory
     if memory.values is not None and has_values():
+      if not self._steps:
+        return memory.values
       a = memory.values
     elif local.current is None:
       compute(memory.tensor)
@@ -230,19 +232,19 @@ class Lazy:
 
   def __getitem__(self, index: Any) -> Any:
     index, is_basic = normal(index)
-    if isinstance(self, generic) and index not in ((), (...,)) and None not in index:
+    values = self._values()
+    if values is not None and values.size <= limit():
+      taken = values[index]  # IndexError is NumPy's
+      if isinstance(taken, np.generic):
+        return generic._of(Memory(np.asarray(taken)))
+      return self._view("index", index) if is_basic else array_of(held(taken))
+    if isinstance(self, generic) and any(isinstance(i, (int, slice)) for i in index):
       raise IndexError("invalid index to scalar variable.")
-    values = self._values() if at_hand(self) else None
     if is_basic:
       at = tuple(0 if isinstance(i, Tensor) else i for i in index)
-      taken = (stand_in(self) if values is None else values)[at]  # IndexError is NumPy's
-      if not isinstance(taken, np.generic):
+      if not isinstance(stand_in(self)[at], np.generic):
         return self._view("index", index)
-      if values is not None:
-        return made(np.asarray(taken))
       return generic._of(Memory(self._memory.read()), (*self._steps, ("index", index)))
-    if values is not None and not any(isinstance(i, Tensor) for i in index):
-      return made(held(np.asarray(values[index])))
     try:
       return made(self._tensor[_apart(index)].clone())  # an array without axes leads to no view
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
@@ -280,8 +282,9 @@ class ndarray(Lazy):
     """The array that owns the memory, of a view."""
     if not self._steps:
       return None
-    owner = self._memory.owner()
-    return ndarray._of(self._memory) if owner is None else owner
+    owner = self._memory.owner
+    found = None if owner is None else owner()
+    return ndarray._of(self._memory) if found is None else found
 
   @property
   def flat(self) -> flatiter:
@@ -310,20 +313,23 @@ class ndarray(Lazy):
 
   def __setitem__(self, index: Any, value: Any) -> None:
     self._writable()
-    mask, self_type = is_mask(index) and np.size(stand_in(value)) == 1, self.dtype
+    mask = type(index) is not tuple and is_mask(index) and np.size(stand_in(value)) == 1
     index, is_basic = (index, False) if mask else normal(index)
-    if self._wrote(operator.setitem, index, value):
+    if is_basic and type(value) in NUMBERS and self._memory.has(limit()):
+      if self._wrote_values(operator.setitem, index, value):
+        return
+    elif self._wrote(operator.setitem, index, value):
       return
     try:
       new = self._tensor.clone()
       at = asarray(index)._tensor if mask else as_data(index) if is_basic else _apart(index)
-      new[at] = operand(value, self_type)
+      new[at] = operand(value, self.dtype)
     except Exception as e:  # noqa: BLE001  which one it is NumPy says
       asked_again(_set, (self, index, value), {}, e)
     self._write(new)
 
   def _writable(self) -> None:
-    if self._memory.readonly or any(name == "repeat" for name, _ in self._steps):
+    if self._memory.readonly or (self._steps and any(name == "repeat" for name, _ in self._steps)):
       raise ValueError("assignment destination is read-only")
 
   def _wrote(self, write: Callable[..., Any], *given: Any) -> bool:
@@ -332,15 +338,22 @@ class ndarray(Lazy):
     found = at_hand(self, *given)
     if found is None:
       return False
-    assert self._memory.values is not None
-    a = whole = self._memory.values.copy()
-    for name, what in self._steps:
-      a = STEPS[name][1](a, what)
-    if not np.may_share_memory(a, whole):
-      return False
-    write(a, *found[1:])
-    self._memory.version += 1
-    self._memory.hold(whole)
+    del found[0]  # which would be another one that has the values
+    return self._wrote_values(write, *found)
+
+  def _wrote_values(self, write: Callable[..., Any], *found: Any) -> bool:
+    memory = self._memory
+    a = whole = memory.unlocked()
+    try:
+      for name, what in self._steps:
+        a = STEPS[name][1](a, what)
+      if a is not whole and not np.may_share_memory(a, whole):
+        return False
+      write(a, *found)
+    finally:
+      whole.setflags(write=False)
+    memory.version += 1
+    memory.hold(whole)
     return True
 
   def _store(self, value: Tensor) -> ndarray:
@@ -390,7 +403,8 @@ class flatiter(ndarray):
     return found.copy() if isinstance(found, ndarray) else found
 
   def __setitem__(self, index: Any, value: Any) -> None:
-    count = np.size(np.zeros(self.size, bool)[theirs_of(index)])
+    places = isinstance(index, Lazy) and index.dtype.kind in "iu"  # of which there is one element each
+    count = index.size if places else np.size(np.zeros(self.size, bool)[theirs_of(index)])
     value = value if isinstance(value, Lazy) else asarray(value)
     if value.size not in (1, count) and count:
       many = value.reshape(-1)[np.arange(count) % max(value.size, 1)]  # type: ignore[attr-defined]
@@ -417,6 +431,7 @@ class generic(Lazy):
     return a if a is None else a[()]
 
   base = None
+  flat = property(lambda self: asarray(self).flat)
   T = mT = property(lambda self: self)
   copy = lambda self, order="C": self
   is_integer = lambda self: self._number().is_integer()
@@ -454,9 +469,15 @@ def _rebuilt(cls: type, values: np.ndarray) -> Any:
 # ---------------------------------------------------------------- indices
 
 
+NUMBERS = frozenset((bool, int, float, complex))
+SIMPLE = frozenset((int, type(None), type(...)))
+
+
 def normal(index: Any) -> tuple[tuple, bool]:
   """(the index as a tuple of ints, slices, None, Ellipsis, tensors and NumPy arrays, whether it makes a view)"""
   given = index if isinstance(index, tuple) else (index,)
+  if SIMPLE.issuperset(map(type, given)):
+    return given, True
   items = tuple(map(_entry, given))
   arrays = any(isinstance(i, (np.ndarray, list)) or (isinstance(i, Tensor) and i.ndim) for i in items)
   copies = any(isinstance(i, (ndarray, np.ndarray)) for i in given)  # those without axes, too
@@ -469,11 +490,15 @@ def is_mask(index: Any) -> bool:
 
 
 def _entry(i: Any) -> Any:
-  if i is None or i is Ellipsis or type(i) is int:
+  if type(i) in SIMPLE:
     return i
   if isinstance(i, slice):
     bounds = (i.start, i.stop, i.step)
-    return slice(*(x if x is None else operator.index(x) for x in bounds))
+    return (
+      i
+      if SIMPLE.issuperset(map(type, bounds))
+      else slice(*(x if x is None else operator.index(x) for x in bounds))
+    )
   if isinstance(i, (Lazy, Tensor)) and not i.ndim and not has_values():
     t = i if isinstance(i, Tensor) else i._tensor
     if t.dtype.kind in "iu":
@@ -481,7 +506,7 @@ def _entry(i: Any) -> Any:
   if isinstance(i, Lazy):
     if i.dtype.kind in "iu" and not i.ndim:
       return int(i)
-    known = has_values() and i._memory.tensor.is_realized
+    known = has_values() and (i._memory.values is not None or i._memory.tensor.is_realized)
     return i._host() if known or i.dtype.kind == "b" else i._tensor
   if isinstance(i, (list, tuple, range)):
     return _entry(asarray(i) if _holds_arrays(i) else np.asarray(i, None if len(i) else np.intp))
@@ -549,8 +574,9 @@ def stored(out: Any, value: Tensor) -> Any:
 
 def array_of(value: Tensor | np.ndarray) -> ndarray:
   """An array of its own. value: a tensor, or few values that nobody else has."""
-  out = ndarray._of(Memory(value))
-  out._memory.owner = weakref.ref(out)
+  out = object.__new__(ndarray)
+  out._memory = memory = Memory(value)
+  out._steps, out._seen, memory.owner = (), None, weakref.ref(out)
   return out
 
 
@@ -569,6 +595,9 @@ def made(value: Tensor | np.ndarray) -> Any:
 
 def stand_in_shape(shape: Any) -> tuple[int, ...]:
   """A shape as a tuple: TypeError and ValueError are NumPy's."""
+  sizes = shape if type(shape) is tuple else (shape,)
+  if all(type(n) is int and 0 <= n < 1 << 20 for n in sizes) and len(sizes) < 8:
+    return sizes
   if isinstance(shape, (tuple, list)) and any(isinstance(n, Lazy) for n in shape):
     shape = tuple(map(operator.index, shape))
   return np.broadcast_to(np.zeros(()), shape.tolist() if isinstance(shape, Lazy) else shape).shape

@@ -15,9 +15,11 @@ from mini.numpy.types import common_type, mini_type, numpy_type
 from mini.tensor import Tensor
 from mini.tensor.dlpack import taken_over
 
+_of = asarray  # without what `publish` puts around it
+
 
 def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **how: Any) -> ndarray:
-  out = asarray(object, dtype, copy=copy)
+  out = _of(object, dtype, copy=copy)
   return out if out.ndim >= ndmin else out.reshape((1,) * (ndmin - out.ndim) + out.shape)
 
 

@@ -8,6 +8,9 @@ with FEW=0.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextvars import Context
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -36,13 +39,35 @@ class _Last:
 
 def limit() -> int:
   """As many values are kept as NumPy's array, here and now; -1 where none are."""
-  if not has_values() or users_here():
+  if local.current is not None or local.samples is not None or users_here():
     return -1
   settings, found = _Last.known
-  if settings is not settings_here():
+  here = settings_here()
+  if settings is not here:
     found = config.FEW if Device[Device.DEFAULT].is_host and config.FEW and not config.watched else -1
-    _Last.known = settings_here(), found
+    _Last.known = here, found
   return found
+
+
+class _Quiet(threading.local):
+  """What NumPy is called in so that it warns of nothing: to enter it takes less than `numpy.errstate` does."""
+
+  context: Context | None = None
+
+
+_quiet = _Quiet()
+
+
+def quietly(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+  """f of these, without warnings of infinities and NaNs."""
+  context, _quiet.context = _quiet.context, None  # nobody enters it twice: a finalizer may call this, too
+  if context is None:
+    context = Context()
+    context.run(np.seterr, all="ignore")
+  try:
+    return context.run(f, *args, **kwargs)
+  finally:
+    _quiet.context = context
 
 
 def at_hand(*given: Any, most: int | None = None) -> list[Any] | None:
@@ -52,8 +77,12 @@ def at_hand(*given: Any, most: int | None = None) -> list[Any] | None:
   if most < 0:
     return None
   sizes: list[int] = []
+  found: list[Any] = []
   try:
-    found = [_theirs(x, sizes) for x in given]
+    for x in given:
+      if type(x) not in PLAIN:
+        x = _theirs(x, sizes)
+      found.append(x)
   except LookupError:
     return None
   return found if OURS in sizes and sum(sizes) <= most else None
@@ -65,29 +94,43 @@ def _theirs(x: Any, sizes: list[int]) -> Any:
     x = x._values()
     if x is None:
       raise LookupError
-    sizes.append(OURS)
-  if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
+    sizes += (OURS, x.size)
+  elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
     sizes.append(x.size)
   elif type(x) in (list, tuple):
-    return type(x)([_theirs(y, sizes) for y in x])
+    return type(x)([y if type(y) in PLAIN else _theirs(y, sizes) for y in x])
   elif type(x) not in PLAIN and not isinstance(x, (np.dtype, type)):
     raise LookupError
   return x
 
 
 def fit_together(values: list[Any]) -> bool:
-  """Do they broadcast, to few?"""
+  """Do they broadcast, to few? Those that do not NumPy refuses."""
+  most = limit()
+  room = 1
+  for x in values:
+    if type(x) not in PLAIN:
+      room *= most + 1 if type(x) in (list, tuple) else x.size
+  if room <= most:
+    return True
   try:
-    return len(values) == 1 or np.broadcast(*values).size <= limit()
+    return len(values) == 1 or np.broadcast(*values).size <= most
   except ValueError:
     return False
 
 
 def shares(found: Any, few: Any) -> bool:
   """Is it, or does it hold, a view of one of these?"""
+  if isinstance(found, np.generic):
+    return False
   if isinstance(found, (list, tuple)):
     return any(shares(x, few) for x in found)
   if isinstance(few, (list, tuple)):
-    return any(shares(found, x) for x in few)
+    for x in few:
+      if type(x) not in PLAIN and shares(found, x):
+        return True
+    return False
+  if isinstance(found, np.ndarray) and found.base is None:
+    return found is few  # it has memory of its own
   both = isinstance(found, np.ndarray) and isinstance(few, np.ndarray)
   return both and (not found.size or np.may_share_memory(found, few))

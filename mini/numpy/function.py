@@ -10,13 +10,12 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mini.numpy.array import Lazy, asarray, stored
-from mini.numpy.few import at_hand, limit, shares
+from mini.numpy.few import at_hand, limit, quietly, shares
 from mini.numpy.host import at_once, ours
 from mini.numpy.types import asked_again
 from mini.tensor import Tensor
@@ -29,6 +28,7 @@ FFT: dict[str, Callable[..., Any]] = {}
 
 
 FACTORS = 4  # a function may make products of all pairs of elements
+VIEWS = ("ravel", "reshape")  # which look at values that are there themselves
 WRITES = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")  # to their first argument
 
 
@@ -57,24 +57,35 @@ def _published(f: Callable[..., Any], name: str, theirs: Callable[..., Any]) -> 
   signature, taken = _signature(f, theirs)
   alike = _alike(inspect.signature(f), signature)
   has_out = isinstance(theirs, np.ufunc) or "out" in _parameters(theirs)
+  # f's own parameters, as Python binds them
+  is_own = taken is None and "out" not in signature.parameters
 
   @functools.wraps(f)
   def call(*args: Any, **kwargs: Any) -> Any:
-    if "out" not in kwargs and (few := at_hand(*args, *kwargs.values(), most=limit() // FACTORS)):
-      with (
-        suppress(Exception),
-        np.errstate(all="ignore"),
-      ):  # what NumPy refuses is refused below, or is not NumPy's
-        found = theirs(*few[: len(args)], **dict(zip(kwargs, few[len(args) :])))
+    if (
+      name not in VIEWS
+      and "out" not in kwargs
+      and (few := at_hand(*args, *kwargs.values(), most=limit() // FACTORS))
+    ):
+      try:
+        found = quietly(theirs, *few[: len(args)], **dict(zip(kwargs, few[len(args) :])))
         if not shares(found, few):
           return ours(found)
+      except Exception:  # noqa: BLE001, S110  what NumPy refuses is refused below, or is not NumPy's
+        pass
     if name in WRITES and args and isinstance(args[0], np.ndarray):  # it is one of NumPy's that is written
       return at_once(theirs)(*args, **kwargs)
     try:
       out: Any = None
       numpys: Any = (args, {})
       own = numpys
-      if kwargs or len(args) > alike:  # to bind them takes a while
+      if is_own:
+        numpys = own = args, kwargs
+        if has_out and "out" in kwargs:
+          numpys = own = args, {n: x for n, x in kwargs.items() if n != "out"}
+          out = kwargs["out"]
+          out = out[0] if type(out) is tuple and len(out) == 1 else out
+      elif kwargs or len(args) > alike:  # to bind them takes a while
         out = kwargs.get("out") if has_out else None
         given = signature.bind(*args, **{n: x for n, x in kwargs.items() if n != "out" or not has_out})
         out = given.arguments.pop("out", out)

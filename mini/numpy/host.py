@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mini.numpy.array import Lazy, array_of, asarray, held, made, stored
+from mini.numpy.array import Lazy, array_of, asarray, generic, held, stored
+from mini.numpy.few import quietly
+from mini.numpy.memory import Memory
 
 NAMES = """
 unique unique_values union1d intersect1d setdiff1d setxor1d trim_zeros
@@ -42,7 +44,7 @@ def ours(x: Any) -> Any:
   if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
     return array_of(held(x))
   if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-    return made(held(np.asarray(x)))
+    return generic._of(Memory(held(np.asarray(x))))
   if type(x) in (list, tuple):
     return type(x)(map(ours, x))
   return type(x)(*map(ours, x)) if isinstance(x, tuple) and hasattr(x, "_fields") else x
@@ -61,8 +63,7 @@ def at_once(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def computed(f: Callable[..., Any], few: list[Any]) -> Any:
   """What NumPy makes of values that are at hand (few.py)."""
-  with np.errstate(all="ignore"):
-    return ours(f(*few))
+  return ours(quietly(f, *few))
 
 
 class Room:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from mini.numpy.array import Lazy, array_of, asarray, ndarray, stand_in
+from mini.numpy.array import Lazy, array_of, asarray, held, ndarray, stand_in
+from mini.numpy.few import limit
 from mini.numpy.function import FUNCTIONS, AtOnce, publish, tensor
 from mini.numpy.types import common_type, mini_type
 from mini.tensor import Tensor
@@ -42,7 +43,14 @@ def reshape(a: Any, /, shape: Any, *sizes: Any, order: str = "C", copy: bool | N
   if order == "F":
     inner = reshape(transpose(a), wanted[::-1], copy=copy)
     return transpose(inner)
-  s = np.reshape(stand_in(a), wanted).shape
+  found = stand_in(a).reshape(wanted)
+  s = found.shape
+  values = a._values()
+  if values is not None and values.size <= limit():
+    if not copy and (not found.size or np.may_share_memory(found, values)):
+      return a._view("shape", s)
+    if copy is not False:
+      return array_of(held(found))
   if copy:
     return array_of(a._tensor.reshape(s))
   try:

@@ -6,6 +6,7 @@ computes at once, and they are kept as NumPy's array; a tensor is made of them w
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -38,9 +39,13 @@ class Memory:
 
   def __init__(self, value: Tensor | np.ndarray, readonly: bool = False):
     self.version, self.readonly, self.trace = 0, readonly, local.current
-    self.owner: Callable[[], Any] = lambda: None
+    self.owner: Callable[[], Any] | None = None
     self.is_lent = False  # somebody else has the tensor, and may write it
-    self.hold(value)
+    if isinstance(value, np.ndarray):
+      value.setflags(write=False)
+      self.values, self._tensor = value, None
+    else:
+      self.hold(value)
 
   @property
   def tensor(self) -> Tensor:
@@ -59,7 +64,7 @@ class Memory:
   def hold(self, value: Tensor | np.ndarray) -> None:
     """Have another value, which is computed where too much has been put off."""
     if isinstance(value, np.ndarray):
-      value.flags.writeable = False
+      value.setflags(write=False)
       self.values, self._tensor = value, None
       return
     self.values, self._tensor = None, value
@@ -80,10 +85,37 @@ class Memory:
       self.values = values.copy()
       self.values.flags.writeable = False
 
+  def has(self, most: int) -> bool:
+    """Are the values there, and at most so many?"""
+    return self.values is not None and self.values.size <= most
+
+  def unlocked(self) -> np.ndarray:
+    """The values, to be written and then to be held: a copy, if anybody else has them or a view of them."""
+    values = self.values
+    assert values is not None
+    if values.base is not None or sys.getrefcount(values) != _alone:
+      return values.copy()
+    values.setflags(write=True)
+    return values
+
   def lend(self) -> Tensor:
     """The tensor, for whoever may write it."""
     tensor, self.is_lent, self.values = self.tensor, True, None
     return tensor
+
+
+class _Probe:
+  """Counts as `unlocked` does, of what nobody else has."""
+
+  def __init__(self) -> None:
+    self.values = np.zeros(())
+
+  def count(self) -> int:
+    values = self.values
+    return sys.getrefcount(values)
+
+
+_alone = _Probe().count()
 
 
 def nodes_of(t: Tensor) -> list[UOp]:

@@ -10,10 +10,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini import Tensor
 from mini.numpy.array import Lazy, array_of, asarray, converted, made, ndarray, operand, stored
+from mini.numpy.few import at_hand, quietly
 from mini.numpy.function import FUNCTIONS, publish
-from mini.numpy.host import at_once
+from mini.numpy.host import at_once, ours
 from mini.numpy.manipulation import along, concatenate, ravel
-from mini.numpy.types import stand_in, theirs
+from mini.numpy.types import numpy_type, stand_in, theirs
 
 
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Any:
@@ -119,6 +120,13 @@ def cast(
     )
   if not copy and x.dtype == np.dtype(dtype):
     return x
+  kind = numpy_type(dtype)
+  if (few := at_hand(x)) and (few[0].dtype.kind != "c" or kind.kind in "cb"):
+    return (
+      ours(np.asarray(quietly(few[0].astype, kind, "C")))
+      if isinstance(x, ndarray)
+      else ours(quietly(few[0].astype, kind))
+    )
   t = converted(x._tensor, dtype)
   return array_of(t) if isinstance(x, ndarray) else made(t)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from mini.numpy.array import Lazy, array_of, asarray, generic, made, ndarray, operand, stored
 from mini.numpy.bodies import REDUCED, RUNNING, TABLE, method
-from mini.numpy.few import at_hand, fit_together, has_values, limit
-from mini.numpy.host import at_once, computed, theirs
+from mini.numpy.few import at_hand, fit_together, has_values, limit, quietly, shares
+from mini.numpy.host import at_once, computed, ours, theirs
 from mini.numpy.types import asked_again, loop, mini_type, stand_in, summed
 from mini.tensor import Tensor
 from mini.tensor.promotion import broadcast_shape
 
 # fmt: off
 ADDED = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin"}  # how `at` adds up
+OF_TRUTHS = {"add": "amax", "multiply": "amin", "maximum": "amax", "minimum": "amin"}
 OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
              "mod": "remainder", "divmod": "divmod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
              "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal",
@@ -45,6 +47,23 @@ def kind_of(x: Any) -> Any:
 def negative(x: Any) -> bool:
   """Is there a negative number? Of what is lazy that is computed."""
   return x < 0 if type(x) in (bool, int) else has_values() and bool((x._host() < 0).any())
+
+
+def few_first(f: Callable[..., Any]) -> Callable[..., Any]:
+  """A method of ufuncs: NumPy's own, of values that are at hand."""
+
+  @functools.wraps(f)
+  def method(self: ufunc, *args: Any, **kwargs: Any) -> Any:
+    if "out" not in kwargs and (few := at_hand(*args, *kwargs.values())):
+      with suppress(Exception):  # what NumPy refuses is refused below
+        found = quietly(
+          getattr(self.numpy, f.__name__), *few[: len(args)], **dict(zip(kwargs, few[len(args) :]))
+        )
+        if not shares(found, few):
+          return ours(found)
+    return f(self, *args, **kwargs)
+
+  return method
 
 
 class ufunc:
@@ -83,8 +102,7 @@ class ufunc:
     return found[0] if self.nout == 1 else tuple(found)
 
   def _into(self, out: np.ndarray, *few: Any) -> None:
-    with np.errstate(all="ignore"):
-      self.numpy(*few, out=out)
+    quietly(self.numpy, *few, out=out)
 
   def _results(self, inputs: list[Any], outs: Any, dtype: Any, signature: Any, casting: str) -> list[Tensor]:
     kinds = (*map(kind_of, inputs), *(None if o is None else o.dtype for o in outs))
@@ -111,6 +129,7 @@ class ufunc:
 
   # ---------------------------------------------------------------- along axes
 
+  @few_first
   def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
              initial: Any = None, where: Any = True) -> Any:  # fmt: skip
     a = asarray(array)
@@ -162,6 +181,7 @@ class ufunc:
       t = t.unsqueeze(a) if keepdims else t
     return t
 
+  @few_first
   def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     a = asarray(array)
     if self._by_order(a):
@@ -186,8 +206,11 @@ class ufunc:
 
   def at(self, a: ndarray, indices: Any, b: Any = None) -> None:
     """a[indices] = self(a[indices], b), once for each index, also where one is there several times."""
+    given = (indices,) if b is None else (indices, b)
     if isinstance(a, np.ndarray):
-      return self.numpy.at(a, *map(theirs, (indices,) if b is None else (indices, b)))
+      return self.numpy.at(a, *map(theirs, given))
+    if a._wrote(functools.partial(quietly, self.numpy.at), *given):
+      return
     where = Tensor.arange(a.size).reshape(a.shape)
     places = array_of(where)[indices]._tensor.reshape(-1)
     flat = a._tensor.reshape(-1)
@@ -199,6 +222,9 @@ class ufunc:
     values = operand(b, a.dtype).expand(np.shape(array_of(where)[indices])).reshape(-1)
     if self.__name__ == "subtract":
       flat = flat.scatter_add(0, places, -values)
+    elif a.dtype.kind == "b" and self.__name__ in OF_TRUTHS:
+      found = flat.int().scatter_reduce(0, places, values.int(), OF_TRUTHS[self.__name__])
+      flat = found.cast(flat.dtype)
     elif self.__name__ == "add" or (self.__name__ in ADDED and a.dtype.kind != "c"):
       flat = flat.scatter_reduce(0, places, values, ADDED[self.__name__])
     else:
@@ -207,6 +233,7 @@ class ufunc:
         flat = flat.scatter(0, i, self.body(flat[i], values[n : n + 1]).cast(flat.dtype))
     a._store(flat.reshape(a.shape))
 
+  @few_first
   def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     a = asarray(array)
     starts = [int(i) for i in indices]
@@ -262,10 +289,14 @@ def _in_place(f: ufunc) -> Callable[[Any, Any], Any]:
   return lambda self, other: f(self, other) if isinstance(self, generic) else f(self, other, out=self)
 
 
+def _unary(f: ufunc) -> Callable[[Any], Any]:
+  return lambda self: f(self)
+
+
 for sign, name in OPERATORS.items():
   setattr(Lazy, f"__{sign}__", _operator(UFUNCS[name], False))
   if name not in COMPARISONS:
     setattr(Lazy, f"__r{sign}__", _operator(UFUNCS[name], True))
     setattr(Lazy, f"__i{sign}__", _in_place(UFUNCS[name]))
 for sign, name in UNARY.items():
-  setattr(Lazy, f"__{sign}__", functools.partialmethod(lambda self, f: f(self), UFUNCS[name]))
+  setattr(Lazy, f"__{sign}__", _unary(UFUNCS[name]))

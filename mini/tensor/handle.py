@@ -40,6 +40,7 @@ from mini.tensor.data import (
   with_type,
 )
 from mini.tensor.errors import checked, described, fail, user_line
+from mini.tensor.store import store_through
 from mini.tensor.trace import Tracer, local
 from mini.tensor.views import (
   STEPS,
@@ -418,6 +419,8 @@ class Handle:
       )
     if not shaped:
       become(self, value)
+      return self  # type: ignore[return-value]
+    if store_through(self, value):
       return self  # type: ignore[return-value]
     return self._bind(graph.cast(value._node, self.dtype))
 

@@ -21,6 +21,7 @@ from mini.tensor.errors import fail, named
 from mini.tensor.handle import Handle, on_device
 from mini.tensor.promotion import broadcast_shape, constant
 from mini.tensor.random import Random
+from mini.tensor.store import store
 from mini.tensor.views import (
   Cut,
   Steps,
@@ -73,6 +74,9 @@ class Plan(NamedTuple):
     return (*before, *common, *after)
 
 
+INTS = frozenset((int,))
+
+
 class Flag(NamedTuple):
   """A boolean without axes in an index: a new axis, taken once or not at all."""
 
@@ -104,6 +108,8 @@ class Indexing(Random):
       fail(DTypeError, f"a[i] = b: a complex number is no {self.dtype.name}", a=self, b=value)
     if isinstance(index, Handle) and index.dtype is dtypes.bool and _single(value):
       self._bind(self._masked(index, value))
+      return
+    if store(self, index, value):
       return
     plan = self._plan(index)
     if not (isinstance(value, Handle) and value._base is not None and self._has(plan, value)):
@@ -167,6 +173,11 @@ class Indexing(Random):
   # ---------------------------------------------------------------- taking an index apart
 
   def _plan(self, index: Any) -> Plan:
+    given, sizes = index if type(index) is tuple else (index,), self.shape
+    if INTS.issuperset(map(type, given)) and len(given) <= len(sizes) and not varies(sizes):
+      rest = tuple(sizes[len(given) :])
+      ints = [self._int(i, n, a) for a, (i, n) in enumerate(zip(given, sizes))]
+      return Plan((*ints, *map(whole, rest)), rest, (), (), ())
     items = self._items(index)
     cuts: list[Cut] = []
     shape: list[int] = []

@@ -88,11 +88,11 @@ class Values(Handle):
       base.realize()  # of which this is then a part in memory
     node = untagged(self._uop)
     at_once = local.states is None and self._trace is None and not self._is_part()
-    if at_once and (leaf := few(node)) is not None:
-      node.memo["leaf"] = leaf
-      self._keep_leaf({node: leaf})
-    else:
-      self.realize()
+    if at_once and (found := few(node)) is not None:
+      array, node.memo["leaf"] = found
+      self._keep_leaf({node: found[1]})
+      return array
+    self.realize()
     leaf = self._leaf()
     if leaf is None:
       from mini.ir.interp import evaluate
