@@ -227,6 +227,21 @@ def test_a_loop_of_larger_kernels_waits_three_times_for_a_compiler(name, monkeyp
   assert 2 <= len(kinds) <= (5 if name == "images" else 3)
 
 
+def test_rows_of_all_lengths_have_a_code_for_each_rest(monkeypatch):
+  """Sums are added up in the order of each length's own recipe, of which there are some; more lengths have no more."""
+  x, kinds, alone = ranked(600, 480), [], {}
+  for n in (401, 423, 432):
+    anew(monkeypatch)
+    alone[n] = Tensor(x)[:, :n].softmax(1).numpy()
+  anew(monkeypatch)
+  for n in range(400, 470):
+    got = Tensor(x)[:, :n].softmax(1).numpy()
+    np.testing.assert_allclose(got, softmax(x[:, :n]), rtol=2e-4, atol=1e-6)
+    assert n not in alone or np.array_equal(got, alone[n])
+    kinds.append(len({c.code for known in Device["CPU"].compiled.values() for c in known.values()}))
+  assert kinds[-1] == kinds[40] <= 16
+
+
 def test_a_size_that_comes_again_has_its_own_code(monkeypatch):
   anew(monkeypatch)
   for n in (100, 101, 102, 100):
@@ -264,6 +279,7 @@ def test_threads_make_the_same(rng):
 def test_numbers_are_whole_and_stand_alone():
   text, numbers = numbers_of("f32x16 v12_3 = a0[i * 36 + 7] * 2.5f + 1e-5f + 0x1p3f + 3e10 - 4;")
   assert numbers == (36, 7, 4) and text.count("#") == 3
+  assert numbers_of("(splat_i32x8((int)(0)) < x) + a0[i * 0]")[1] == (0,)
   text, numbers = numbers_of(
     "  const float *a1 = args[1];\n  f3[2] + v12_3[4] + (i32x4){0, 1, 2, 3} + a0[0];"
   )

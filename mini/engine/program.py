@@ -238,7 +238,7 @@ def named(code: Code, family: str) -> Code:
 
 def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled] | None = None) -> Compiled:
   """The kernel, with code that it shares with those that differ from it in sizes alone. most: so many have code of
-  their own; without any all numbers are arguments or, where others are given, those that seem to be sizes."""
+  their own; without any all numbers are arguments or, where others show which are, those that seem to be sizes."""
   (source, text, numbers), *found = [
     (s, *numbers_of(s)) for o in (c, *(others or ())) for s in [o.code.source.replace(o.name, "KERNEL")]
   ]
@@ -246,8 +246,9 @@ def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled
   alike = opened.families.setdefault(key, Family())
   kind = c.name.partition("_")[0] + "_n"
   made = lambda source: named(c.code._replace(source=source), kind)
-  always = () if most else range(len(numbers)) if others is None else large(source, numbers, c.recipe)
   seen = [n for _, t, n in found if t == text]
+  evident = others is not None and (seen or alike.shared)
+  always = () if most else large(source, numbers, c.recipe) if evident else range(len(numbers))
   first = len(params_of(c.kernel)) + c.guarded
   code, sizes = alike.code(c.code, source, numbers, first, most, made, always, seen)
   while len(opened.families) > FUNCTIONS:
