@@ -162,19 +162,101 @@ def test_the_bits_are_the_same_whatever_sizes_were_there_before(f, rng, monkeypa
   x = rng.standard_normal((5, 210)).astype(np.float32)
   some = lambda n: Tensor(x[:, :n].copy())
 
-  def anew():
-    for table in ("compiled", "families"):
-      monkeypatch.setattr(Device["CPU"], table, {})
-    realize._programs.clear()
-
   alone = {}
   for n in (97, 5, 113):
-    anew()
+    anew(monkeypatch)
     alone[n] = f(some(n)).numpy()
-  anew()
+  anew(monkeypatch)
   for n in [*range(1, 120)]:
     found = f(some(n)).numpy()
     assert n not in alone or np.array_equal(found, alone[n])
+
+
+def anew(monkeypatch):
+  for table in ("compiled", "families", "alike"):
+    monkeypatch.setattr(Device["CPU"], table, {})
+  realize._programs.clear()
+
+
+def ranked(*s):
+  return np.random.default_rng(sum(s)).standard_normal(s).astype(np.float32)
+
+
+X, W, IMAGE, KERNEL = ranked(300, 256), ranked(256, 384), ranked(1, 16, 90, 90), ranked(32, 16, 3, 3)
+# more work than one recipe for all sizes is for
+LARGER = {
+  "rows": (lambda n: Tensor(X)[:n] @ Tensor(W), range(100, 140), lambda n: X[:n] @ W),
+  "columns": (lambda n: Tensor(X) @ Tensor(W)[:, :n], range(150, 180), lambda n: X @ W[:, :n]),
+  "sums": (lambda n: Tensor(X)[:, :n] @ Tensor(W)[:n], range(130, 160), lambda n: X[:, :n] @ W[:n]),
+  "all": (lambda n: Tensor(X)[:n, :n] @ Tensor(W)[:n, :n], range(150, 180), lambda n: X[:n, :n] @ W[:n, :n]),
+  "down": (lambda n: (Tensor(X)[:n] @ Tensor(W)).relu(), range(200, 99, -5), lambda n: (X[:n] @ W).clip(0)),
+  "images": (
+    lambda n: Tensor(IMAGE)[:, :, :n, :n].conv2d(Tensor(KERNEL), padding=1),
+    range(50, 74, 2),
+    lambda n: np.einsum(
+      "bchwij,ocij->bohw",
+      np.lib.stride_tricks.sliding_window_view(
+        np.pad(IMAGE[:, :, :n, :n], ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3)
+      ),
+      KERNEL,
+      optimize=True,
+    ),
+  ),
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_a_loop_of_larger_kernels_waits_three_times_for_a_compiler(name, monkeypatch):
+  """The first size has code of its own, and no other changes it or the bits of what follows."""
+  ours, sizes, theirs = LARGER[name]
+  alone = {}
+  for n in (sizes[0], sizes[3], sizes[-1]):
+    anew(monkeypatch)
+    alone[n] = ours(n).numpy()
+  anew(monkeypatch)
+  monkeypatch.setattr(Device["CPU"], "functions", {})
+  kinds = set()
+  for n in sizes:
+    got = ours(n).numpy()
+    np.testing.assert_allclose(got, theirs(n), rtol=2e-3, atol=2e-4)
+    assert n not in alone or np.array_equal(got, alone[n])
+    compiled = [c for known in Device["CPU"].compiled.values() for c in known.values()]
+    assert n != sizes[0] or not any(c.sizes for c in compiled if c.nanoseconds > program.ONCE.little)
+    kinds |= {c.code for c in compiled if c.nanoseconds > program.ONCE.little}
+  # where fewer tiles than threads are left, a size is cut otherwise
+  assert 2 <= len(kinds) <= (5 if name == "images" else 3)
+
+
+def test_rows_of_all_lengths_have_a_code_for_each_rest(monkeypatch):
+  """Sums are added up in the order of each length's own recipe, of which there are some; more lengths have no more."""
+  x, kinds, alone = ranked(600, 480), [], {}
+  for n in (401, 423, 432):
+    anew(monkeypatch)
+    alone[n] = Tensor(x)[:, :n].softmax(1).numpy()
+  anew(monkeypatch)
+  for n in range(400, 470):
+    got = Tensor(x)[:, :n].softmax(1).numpy()
+    np.testing.assert_allclose(got, softmax(x[:, :n]), rtol=2e-4, atol=1e-6)
+    assert n not in alone or np.array_equal(got, alone[n])
+    kinds.append(len({c.code for known in Device["CPU"].compiled.values() for c in known.values()}))
+  assert kinds[-1] == kinds[40] <= 16
+
+
+def test_a_size_that_comes_again_has_its_own_code(monkeypatch):
+  anew(monkeypatch)
+  for n in (100, 101, 102, 100):
+    (Tensor(X)[:n] @ Tensor(W)).realize()
+    realize._programs.clear()
+  (known,) = Device["CPU"].compiled.values()
+  assert [len(c.sizes) > 0 for c in known.values()] == [False, True, True]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 64, 129, 299, 300])
+def test_a_general_recipe_fits_sizes_that_are_far_away(n, monkeypatch):
+  anew(monkeypatch)
+  for m in (100, 101, n):
+    got = (Tensor(X)[:m] @ Tensor(W)).softmax(-1).numpy()
+    np.testing.assert_allclose(got, softmax(X[:m] @ W), rtol=2e-3, atol=2e-5)
 
 
 def test_threads_make_the_same(rng):
@@ -197,6 +279,7 @@ def test_threads_make_the_same(rng):
 def test_numbers_are_whole_and_stand_alone():
   text, numbers = numbers_of("f32x16 v12_3 = a0[i * 36 + 7] * 2.5f + 1e-5f + 0x1p3f + 3e10 - 4;")
   assert numbers == (36, 7, 4) and text.count("#") == 3
+  assert numbers_of("(splat_i32x8((int)(0)) < x) + a0[i * 0]")[1] == (0,)
   text, numbers = numbers_of(
     "  const float *a1 = args[1];\n  f3[2] + v12_3[4] + (i32x4){0, 1, 2, 3} + a0[0];"
   )
@@ -243,7 +326,7 @@ def test_every_number_that_may_be_one_is_an_argument(rng, monkeypatch):
   own = [jit(f)(Tensor(x), Tensor(y)).numpy() for f in cases]
   shared = []
 
-  def code(self, own, source, numbers, first, most, made):
+  def code(self, own, source, numbers, first, most, made, *more):
     shared.append(len(numbers))
     return made(general(source, tuple(range(len(numbers))), first)), numbers
 

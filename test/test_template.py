@@ -268,3 +268,15 @@ def test_what_is_computed_is_not_computed_again():
 @pytest.mark.parametrize("name", template.COPIED.split())
 def test_every_name_is_a_method(name):
   assert callable(getattr(Tensor, name))
+
+
+def test_a_loop_over_sizes_builds_each_graph_once(monkeypatch):
+  made = []
+  of = template.Template.of
+  monkeypatch.setattr(template.Template, "of", lambda *given: made.append(given) or of(*given))
+  rows, q = Tensor.rand(80, 8).realize(), Tensor.rand(1, 8).realize()
+  for _ in range(2):
+    before = len(made)
+    for n in range(1, 80):
+      (q @ rows[:n].T).softmax(-1) @ rows[:n]
+  assert before > 0 and len(made) == before

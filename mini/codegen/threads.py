@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from mini.codegen.linearize import Line
 from mini.codegen.matrix import lane_strides
-from mini.ir.kernel import access, stores
+from mini.ir.kernel import access, all_ranges, stores
 from mini.ir.uop import NOTHING, UOp, closed, free_in, rkind, rsize, toposort
 
 MOST_THREADS = 1024  # of a group, on all devices that have groups
@@ -29,6 +29,8 @@ def digits(kernel: UOp) -> dict[UOp, int]:
 
 
 def _digits(kernel: UOp) -> dict[UOp, int]:
+  if not any(rkind(r) == "local" for r in all_ranges(kernel)):  # as of all kernels of a processor
+    return {}
   order, together = toposort(kernel), meeting(kernel)
   found: dict[UOp, int] = {}
   for u in order:

@@ -117,7 +117,9 @@ class Opened:
     self.take: Callable[[int], Any] = bytes_of_numpy if self.interprets else self.shim.alloc
     # Recipes and sources by the settings that they depend on: those of all devices that are like this one.
     self.compiled = COMPILED.setdefault((self.kind, None if self.interprets else self.shim.info), {})
-    self.families: dict[Any, Any] = {}  # of kernels that are the same up to sizes
+    # Kernels that are the same up to sizes: by their source, and by their structure.
+    self.families: dict[Any, Any] = {}
+    self.alike: dict[Any, Any] = {}
     # Does NumPy see its memory?
     self.is_host = self.interprets or kind == "CPU"
 

@@ -23,7 +23,7 @@ from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
-from mini.engine.sizes import Family, numbers_of
+from mini.engine.sizes import Alike, Family, large, numbers_of, structure
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
 from mini.ir.kernel import (
@@ -61,9 +61,12 @@ class Own(NamedTuple):
   sizes: int  # as many have it
   nanoseconds: int  # of a core: and what takes as long
   little: int = 0  # nanoseconds: what takes less has one recipe and one code for all sizes
+  alike: bool = False  # does the rest have one recipe?
 
 
-OFTEN, ONCE = Own(4, 50_000), Own(1, 10_000_000, 200_000)  # kernels of a jitted function, and others
+# kernels of a jitted function, and others
+OFTEN, ONCE = Own(4, 50_000), Own(1, 100_000_000, 200_000, True)
+MOST_SIZES = 256  # of a kernel: with more of them in its way a compiler does not see what it should
 
 
 class Launch(NamedTuple):
@@ -166,11 +169,31 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
 def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   """A kernel with its recipe and code: of its own, or what it shares with other sizes."""
   work, shares = cost(k), opened.is_host and not config.NOOPT
-  if shares and nanoseconds(*work) < own.little and not (config.SEARCH or result_cache()):
+  searched = config.SEARCH or result_cache()
+  if shares and nanoseconds(*work) < own.little and not searched:
     return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
-  c = rendered(*with_recipe(k, machine, opened), family(k), opened, work)
-  shares = shares and c.nanoseconds < own.nanoseconds
-  return with_sizes(c, opened, own.sizes) if shares and not adds_products(c.kernel) else c
+  tuned, recipe = with_recipe(k, machine, opened)
+  make = lambda: rendered(tuned, recipe, family(k), opened, work)
+  if not shares or nanoseconds(*work) >= own.nanoseconds or adds_products(tuned):
+    return make()
+  if searched or not own.alike:
+    return with_sizes(make(), opened, own.sizes)
+  alike = opened.alike.setdefault((config.code, structure(k)), Alike())
+  while len(opened.alike) > FUNCTIONS:
+    opened.alike.pop(next(iter(opened.alike)), None)
+  if not alike.recipes:
+    c = make()
+    bare = c.code._replace(name="", source=c.code.source.replace(c.name, ""))
+    if len(alike.own) < own.sizes or bare in alike.own:
+      code, _ = alike.own.setdefault(bare, (c.code, k))
+      return c._replace(code=code, written=c.code)
+  try:
+    recipe, found = alike.general(k, recipe, machine.threads)
+    *others, c = [rendered(t, recipe, family(u), opened, cost(u)) for u, t in found]
+    c = with_sizes(c, opened, 0, others)
+  except RecipeError:
+    return with_sizes(make(), opened, own.sizes)
+  return c if len(c.sizes) <= MOST_SIZES else with_sizes(make(), opened, own.sizes)
 
 
 def adds_products(k: UOp) -> bool:
@@ -213,15 +236,21 @@ def named(code: Code, family: str) -> Code:
   return code._replace(name=name, source=code.source.replace("KERNEL", name))
 
 
-def with_sizes(c: Compiled, opened: Opened, most: int) -> Compiled:
-  """The kernel, with code that it shares with those that differ from it in sizes alone."""
-  source = c.code.source.replace(c.name, "KERNEL")
-  text, numbers = numbers_of(source)
+def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled] | None = None) -> Compiled:
+  """The kernel, with code that it shares with those that differ from it in sizes alone. most: so many have code of
+  their own; without any all numbers are arguments or, where others show which are, those that seem to be sizes."""
+  (source, text, numbers), *found = [
+    (s, *numbers_of(s)) for o in (c, *(others or ())) for s in [o.code.source.replace(o.name, "KERNEL")]
+  ]
   key = hashlib.sha256("\0".join([text, c.code.prelude, *map(str, c.code.helpers)]).encode()).digest()
   alike = opened.families.setdefault(key, Family())
   kind = c.name.partition("_")[0] + "_n"
   made = lambda source: named(c.code._replace(source=source), kind)
-  code, sizes = alike.code(c.code, source, numbers, len(params_of(c.kernel)) + c.guarded, most, made)
+  seen = [n for _, t, n in found if t == text]
+  evident = others is not None and (seen or alike.shared)
+  always = () if most else large(source, numbers, c.recipe) if evident else range(len(numbers))
+  first = len(params_of(c.kernel)) + c.guarded
+  code, sizes = alike.code(c.code, source, numbers, first, most, made, always, seen)
   while len(opened.families) > FUNCTIONS:
     opened.families.pop(next(iter(opened.families)), None)
   return c._replace(code=code, sizes=sizes, written=c.code)
@@ -415,7 +444,10 @@ class Program:
       codes = list(dict.fromkeys(c.code for c in self.compiled))
       calls = self.planned(codes)
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
-      kept.put(key, Plan(*about, self.segments, codes, calls))
+      if not any(
+        c.sizes and c.nanoseconds > ONCE.little for c in self.compiled
+      ):  # they depend on what was before
+        kept.put(key, Plan(*about, self.segments, codes, calls))
     functions = opened.build(codes)
     self.calls = [Call(functions[codes[c.code]], *c[1:], name=codes[c.code].name) for c in calls]
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]

@@ -15,21 +15,29 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
+from mini.codegen.even import SMALL, WIDE, adapted, alike
+from mini.codegen.recipe import RecipeError, apply
 from mini.engine.device import Code
+from mini.ir.kernel import all_ranges
+from mini.ir.uop import UOp, rsize, toposort
 
 Numbers = tuple[int, ...]
+NEAR = 4  # by how much sizes may differ that have one recipe
 
 NUMBER = re.compile(
   r"\b(?:args|[fv][\d_]+)\[\d+\]|\{[\d, ]+\}"  # of an argument, an element of a vector or all of them: no sizes
   r"|\b(\w+) \* (\d+) < (\d+) \? \1 \* \2 : \3\b"  # the place of a tile, the last of which is moved back
-  r"|(?<![\w.])(?<![\d.]e[-+])([1-9]\d*)(?![\w.])"  # a size, or what is made of some; 0 is none
+  # a size, or what is made of some; 0 is none, but where a vector begins to count
+  r"|(?<![\w.])(?<![\d.]e[-+])([1-9]\d*|(?<=\(int\)\()0)(?![\w.])"
 )
 HEAD = "void KERNEL(void **args, long lo, long hi) {\n"
 # from here to the end of its line C asks for numbers that are written out: the order of a shuffle, an alignment, how
 # near a prefetch brings what it reads, the size of an array that has initial values
 WRITTEN = re.compile(r"SHUFFLE|__attribute__|__asm__|AHEAD|\w+\[\d+\] = \{")
+LOOP = re.compile(r"for \(long (\w+) = 0; \w+ < @(\d+);")  # with the place of a number instead of it
 
 
 class Family:
@@ -40,13 +48,21 @@ class Family:
     self.shared: list[tuple[Numbers, Numbers, Code]] = []  # (numbers, places of arguments among them, code)
 
   def code(
-    self, own: Code, source: str, numbers: Numbers, first: int, most: int, made: Callable[[str], Code]
+    self,
+    own: Code,
+    source: str,
+    numbers: Numbers,
+    first: int,
+    most: int,
+    made: Callable[[str], Code],
+    always: Collection[int] = (),
+    others: Sequence[Numbers] = (),
   ) -> tuple[Code, Numbers]:
     """The code of a kernel, and the sizes that it is called with.
 
     own: what it is without sharing, of which `source` is the text with `numbers` in it. first: the number of the first
-    argument that is a size. most: as many have code of their own; 0: all numbers are arguments. made: code of a
-    source."""
+    argument that is a size. most: as many have code of their own. made: code of a source. Arguments are the numbers
+    that differ, also in others, and those in the places of `always`."""
     if max(numbers, default=0) >= 1 << 31:  # no int
       return own, ()
     if most and (numbers in self.own or len(self.own) < most):
@@ -54,12 +70,67 @@ class Family:
     for known, places, code in self.shared:
       if all(a == b or n in places for n, (a, b) in enumerate(zip(known, numbers))):
         return code, tuple(numbers[n] for n in places)
-    others = [*self.own, *(known for known, *_ in self.shared)]
-    apart = lambda values: len({*values}) > 1 or not most
-    places = tuple(n for n, values in enumerate(zip(*others, numbers)) if apart(values))
+    others = [*others, *self.own, *(known for known, *_ in self.shared)]
+    apart = [len({*values}) > 1 for values in zip(*others, numbers)]
+    places = tuple(n for n, differs in enumerate(apart) if differs or n in always)
     code = made(general(source, places, first))
     self.shared.append((numbers, places, code))
     return code, tuple(numbers[n] for n in places)
+
+
+class General(NamedTuple):
+  """A recipe for several sizes."""
+
+  recipe: str
+  sums: str  # what it says of them
+  sizes: Numbers  # for which it was written
+
+
+class Alike:
+  """Kernels of one structure up to sizes."""
+
+  def __init__(self) -> None:
+    self.own: dict[
+      Code, tuple[Code, UOp]
+    ] = {}  # the first ones, with code of their own, by that without a name
+    self.recipes: list[General] = []
+
+  def general(self, k: UOp, own: str, threads: int) -> tuple[str, list[tuple[UOp, UOp]]]:
+    """(a recipe that k has with others, [(a kernel, it with this recipe)]: the last is k; where the recipe is new those
+    with code of their own are before it). RecipeError where there is none.
+
+    own: the recipe of k alone, of which it keeps in which order sums are added up."""
+    sizes = tuple(map(rsize, all_ranges(k)))
+    before = [other for _, other in self.own.values()]
+    mine, sums = alike(own, [*before, k])
+    for g in self.recipes:
+      if g.sums == sums and all(a <= NEAR * b and b <= NEAR * a for a, b in zip(sizes, g.sizes)):
+        try:
+          recipe = adapted(g.recipe, mine, k, threads)
+          return recipe, [(k, apply(k, recipe))]
+        except RecipeError:  # it does not cut this size
+          pass
+    tuned = apply(k, mine)
+    self.recipes.append(General(mine, sums, sizes))
+    return mine, [*((other, t) for other in before if (t := attempt(other, mine))), (k, tuned)]
+
+
+def attempt(k: UOp, recipe: str) -> UOp | None:
+  try:
+    return apply(k, recipe)
+  except RecipeError:
+    return None
+
+
+def structure(k: UOp) -> int:
+  """A hash of a kernel but for its sizes."""
+  order = toposort(k)
+  number = {u: n for n, u in enumerate(order)}
+  return hash(tuple([(u.op, u.dtype, sizeless(u.arg), *[number[s] for s in u.src]) for u in order]))
+
+
+def sizeless(arg: Any) -> Any:
+  return tuple(map(sizeless, arg)) if isinstance(arg, tuple) else None if type(arg) is int else arg
 
 
 def numbers_of(source: str) -> tuple[str, Numbers]:
@@ -71,6 +142,17 @@ def numbers_of(source: str) -> tuple[str, Numbers]:
     return "#"
 
   return replaced(source, left_out), tuple(found)
+
+
+def large(source: str, numbers: Numbers, recipe: str) -> set[int]:
+  """The places of numbers that are made of sizes, also if two sizes do not show it: of those that are large, and of the
+  ends of loops over tiles."""
+  tiles = {
+    line.split()[4].rstrip(",").replace(".", "_") for line in recipe.splitlines() if line.endswith(" any")
+  }
+  count = itertools.count()
+  ends = LOOP.findall(replaced(source, lambda n: f"@{next(count)}"))
+  return {n for n, size in enumerate(numbers) if size > SMALL} | {int(n) for r, n in ends if r in tiles}
 
 
 def general(source: str, places: Numbers, first: int) -> str:
@@ -90,7 +172,7 @@ def replaced(source: str, number: Callable[[str], str]) -> str:
   def word(m: re.Match) -> str:
     loop, n, last, alone = m.groups()
     if loop and m[0] not in places:
-      end = number(last)
+      n, end = number(n) if int(n) > WIDE else n, number(last)
       places[m[0]] = f"{loop} * {n} < {end} ? {loop} * {n} : {end}"
     return places[m[0]] if loop else number(alone) if alone else m[0]
 

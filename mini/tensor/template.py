@@ -40,7 +40,9 @@ max_pool3d mean mish mse_loss nll_loss norm normalize outer pixel_shuffle pixel_
 rms_norm scaled_dot_product_attention selu sigmoid silu smooth_l1_loss softmax softmin softplus std tanh
 triplet_margin_loss var where
 """
-MOST = 64  # kinds of arguments of a method that are remembered
+MOST = (
+  256  # kinds of arguments of a method that are remembered, as many as programs: a loop over sizes has many
+)
 PLAIN = frozenset((bool, int, str, type(None), DType))
 NOT_YET: Any = object()
 _lock = threading.Lock()
