@@ -314,6 +314,14 @@ def test_the_gradient_of_what_a_stride_reads_leaves_out_the_zeros(lanes, registe
   )
 
 
+def test_infinity_meets_no_zeros_of_a_weight():
+  """What a phase has no tap for is no product: 0 times infinity is none of the results."""
+  x, w = np.zeros((1, 32, 64, 64), np.float32), np.ones((32, 32, 4, 4), np.float32)
+  x[0, 0, 3, 3] = np.inf
+  y = Tensor(x).conv_transpose2d(Tensor(w), stride=2, padding=1).numpy()
+  assert not np.isnan(y).any() and np.isinf(y).sum() == 32 * 16
+
+
 def test_a_strided_convolution_with_a_small_cache(capsys):
   """A padded image may take the whole of an L2; all places of a window in all channels are one loop."""
   x, w = empty(8, 64, 56, 56, requires_grad=True), empty(128, 64, 3, 3)
@@ -361,6 +369,21 @@ def test_the_transpose_of_a_convolution_whose_windows_do_not_overlap(lanes, regi
   recipe, _ = written(x.conv_transpose2d(w, stride=2), lanes, registers, capsys)
   assert "vec lv; " in recipe and "order n p lo i o mo mu lv; stage 1 over (k, lv) stack; " in recipe
   assert recipe.endswith("collapse n p -> n; collapse n lo -> n; par n")
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+def test_the_transpose_of_a_convolution_computes_no_zeros(lanes, registers, capsys):
+  """Each phase of a stride has two taps of the three at which some phase has one. A small image has no panels of its own;
+  of a large one so many rows are copied as fit beside a panel."""
+  for channels, outputs, size in ((256, 128, 4), (32, 32, 128), (64, 3, 32)):
+    x, w = empty(16, channels, size, size), empty(channels, outputs, 4, 4)
+    recipe, text = written(x.conv_transpose2d(w, stride=2, padding=1), lanes, registers, capsys)
+    assert re.search(r"%k1 = range 3 from \(%n.* \+ 1\) // 2 to \(%n.* \+ 1\) // 2 \+ 2", text)
+    order = re.findall("order ([a-z ]*)", recipe)[-1].split()
+    if size == 4:
+      assert order.index("i") > order.index("lo")
+    elif size == 128:
+      assert re.search(r"split m \d+ -> mo, m overlap", recipe) and order[:2] == ["i", "mo"]
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

@@ -1,9 +1,11 @@
 """Layers: what no row of test/methods/modules.py says. Packed sequences, dropouts, containers, surgery, initial values."""
 
+import re
+
 import numpy as np
 import pytest
 
-from mini import Tensor, nn
+from mini import Context, Tensor, nn, no_grad
 
 RNG = np.random.default_rng(0)
 
@@ -20,6 +22,16 @@ def flat(out):
 # ---------------------------------------------------------------- recurrent
 
 full = pytest.mark.full
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_a_step_reads_its_part_of_the_products_where_it_stands(name, capsys):
+  """Those of the input, which are one product, were copied step by step."""
+  layer, x = getattr(nn, name)(8, 16), Tensor(array(6, 4, 8))
+  with Context(SHOW="kernel"), no_grad():
+    Tensor.realize(*flat(layer(x)))
+  copies = re.findall(r"(%\d+) = load \S+\[\d, .*\n  store %\w+\[.*\], \1\n", capsys.readouterr().err)
+  assert not copies
 
 
 @pytest.mark.parametrize("name", ["LSTM", *(pytest.param(n, marks=full) for n in ("RNN", "GRU"))])

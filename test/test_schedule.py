@@ -254,6 +254,16 @@ def test_a_sum_is_not_merged_into_loops_that_it_does_not_depend_on():
   np.testing.assert_allclose(rows.numpy(), p.numpy().sum(1)[:, None] * np.ones(6))
 
 
+def test_a_product_takes_along_what_is_made_of_it_alone():
+  """Copies of other parts of what both read were stored where its tile stood: an element here and there."""
+  a = Tensor(np.ones((2, 16, 64), np.float32)).realize()
+  h, w = (Tensor(np.ones(s, np.float32)).realize() for s in ((16, 8), (8, 64)))
+  first = h @ w + a[0]
+  together, _ = schedule({"first": first.uop, "of": (first * 2).uop})
+  apart, _ = schedule({"first": first.uop, "copy": (a[1] * 1.5).uop})
+  assert (len(together), len(apart)) == (1, 2)
+
+
 def test_what_is_made_of_a_residual_stream_costs_the_same_in_each_layer():
   """One memory, and not all that were added up in it: the normalized rows are made again for their gradients."""
 

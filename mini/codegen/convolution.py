@@ -40,8 +40,10 @@ READ = 0.25  # of that, of a load in a tile whose rows are beside each other
 LINES = 16  # of what is copied, each of which is written out
 ACROSS = 0.25  # what a product takes longer whose vector lies across two of them
 FAR = 1.0  # cycles for one that comes from the L2
+FARTHER = 4.0  # and for a line that is pages from the last one
 USUAL = 4  # instructions that a processor begins in a cycle, for which these are: one of more waits less
 ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
+MIXED = 12  # vectors of outputs for which a panel is made, at least, where it is made again and again
 GUARD = 7  # instructions of a load that is not at all steps inside of what it reads, nor is its product
 ROUND = 6  # instructions of a step beside products, loads and guards (two for a load)
 
@@ -100,7 +102,7 @@ class Plan(NamedTuple):
 
   cost: float  # of an output, where 1 is its products in full vectors
   along: str  # rows or channels: where the vectors run
-  block: int  # rows of the output at once
+  block: int  # rows of the output at once; along channels: for so many is a panel, where it is made again and again
   vectors: int  # columns of a tile, in vectors
   rows: int  # of a tile, where the vectors run along channels: neighbours in a row
   padded: bool = False  # is what slides copied to the stack, with zeros around it, not read through a guard?
@@ -118,6 +120,9 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   shifted = 1 + ACROSS * usual**2 * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
   apart = APART * usual * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
   images = prod(map(rsize, found.columns)) // (height * width)
+  share = open_share(access(found.weight)[2]) if found.weight.op == "load" else 1.0
+  # of a phase's weights each stands pages from the last one
+  far = FAR * usual if gated(found) and apart_by(found) * found.weight.dtype.itemsize >= LINE else 0
   itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
   for panel, vectors in product((False, True), (1, 2)):
     tile, rows = vectors * machine.lanes, height_of_tile(channels, vectors, machine)
@@ -133,7 +138,8 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
         full = blocks * -(-(block * width) // tile) * tile / (height * width)
         copied = COPY * blocks * seen / (height * channels) + PANEL * panel * full / channels
         full *= -(-channels // rows) * rows / channels * (1 if panel else shifted)
-        cost = full * cycles(rows, vectors, machine) / (rows * vectors / 2) + copied + apart
+        step = cycles(rows, vectors, machine) + rows * far
+        cost = full * step / (rows * vectors / 2) * share + copied + apart
         yield Plan(cost, "rows", block, vectors, 0, panel=panel)
 
 
@@ -142,10 +148,12 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
   if found.weight.op != "load":
     return
   lanes, width, channels = machine.lanes, rsize(found.columns[0]), rsize(found.rows)
-  images = prod(map(rsize, found.columns))
+  images, height = prod(map(rsize, found.columns)), rsize(found.columns[1]) if found.columns[1:] else 1
+  mixed = keeps_lines(kernel, found, machine)
   terms = prod(map(rsize, found.summed))
   ends, guarded = edges(found), access(found.seen)[2] is not TRUE
-  inside = prod(e.share for e in ends)
+  # of the products those that are no zeros
+  inside = prod(e.share for e in ends) * open_share(access(found.weight)[2])
   usual = USUAL / machine.issue
   summed = set(toposort(contractions(kernel)[0]))
   scattered = sum(
@@ -173,18 +181,23 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     read = begun / machine.issue
     if guarded:  # no core takes more branches in a cycle
       read += 2 * (rows - branches) / machine.issue + GUARD * branches / USUAL
-    stored = APART * usual * lanes * scattered / terms + COPY * lanes / images
-    yield Plan(full * max(step, read) / products * inside + stored, "channels", 1, vectors, rows)
+    stored = APART * usual * lanes * scattered / terms
+    block = min(-(-MIXED * lanes // width), height) if mixed else 1
+    panels = COPY * lanes / (block * width if mixed else images)
+    each = max(step, read) + FARTHER * usual * bool(gated(found))  # of another channel
+    yield Plan(full * each / products * inside + stored + panels, "channels", block, vectors, rows)
     # beside the panel the copy may fill the L2: each of its lines is read for a few rows and then no more
     around, room = padding(found), min(machine.l2_bytes, machine.stack_bytes * 3 // 4) - panel
-    if around is not None and around.elements * found.seen.dtype.itemsize <= room:
-      again = 1 if interleaved(kernel, found) else -(-channels // tile)
-      copied = COPY * around.elements * again / (around.outputs * channels * terms)
-      nbytes = around.elements * found.seen.dtype.itemsize
+    room //= found.seen.dtype.itemsize
+    if around is not None and (tall := around.fitting(room, height, block if mixed else height)):
+      elements, outputs = around.elements(height - tall), around.outputs * tall // height
+      copied = COPY * elements * (1 if mixed else -(-channels // tile)) / (outputs * channels * terms)
+      panels = COPY * lanes / (outputs if mixed else images)
+      nbytes = elements * found.seen.dtype.itemsize
       step += FAR * usual * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
       easy, hard = (max(step, n / machine.issue) for n in (begun, begun + 2 * branches))
-      cost = full * (easy + (hard - easy) * some) / products * inside * around.share
-      yield Plan(cost + stored + copied, "channels", 1, vectors, rows, True)
+      cost = full * (easy + (hard - easy) * some) / products * inside + stored + panels + copied
+      yield Plan(cost, "channels", tall if mixed else 1, vectors, rows, True)
 
 
 def cycles(rows: int, vectors: int, machine: Machine) -> float:
@@ -219,11 +232,17 @@ class Padding(NamedTuple):
 
   axes: list[Axis]  # those that slide first, and inside of them the rest: the order of the sum
   row: Axis  # the one that the columns slide along, whose elements are beside each other
-  share: float  # of the products that are no zeros of weights
 
-  @property
-  def elements(self) -> int:
-    return prod(axis.reach for axis in self.axes)
+  def elements(self, less: int = 0) -> int:
+    """Of it, or of what so many rows of outputs less read."""
+    down = next((axis for axis in reversed(self.axes) if axis.columns and axis is not self.row), None)
+    left = less * down.terms[down.columns[0]] if down is not None else 0
+    return prod(axis.reach - left * (axis is down) for axis in self.axes)
+
+  def fitting(self, most: int, height: int, least: int) -> int:
+    """In blocks of how many of `height` rows of outputs it has at most so many elements; 0 if not in any."""
+    blocks = (-(-height // n) for n in range(1, height // least + 1))
+    return next((n for n in blocks if self.elements(height - n) <= most), 0)
 
   @property
   def outputs(self) -> int:
@@ -244,7 +263,7 @@ def padding(found: Windows) -> Padding | None:
     return None
   row = axes[-1]
   axes.sort(key=lambda axis: not axis.columns)
-  return Padding(axes, row, open_share(access(found.weight)[2]))
+  return Padding(axes, row)
 
 
 def slid_along(found: Windows) -> list[Axis] | None:
@@ -322,12 +341,36 @@ def open_share(gate: UOp) -> float:
   return sum(open_ is TRUE for open_ in at) / len(at)
 
 
+def gated(found: Windows) -> list[UOp]:
+  """The summed ranges at which a weight may be 0 for some outputs: phases of a stride have taps of their own."""
+  gate = access(found.weight)[2] if found.weight.op == "load" else TRUE
+  return [r for r in found.summed if r in gate.free]
+
+
+def apart_by(found: Windows) -> int:
+  """By how many elements a weight stands from that of the step of the sum before it."""
+  return coefficient(flat_index(found.weight), in_order(found)[-1]) or 0
+
+
+def in_order(found: Windows) -> list[UOp]:
+  """The summed ranges as loops: around all others those that are bounded, or each of a few steps would be counted."""
+  taps = gated(found)
+  return sorted(found.summed, key=lambda r: r not in taps)
+
+
 def interleaved(kernel: UOp, found: Windows) -> bool:
   """Do outputs of other weights lie between those of a row, as in the gradient of what a stride reads?"""
   flat = flat_index(stores(kernel)[-1])
   step = coefficient(flat, found.columns[0]) or 1
   others = [r for r in closed(kernel) if r in found.weight.free and r not in found.seen.free]
   return any(0 < (coefficient(flat, r) or 0) < step for r in others)
+
+
+def keeps_lines(kernel: UOp, found: Windows, machine: Machine) -> bool:
+  """Are the lines of the output that several weights share to be whole before they leave the caches? Then panels are
+  made again for each block of outputs, which is to be worth it."""
+  outputs = prod(map(rsize, found.columns[:2]))
+  return outputs >= MIXED * machine.lanes and interleaved(kernel, found)
 
 
 def window(found: Windows, r: UOp) -> UOp | None:
@@ -355,7 +398,10 @@ def windows(w: Writer, machine: Machine) -> bool:
     return True
   q, rows = rname(found.columns[0]), rname(found.rows)
   outer = [rname(r) for r in closed(w.kernel) if rname(r) not in (q, rows) and r is not p]
-  kept = [rname(r) for r in found.summed if r in found.seen.free]
+  taps = [*map(rname, gated(found))]
+  if taps:
+    w.attempt("order " + " ".join(map(rname, in_order(found))))
+  kept = [rname(r) for r in in_order(found) if r in found.seen.free]
   columns = q
   if p is None:
     w.attempt(f"stage {name} over ({', '.join([*kept, q])}) stack")
@@ -382,8 +428,11 @@ def windows(w: Writer, machine: Machine) -> bool:
   w.attempt(" ".join(["order", *outer, *inner]))
   if best.panel:
     w.attempt(f"stage {name} over ({', '.join([*kept, lane])}) stack")
-  collapse(w, owner_key(contractions(w.kernel)[0]))
+  if not taps:
+    collapse(w, owner_key(contractions(w.kernel)[0]))
   shared(w, outer or inner, machine)
+  for tap in taps:
+    w.attempt(f"bound {tap} finite")
   return True
 
 
@@ -393,8 +442,11 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   rest = [r for r in closed(w.kernel) if r is not found.rows and r is not found.columns[0]]
   name = next(n[1:] for n, u in w.named.items() if u is weight)
   around = padding(found) if plan.padded else None
-  mixed = interleaved(w.kernel, found)
-  summed = [r for r in found.summed if r in weight.free]
+  mixed, p = keeps_lines(w.kernel, found, machine), rname(found.columns[1]) if found.columns[1:] else ""
+  parted = mixed and p and plan.block < rsize(found.columns[1])
+  blocks = [f"{p}o"] if parted and w.attempt(f"split {p} {plan.block} -> {p}o, {p} overlap") else []
+  taps = gated(found)
+  summed = [r for r in in_order(found) if r in weight.free]
   if around is not None:
     # row by row, and place by place in the window: all channels of a row stay in the L1; and what a step reads is no
     # part of what the next one reads, which C compilers would keep in registers that there are not
@@ -404,6 +456,8 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
     axes = [*(axis for axis in around.axes if axis is not around.row), around.row]
     w.attempt(f"stage {seen} over ({', '.join(map(str, axes))}) stack")
     copy_rows(w, f"{rname(next(iter(around.row.terms)))}.{seen}", machine)
+  elif taps:
+    w.attempt("order " + " ".join(map(rname, in_order(found))))
   elif access(found.seen)[2] is TRUE and (across := window(found, found.columns[0])) in summed:
     # along a row the next place of the window reads what neighbours have just read: a loop over these places inside of
     # all others, C compilers would unroll, and have too much in registers (0.5 to 0.7 of the time on a Zen 3)
@@ -422,7 +476,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   outside += filter(None, [panels])
   many = prod(rsize(w.range(name)) for name in outside)
   if mixed:  # lines of the output are to be whole before they leave the caches
-    outside, inside = [*inside, *outside], []
+    outside, inside = [*(r for r in inside if r != p), *blocks, *outside], [r for r in inside if r == p]
   if outside and inside and many < 4 * machine.threads:  # a panel for each of some parts of what has it again
     size = rsize(w.range(inside[0]))
     part = -(-size // -(-4 * machine.threads // many))
@@ -432,7 +486,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
   loops = [*outside, *inside, *slid, *filter(None, [row_loop])]
   w.attempt(" ".join(["order", *loops, row, lane]))
   shared(w, outside or (inside if slid and inside else loops), machine)
-  taps = [axis.tap for axis in around.axes] if around is not None else []
+  taps += [axis.tap for axis in around.axes] if around is not None else []
   taps += [e.tap for e in edges(found) if e.column is not found.columns[0]]
   for tap in dict.fromkeys(taps):
     w.attempt(f"bound {rname(tap)} finite")

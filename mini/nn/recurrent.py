@@ -135,10 +135,10 @@ class Plan:
     """One layer in one direction.   x: T[L, N, I] -> T[L, N, H]"""
     wi, wh = weights[f"weight_ih_{end}"], weights[f"weight_hh_{end}"]
     bi, bh, wr = (weights.get(f"{n}_{end}") for n in ("bias_ih", "bias_hh", "weight_hr"))
-    products = x.linear(wi, bi)
+    products = apart(x.linear(wi, bi))
     state, found = tuple(s.contiguous() for s in state), []
     for t in reversed(range(len(x))) if backwards else range(len(x)):
-      new = self.kind.step(apart(products[t]), state[0].linear(wh, bh), state)
+      new = self.kind.step(apart(products[t], value=False), state[0].linear(wh, bh), state)
       if wr is not None:
         new = (new[0].linear(wr), new[1])
       if alive is None:

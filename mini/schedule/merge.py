@@ -298,8 +298,8 @@ def try_merge(first: Group, second: Group) -> Group | None:
       if access(s)[1] != index or gate is not TRUE:
         return None  # where a gate is closed the load is 0, not what was stored
       passed[u] = s.src[1]
-  if len(a) != len(b) and not passed:
-    return None
+  if not passed and (len(a) != len(b) or first.contracts != second.contracts):
+    return None  # tiles of a product walk what both read in an order of their own
   renamed = substitute(renamed, passed)
   rs = a if len(a) >= len(b) else a + tuple(table.get(r, r) for r in longer)
   both = tuple(dict.fromkeys(stores(first.kernel) + stores(renamed)))
