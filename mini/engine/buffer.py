@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 from weakref import ref
 
@@ -10,7 +11,7 @@ import numpy as np
 from mini.engine.device import Device
 from mini.ir.uop import UOp
 from mini.stats import stats
-from mini.types import DType, from_storage, to_storage
+from mini.types import DType, dtypes, from_storage, to_storage
 
 
 def leaf_of(u: UOp) -> UOp | None:
@@ -18,12 +19,22 @@ def leaf_of(u: UOp) -> UOp | None:
   return u if u.op == "buffer" else u.memo.get("leaf")
 
 
+PACKED = {getattr(dtypes, n): struct.Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"),
+                                                                  ("int32", "<i4x"), ("int64", "<q"))}  # fmt: skip
+
+
+def packed(u: UOp) -> bytes:
+  """A number as a program takes it."""
+  pack = PACKED.get(u.dtype)
+  return pack(u.arg) if pack else to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0")
+
+
 class Buffer:
   """`size` elements of `dtype` on `device`. Given back when nobody holds it.
 
   Its elements change with `write`, and where tensor/store.py writes some of them: a program that updates memory in
-  place hands it to a new Buffer (`over`). So
-  what was copied to the host or to another device holds as long as the buffer does, and is copied once.
+  place hands it to a new Buffer (`over`). So what was copied to the host or to another device holds as long as the
+  buffer does, and is copied once.
   """
 
   __slots__ = ("__weakref__", "copies", "device", "dtype", "failure", "host", "leaves", "lent", "memory",

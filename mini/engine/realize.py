@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from mini.config import config
-from mini.engine.buffer import Buffer, leaf_of
+from mini.engine.buffer import Buffer, leaf_of, packed
 from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.places import known_by, memory_of, part_at
@@ -32,7 +29,7 @@ from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
-from mini.types import MiniError, dtypes, to_storage
+from mini.types import MiniError
 
 MARKS = ("tag", "detach")  # they compute nothing
 PROGRAMS = 512  # structures that are remembered
@@ -231,16 +228,6 @@ class Structure:
           self.invokes |= u.op == "invoke"
       stack.pop()
     self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
-
-
-PACKED = {getattr(dtypes, n): struct.Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"),
-                                                                  ("int32", "<i4x"), ("int64", "<q"))}  # fmt: skip
-
-
-def packed(u: UOp) -> bytes:
-  """A number as a program takes it."""
-  pack = PACKED.get(u.dtype)
-  return pack(u.arg) if pack else to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0")
 
 
 def brought(u: UOp) -> UOp | None:
