@@ -563,9 +563,11 @@ def test_vectors_backwards_and_around_an_end(what, size, rng):
     np.testing.assert_array_equal(ours(Tensor(a)).numpy(), numpys(a), err_msg=d)
 
 
+@pytest.mark.parametrize("columns", [384, 43, 16])
 @pytest.mark.parametrize("what, read", [("flip", "= backwards_"), ("roll", ") ? (f32x")])
-def test_what_is_backwards_and_what_begins_again_is_read_in_vectors(what, read, capsys):
-  x = Tensor.ones(7, 384).realize()
+def test_what_is_backwards_and_what_begins_again_is_read_in_vectors(what, read, columns, capsys):
+  """Short rows, too."""
+  x = Tensor.ones(7, columns).realize()
   with Context(SHOW="source", SEARCH=0):
     MOVED[what][0](x).realize()
   assert read in capsys.readouterr().err

@@ -27,7 +27,9 @@ from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
 from mini.ir.verify import stage_bytes
 from mini.types import dtypes
 
-LONG_TURN = 64  # elements side by side before they begin again, as in a roll: few vectors are read in parts
+LONG_TURN = (
+  16  # elements side by side before they begin again, as in a roll: not each vector is read in parts
+)
 AGAIN = 8  # what an access in a loop of a sum counts, beside one outside
 
 
