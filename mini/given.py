@@ -120,7 +120,9 @@ def needs(u: UOp) -> bool:
       if "given" in n.memo:
         passes = any(map(needs, gradient_inputs(n)))
       else:
-        passes = n.op == "tag" or any(s.memo["needs"] for s in n.src)
+        passes = n.op == "tag"
+        for s in n.src:
+          passes = passes or s.memo["needs"]
         passes = passes and (n.op != "invoke" or n.arg.needs)
       n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]

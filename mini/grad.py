@@ -401,7 +401,7 @@ STRUCTURE: dict[str, Rule] = {
   "stage":   lambda g, out, x: (g,),
   "tag":     lambda g, out, x: (g,),
   "after":   lambda g, out, x, first: (g, None),
-  "invoke":  lambda g, out, *src: out.arg.function.pulled_back(out.arg.n, g, out, src, True),
+  "invoke":  lambda g, out, *src, wanted=None: out.arg.function.pulled_back(out.arg.n, g, out, src, wanted),
 }
 # fmt: on
 
@@ -467,6 +467,8 @@ def _joined(parts: list[UOp]) -> list[UOp]:
 
 def summed(parts: list[UOp]) -> UOp:
   """The sum of gradients of one shape."""
+  if len(parts) == 1:
+    return parts[0]
   first, *rest = _joined(parts)
   for p in rest:
     first = plus(first, p)
@@ -510,7 +512,7 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
   between: set[UOp] = set()
   for u in order:
     passes = u.dtype.kind == "f" and u.op not in NO_GRADIENT
-    if u in targets or (passes and any(s in between for s in gradient_inputs(u))):
+    if u in targets or (passes and not between.isdisjoint(gradient_inputs(u))):
       between.add(u)
   arrived: dict[UOp, list[UOp]] = {}
   for out, seed in zip(outs, seeds):
@@ -522,16 +524,16 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
     if u not in between or u not in arrived:
       continue
     g = summed(arrived.pop(u))
-    for hook in u.memo.get("hooks", {}).values():
+    for hook in u.memo["hooks"].values() if "hooks" in u.memo else ():
       g = hook(g)
     if u in targets:
       result[u] = g
     inputs = gradient_inputs(u)
-    if not any(s in between for s in inputs):
+    if between.isdisjoint(inputs):
       continue
     region, start = u.memo.get("region"), next_serial()
     rule = u.memo["given"].rule if "given" in u.memo else GRADS[u.op]
-    for s, gs in zip(inputs, rule(g, u, *inputs)):
+    for s, gs in zip(inputs, rule(g, u, *inputs, **({"wanted": between} if u.op == "invoke" else {}))):
       if s in between and gs is not None:
         got = _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)

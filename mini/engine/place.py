@@ -47,11 +47,22 @@ def device_of(u: UOp) -> Place:
   return place(u) or Device.DEFAULT
 
 
+class Several:
+  """Was anything ever on several devices? Otherwise nobody needs to look for it."""
+
+  used = False
+
+
+def noted(where: Place) -> Place:
+  Several.used |= isinstance(where, tuple)
+  return where
+
+
 # What is somewhere whatever its inputs are.
 OWN: dict[str, Callable[[UOp], Place]] = {
-  "copy": lambda u: u.arg,
-  "shard": lambda u: u.arg[1],
-  "buffer": lambda u: u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", ""),
+  "copy": lambda u: noted(u.arg),
+  "shard": lambda u: noted(u.arg[1]),
+  "buffer": lambda u: noted(u.arg[2] if len(u.arg) > 2 else getattr(u.arg[0], "device", "")),
   # a leaf that gradients are taken of has a home: there its gradient goes
   "tag": lambda u: u.src[0].memo["place"] if "given" in u.memo else device_of(u.src[0]),
   "call": lambda u: HOST,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mini.engine.buffer import Buffer
+from mini.engine.place import noted
 from mini.stats import stats
 from mini.types import DType
 
@@ -37,7 +38,7 @@ class Sharded(Buffer):
 
   def __init__(self, parts: Sequence[Buffer], outer: int):
     self.parts, self.outer, self.leaves = tuple(parts), outer, {}
-    self.device = tuple(b.device for b in parts)  # type: ignore[assignment]
+    self.device = noted(tuple(b.device for b in parts))
     self.dtype = parts[0].dtype
     self.size = sum(b.size for b in parts) if outer else parts[0].size
 

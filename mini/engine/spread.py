@@ -18,7 +18,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.engine.buffer import leaf_of
-from mini.engine.place import device_of, held, shown
+from mini.engine.place import Several, device_of, held, place, shown
 from mini.engine.shards import Layout, Sharded, cut_axis, portions
 from mini.grad import filled_with
 from mini.ir import graph
@@ -48,6 +48,9 @@ Cut = tuple[int, tuple[int, ...]] | None  # an axis, and the sizes of the parts 
 
 def is_spread(u: UOp) -> bool:
   """Is something on several devices beneath u?"""
+  place(u)  # which sees what is new
+  if not Several.used:
+    return False
   for n in unknown(u, "spread"):
     own = n.op == "shard" or (n.op == "copy" and isinstance(n.arg, tuple))
     own = own or (n.op == "buffer" and isinstance(n.arg[0], Sharded))

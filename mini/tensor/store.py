@@ -15,6 +15,7 @@ import numpy as np
 
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
+from mini.engine.place import place
 from mini.engine.places import FEW
 from mini.engine.sole import ONE, reads
 from mini.given import needs
@@ -108,7 +109,7 @@ def values_of(value: Any, t: Handle) -> np.ndarray | None:
   u = value._uop
   if value._complex or u.dtype is not t.dtype or needs(u) or value._trace is not None:
     return None
-  if varies(value.shape) or value.numel() > FEW:
+  if varies(value.shape) or value.numel() > FEW or place(u) not in ("", place(t._uop)):
     return None
   leaf = value._leaf()
   if leaf is None:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -148,11 +148,6 @@ class Function:
       found.append(u)
     return [None if n is None else found[n] for n in self.at]
 
-  def invoked(self, src: Sequence[UOp]) -> list[UOp | None]:
-    """The same as nodes that are written out when their program is new."""
-    inputs = tuple(src)
-    return [None if of is None else invoke(of, inputs) for of in self.results]
-
   def slope(self, n: int) -> tuple[Function, list[int]]:
     """(from inputs, output and the gradient of the n-th output to the gradients of some inputs, which inputs). That of
     a slope is the slope of the whole: of what it knows, no gradient is taken."""
@@ -173,20 +168,35 @@ class Function:
       found = self.slopes[n] = function, passed
     return found
 
-  def pulled_back(self, n: int, g: UOp, out: UOp, src: Sequence[UOp], lazily: bool) -> Gradients:
-    """The gradients of the inputs and of what is known, None for those that get none. g: of the n-th output, out."""
+  def pulled_back(
+    self,
+    n: int,
+    g: UOp,
+    out: UOp,
+    src: Sequence[UOp],
+    wanted: Container[UOp] | None = None,
+    lazily: bool = True,
+  ) -> Gradients:
+    """The gradients of the inputs and of what is known, None for those that get none. g: of the n-th output, out.
+    wanted: the inputs whose gradients will be looked at."""
     slope, passed = self.slope(n)
     own = len(self.inputs)
     given = (*src[:own], g, *src[own:], out)
+    looked_at = None if wanted is None else [src[k] in wanted for k in passed]
     found: list[UOp | None] = [None] * len(src)
-    for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily)):
+    for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily, looked_at)):
       found[k] = u
     return tuple(found)
 
-  def of(self, src: Sequence[UOp], lazily: bool) -> list[UOp | None]:
-    """The outputs as nodes with gradients."""
+  def of(self, src: Sequence[UOp], lazily: bool, wanted: Sequence[bool] | None = None) -> list[UOp | None]:
+    """The outputs as nodes with gradients: `invoke`, which are written out when their program is new, or all of that
+    at once. wanted: which of them will be looked at; any node stands for another."""
     if lazily:
-      return self.invoked(src)
+      inputs = tuple(src)
+      return [
+        None if of is None else invoke(of, inputs) if wanted is None or wanted[n] else of.like
+        for n, of in enumerate(self.results)
+      ]
     values = self.written_out(src)
     if local.once:
       return values
@@ -203,7 +213,7 @@ class Function:
       values = [*src]
       for k, s in zip(passed, new):
         values[k] = s
-      found = self.pulled_back(n, g, out.src[0], values, False)
+      found = self.pulled_back(n, g, out.src[0], values, lazily=False)
       return tuple(found[k] for k in passed)
 
     return with_gradient(u, rule, *(src[k] for k in passed), exact=True)
