@@ -265,6 +265,20 @@ def test_what_is_computed_is_not_computed_again():
   np.testing.assert_allclose(large.numpy()[:4], 1e-3, rtol=1e-5)
 
 
+def test_what_has_been_computed_by_itself_is_read():
+  """Primitive nodes that are equal to those of a method, of its middle and of its end."""
+  for n in (1, 2):
+    a = Tensor(RNG.normal(size=(3, n)).astype("f"))
+    out = a.softmax(-1)
+    for u in toposort(out.uop):
+      if u.dtype is dtypes.float32 and u.op != "const":
+        Tensor(u).realize()
+    e = np.exp(a.numpy() - a.numpy().max(-1, keepdims=True))
+    for _ in range(2):
+      np.testing.assert_allclose(a.softmax(-1).numpy(), e / e.sum(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose((a.softmax(-1) + 1).numpy(), e / e.sum(-1, keepdims=True) + 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", template.COPIED.split())
 def test_every_name_is_a_method(name):
   assert callable(getattr(Tensor, name))

@@ -150,26 +150,25 @@ def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: A
   elif key not in _programs:
     key = known_by(key, found)
   known = _programs.pop(key, None)
-  if known is None:
-    known = written_out(todo, found, over, rules) if found.invokes else first_run(todo, found, over)
-    while len(_programs) >= PROGRAMS:
-      _programs.pop(next(iter(_programs)))
-  else:
+  if known is not None:
     stats["cache_hits"] += 1
+  elif found.invokes:
+    whole = [uop("stage", u.dtype, (u,)) if leaf_of(stripped(u)) else u for u in inlined(todo)]
+    below, at = Structure(whole), {u: n for n, u in enumerate(found.leaves)}
+    over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
+    program, leaves, numbers = program_of(whole, below, over, rules)
+    if not at.keys() >= {*leaves}:  # something that is written out has been computed by itself
+      return program, leaves, numbers
+    known = program, [at[u] for u in leaves], numbers
+  else:
+    known = first_run(todo, found, over)
   _programs[key] = known  # most recently used last
+  if len(_programs) > PROGRAMS:
+    _programs.pop(next(iter(_programs)))
   if found.invokes:
     program, order, numbers = known
     return program, [found.leaves[n] for n in order], numbers
   return known, found.leaves, b"".join([packed(u) for u in found.numbers]) if found.numbers else b""
-
-
-def written_out(todo: list[UOp], found: Structure, over: dict[int, int], rules: Any) -> tuple:
-  """(the program of what a structure stands for, which of the structure's leaves it reads, its numbers)"""
-  whole, at = inlined(todo), {u: n for n, u in enumerate(found.leaves)}
-  below = Structure(whole)
-  over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
-  program, leaves, numbers = program_of(whole, below, over, rules)
-  return program, [at[u] for u in leaves], numbers
 
 
 def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:
