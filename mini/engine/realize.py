@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
@@ -32,11 +29,14 @@ from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
-from mini.types import MiniError, dtypes, to_storage
+from mini.types import MiniError, packed
 
 MARKS = ("tag", "detach")  # they compute nothing
 PROGRAMS = 512  # structures that are remembered
 _programs: dict[tuple, Any] = {}
+_invoked: dict[
+  tuple, Any
+] = {}  # of nodes `invoke`; apart, as a number that changes makes a new one in each step
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -152,23 +152,28 @@ def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: A
     key = (*key, *[repr(u.arg) for u in found.numbers])
   elif key not in _programs:
     key = known_by(key, found)
-  known = _programs.pop(key, None)
+  programs = _invoked if found.invokes else _programs
+  known = programs.pop(key, None)
   if known is None:
     known = written_out(todo, found, over, rules) if found.invokes else first_run(todo, found, over)
-    while len(_programs) >= PROGRAMS:
-      _programs.pop(next(iter(_programs)))
+    while len(programs) >= PROGRAMS:
+      programs.pop(next(iter(programs)))
   else:
     stats["cache_hits"] += 1
-  _programs[key] = known  # most recently used last
+  programs[key] = known  # most recently used last
   if found.invokes:
     program, order, numbers = known
     return program, [found.leaves[n] for n in order], numbers
-  return known, found.leaves, b"".join([packed(u) for u in found.numbers]) if found.numbers else b""
+  return (
+    known,
+    found.leaves,
+    b"".join([packed(u.arg, u.dtype) for u in found.numbers]) if found.numbers else b"",
+  )
 
 
 def written_out(todo: list[UOp], found: Structure, over: dict[int, int], rules: Any) -> tuple:
   """(the program of what a structure stands for, which of the structure's leaves it reads, its numbers)"""
-  whole, at = inlined(todo), {u: n for n, u in enumerate(found.leaves)}
+  whole, at = [*map(stripped, inlined(todo))], {u: n for n, u in enumerate(found.leaves)}
   below = Structure(whole)
   over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
   program, leaves, numbers = program_of(whole, below, over, rules)
@@ -231,16 +236,6 @@ class Structure:
           self.invokes |= u.op == "invoke"
       stack.pop()
     self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
-
-
-PACKED = {getattr(dtypes, n): struct.Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"),
-                                                                  ("int32", "<i4x"), ("int64", "<q"))}  # fmt: skip
-
-
-def packed(u: UOp) -> bytes:
-  """A number as a program takes it."""
-  pack = PACKED.get(u.dtype)
-  return pack(u.arg) if pack else to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0")
 
 
 def brought(u: UOp) -> UOp | None:
