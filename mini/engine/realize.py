@@ -166,7 +166,7 @@ def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: A
   else:
     known = first_run(todo, found, over)
   programs[key] = known  # most recently used last
-  if len(programs) > PROGRAMS:
+  while len(programs) > PROGRAMS:
     programs.pop(next(iter(programs)))
   if found.invokes:
     program, order, numbers = known
