@@ -10,7 +10,7 @@ from mini.changes import During
 from mini.grad import gradients
 from mini.ir import graph
 from mini.tensor import Tensor, transforms
-from mini.tensor.autograd import enable_grad, halves, no_grad
+from mini.tensor.autograd import enable_grad, filled, halves, no_grad
 from mini.tensor.company import know
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, needs
@@ -78,8 +78,7 @@ def _result(x: Tensor, found: Any, create_graph: bool, unused: bool, zeros: bool
       fail(MiniError, "autograd.grad: no output depends on x; allow_unused=True gives None for it", x=x)
     return x.zeros_like() if zeros else None
   parts = []
-  for p, g in zip(x._parts(), own):
-    u = graph.full(p.shape, 0, p.dtype) if g is None else g
+  for u in filled(own, [p._node for p in x._parts()]):
     parts.append(Handle._new(graph.detach(u) if needs(u) and not create_graph else u))
   know(parts)
   rest = iter(parts)

@@ -100,6 +100,8 @@ def primitive(root: UOp) -> UOp:
       new = u.arg.function.of(inputs, lazily=False)[u.arg.n] if u.op == "invoke" else remade(u, inputs)
       if new is not u:
         new.memo.update((key, u.memo[key]) for key in OF_TAGS if key in u.memo)
+        if "leaf" in u.memo:
+          (new.src[0] if new.op == "tag" else new).memo.setdefault("leaf", u.memo["leaf"])
       u.memo["primitive"] = None if new is u else new
   return root.memo["primitive"] or root
 

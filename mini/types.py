@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import prod
+from struct import Struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -273,6 +274,12 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
   return kept.astype(np.uint32).view(np.float32).reshape(np.shape(x))
 
 
+# fmt: off
+PACKED = {getattr(dtypes, n): Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"), ("int32", "<i4x"),
+                                                          ("int64", "<q"))}
+# fmt: on
+
+
 def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
   """An array as the memory of a buffer holds it: x itself, if it is so."""
   if d is dtypes.bfloat16:
@@ -281,6 +288,12 @@ def to_storage(x: np.ndarray, d: DType) -> np.ndarray:
     return x
   with np.errstate(over="ignore"):  # what is beyond the type is infinite
     return np.asarray(x, d.storage)
+
+
+def packed(x: Any, d: DType) -> bytes:
+  """A number as a program takes it."""
+  pack = PACKED.get(d)
+  return pack(x) if pack else to_storage(np.asarray(x), d).tobytes().ljust(8, b"\0")
 
 
 def from_storage(x: np.ndarray, d: DType) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 
 import mini
 from mini import Context, Tensor, dtypes, jit, stats
+from mini.engine import realize
 from mini.ir.inline import inlined
 from mini.ir.uop import toposort
 from mini.tensor import template
@@ -265,6 +266,20 @@ def test_what_is_computed_is_not_computed_again():
   np.testing.assert_allclose(large.numpy()[:4], 1e-3, rtol=1e-5)
 
 
+def test_what_has_been_computed_by_itself_is_read():
+  """Primitive nodes that are equal to those of a method, of its middle and of its end."""
+  for n in (1, 2):
+    a = Tensor(RNG.normal(size=(3, n)).astype("f"))
+    out = a.softmax(-1)
+    for u in toposort(out.uop):
+      if u.dtype is dtypes.float32 and u.op != "const":
+        Tensor(u).realize()
+    e = np.exp(a.numpy() - a.numpy().max(-1, keepdims=True))
+    for _ in range(2):
+      np.testing.assert_allclose(a.softmax(-1).numpy(), e / e.sum(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose((a.softmax(-1) + 1).numpy(), e / e.sum(-1, keepdims=True) + 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", template.COPIED.split())
 def test_every_name_is_a_method(name):
   assert callable(getattr(Tensor, name))
@@ -280,3 +295,53 @@ def test_a_loop_over_sizes_builds_each_graph_once(monkeypatch):
     for n in range(1, 80):
       (q @ rows[:n].T).softmax(-1) @ rows[:n]
   assert before > 0 and len(made) == before
+
+
+def test_the_gradient_of_a_constant_is_where_its_leaf_is():
+  """A bias gets a sum of ones, which are in no memory; what equals it elsewhere is still nowhere in particular."""
+  a, w, b = (Tensor(RNG.normal(size=s).astype("f"), device="INTERP") for s in ((4, 6), (3, 6), (3,)))
+  b.requires_grad_()
+  for how in (lambda f: f, jit):
+    found = how(lambda: mini.autograd.grad(a.linear(w, b).sum(), b)[0])()
+    assert found.device == "INTERP" and found.realize().device == "INTERP"
+    held = found.uop
+    assert (Tensor.ones(4, 3).sum(0) + Tensor.ones(3).realize()).device == Tensor.ones(3).device
+    np.testing.assert_array_equal(found.numpy(), [4, 4, 4])
+    del held
+  b.sum().backward()
+  assert (b.grad.realize() + b).device == "INTERP"
+  assert b.sum().gradient(b)[0].realize().device == mini.grad(Tensor.sum)(b).realize().device == "INTERP"
+
+
+def test_numbers_that_change_drop_no_programs(monkeypatch):
+  monkeypatch.setattr(realize, "PROGRAMS", 8)
+  a, made = x.clone().realize(), []
+  evaluate = lambda: (a.tanh() * a.softmax(0)).sum().realize()
+  evaluate()
+  monkeypatch.setattr(
+    realize, "first_run", lambda *given, of=realize.first_run: made.append(given) or of(*given)
+  )
+  for n in range(20):
+    (a.softmax(-1) * (n + 0.25)).realize()
+  before = len(made)
+  evaluate()
+  assert before and len(made) == before
+  assert len(realize._invoked) <= 8
+
+
+def test_the_graph_of_operations_knows_what_is_computed():
+  a = x.clone().requires_grad_()
+  out = a.softmax(-1).realize()
+  assert any("leaf" in u.memo for u in toposort(out.uop) if u.op != "buffer")
+  runs = stats["kernels"]
+  np.testing.assert_array_equal(Tensor(out.uop).numpy(), out.numpy())
+  assert stats["kernels"] == runs
+
+
+def test_a_result_is_not_copied_to_have_its_shape():
+  """A product, which its method gives another shape than it has at first."""
+  a, b = x.clone().realize(), w.clone().realize()
+  for how in (bare(Tensor.linear.__wrapped__), Tensor.linear):
+    before = stats["kernels"]
+    how(a, b).realize()
+    assert stats["kernels"] == before + 1

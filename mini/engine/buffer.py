@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 from weakref import ref
 
@@ -11,22 +10,12 @@ import numpy as np
 from mini.engine.device import Device
 from mini.ir.uop import UOp
 from mini.stats import stats
-from mini.types import DType, dtypes, from_storage, to_storage
+from mini.types import DType, from_storage, to_storage
 
 
 def leaf_of(u: UOp) -> UOp | None:
   """The buffer leaf that already holds the value of u."""
   return u if u.op == "buffer" else u.memo.get("leaf")
-
-
-PACKED = {getattr(dtypes, n): struct.Struct(f).pack for n, f in (("float32", "<f4x"), ("float64", "<d"),
-                                                                  ("int32", "<i4x"), ("int64", "<q"))}  # fmt: skip
-
-
-def packed(u: UOp) -> bytes:
-  """A number as a program takes it."""
-  pack = PACKED.get(u.dtype)
-  return pack(u.arg) if pack else to_storage(np.asarray(u.arg), u.dtype).tobytes().ljust(8, b"\0")
 
 
 class Buffer:

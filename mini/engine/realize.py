@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from mini.config import config
-from mini.engine.buffer import Buffer, leaf_of, packed
+from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.masked import is_sized, plain
 from mini.engine.place import device_of, place
 from mini.engine.places import known_by, memory_of, part_at
@@ -29,11 +29,13 @@ from mini.ir.rules import rules_here
 from mini.ir.sizes import Size, Variable
 from mini.ir.uop import UOp, const, uop
 from mini.stats import stats
-from mini.types import MiniError
+from mini.types import MiniError, packed
 
 MARKS = ("tag", "detach")  # they compute nothing
-PROGRAMS = 512  # structures that are remembered
+PROGRAMS = 256  # structures that are remembered
 _programs: dict[tuple, Any] = {}
+# of nodes `invoke`; apart, as a number that changes makes a new one in each step
+_invoked: dict[tuple, Any] = {}
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -149,27 +151,31 @@ def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: A
     key = (*key, *[repr(u.arg) for u in found.numbers])
   elif key not in _programs:
     key = known_by(key, found)
-  known = _programs.pop(key, None)
-  if known is None:
-    known = written_out(todo, found, over, rules) if found.invokes else first_run(todo, found, over)
-    while len(_programs) >= PROGRAMS:
-      _programs.pop(next(iter(_programs)))
-  else:
+  programs = _invoked if found.invokes else _programs
+  known = programs.pop(key, None)
+  if known is not None:
     stats["cache_hits"] += 1
-  _programs[key] = known  # most recently used last
+  elif found.invokes:
+    whole = [uop("stage", u.dtype, (u,)) if leaf_of(u) else u for u in map(stripped, inlined(todo))]
+    below, at = Structure(whole), {u: n for n, u in enumerate(found.leaves)}
+    over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
+    program, leaves, numbers = program_of(whole, below, over, rules)
+    if not at.keys() >= {*leaves}:  # something that is written out has been computed by itself
+      return program, leaves, numbers
+    known = program, [at[u] for u in leaves], numbers
+  else:
+    known = first_run(todo, found, over)
+  programs[key] = known  # most recently used last
+  while len(programs) > PROGRAMS:
+    programs.pop(next(iter(programs)))
   if found.invokes:
     program, order, numbers = known
     return program, [found.leaves[n] for n in order], numbers
-  return known, found.leaves, b"".join([packed(u) for u in found.numbers]) if found.numbers else b""
-
-
-def written_out(todo: list[UOp], found: Structure, over: dict[int, int], rules: Any) -> tuple:
-  """(the program of what a structure stands for, which of the structure's leaves it reads, its numbers)"""
-  whole, at = inlined(todo), {u: n for n, u in enumerate(found.leaves)}
-  below = Structure(whole)
-  over = {n: below.leaves.index(found.leaves[k]) for n, k in over.items()}
-  program, leaves, numbers = program_of(whole, below, over, rules)
-  return program, [at[u] for u in leaves], numbers
+  return (
+    known,
+    found.leaves,
+    b"".join([packed(u.arg, u.dtype) for u in found.numbers] if found.numbers else ()),
+  )
 
 
 def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:

@@ -126,7 +126,7 @@ class Bucket:
     if local.current is None:  # what a trace is made of would be held
       self.placed = self.flat._uop, parts
     for p, u in zip(self.params, parts):
-      p.assign(Tensor(u))
+      p._bind(u)
 
   def before(self) -> list[Change]:
     """What a step gives other values, as it is."""

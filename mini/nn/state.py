@@ -23,6 +23,7 @@ import numpy as np
 
 from mini.changes import all_or_nothing
 from mini.engine.buffer import Buffer
+from mini.engine.place import place
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.uop import UOp
@@ -176,10 +177,16 @@ def lay(parts: Sequence[UOp]) -> UOp:
 
 def views(flat: UOp, shapes: Sequence[tuple[int, ...]]) -> list[UOp]:
   """The parts of a row, one after another, in these shapes."""
-  found, start = [], 0
+  found, stop = [], 0
   for s in shapes:
-    found.append(graph.reshape(graph.shrink(flat, ((start, start + prod(s)),)), s))
-    start += prod(s)
+    start, stop = stop, stop + prod(s)
+    u = graph.shrink(flat, ((start, stop),))
+    if "place" not in u.memo:  # what all of them have in common is known
+      u.memo.update(shape=(stop - start,), place=place(flat))
+    u = graph.reshape(u, s)
+    if "place" not in u.memo:
+      u.memo.update(shape=tuple(s), place=place(flat))
+    found.append(u)
   return found
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mini.changes import Change, During, all_or_nothing
+from mini.engine.place import device_of, place
 from mini.given import gradient_inputs, made_again, with_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
@@ -24,7 +25,7 @@ from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
 from mini.tensor.company import know
 from mini.tensor.errors import checked, fail, function
-from mini.tensor.handle import Handle, needs
+from mini.tensor.handle import Handle, needs, on_device
 from mini.tensor.losses import Losses
 from mini.tensor.trace import local
 from mini.tensor.views import derive, nodes_of
@@ -202,7 +203,11 @@ class Autograd(Losses):
       found = [(tag, leaf) for tag, leaf in found if leaf in wanted]
     with During(local, "once", not create_graph):
       gs = node_gradient(self._node, seed, [tag for tag, _ in found])
-    given = [(leaf, unrounded(g, leaf.grad_dtype)) for (_, leaf), g in zip(found, gs) if g is not None]
+    given = [
+      (leaf, unrounded(at_home(g, tag), leaf.grad_dtype))
+      for (tag, leaf), g in zip(found, gs)
+      if g is not None
+    ]
     before: list[Change] = [(self, "_spent", self._spent)]
     for leaf, _ in given:
       old = leaf._grad
@@ -471,7 +476,7 @@ def pulled_back(
       "allow_unused=True gives None for it, materialize_grads=True zeros",
       w=unused[0],
     )
-  of_parts = [Handle._new(graph.full(t.shape, 0, t.dtype) if g is None else g) for t, g in known.items()]
+  of_parts = [*map(Handle._new, filled(known.values(), [t._node for t in known]))]
   know(of_parts)
   own = dict(zip(known, of_parts))
   gone = [] if materialize_grads else unused
@@ -515,9 +520,14 @@ def settled(us: Sequence[UOp], tags: Sequence[UOp], made_of: Sequence[UOp]) -> l
   return [Handle._new(u if keep or not needs(u) else graph.detach(u)) for u in us]
 
 
-def filled(found: Sequence[UOp | None], like: Sequence[UOp]) -> list[UOp]:
-  """Gradients, of which those that are missing are 0."""
-  return [graph.full(graph.shape(t), 0, t.dtype) if g is None else g for g, t in zip(found, like)]
+def filled(found: Iterable[UOp | None], like: Iterable[UOp]) -> list[UOp]:
+  """Gradients of these nodes, of which those that are missing are 0."""
+  return [at_home(graph.full(graph.shape(t), 0, t.dtype) if g is None else g, t) for g, t in zip(found, like)]
+
+
+def at_home(g: UOp, x: UOp) -> UOp:
+  """A gradient where x is: what is nowhere in particular would be computed on the default device."""
+  return g if place(g) or type(place(x)) is not str else on_device(g, device_of(x))
 
 
 def value_and_grad(

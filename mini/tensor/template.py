@@ -129,7 +129,7 @@ class Function:
     self.steps = [(op, dtype, tuple(moved[n] for n in src), *rest) for op, dtype, src, *rest in self.steps]
     self.at = [None if n is None else moved[n] for n in at]
     self.work = sum(LARGE if op in DEAR else 1 for op, *_ in self.steps)
-    self.slopes: dict[int, tuple[Function, list[int]]] = {}
+    self.slopes: dict[tuple[int, Any], tuple[Function, list[int]]] = {}
     for out in outputs:
       if out is not None:
         graph.shape(out), place(out), needs(out)
@@ -148,15 +148,17 @@ class Function:
       found.append(u)
     return [None if n is None else found[n] for n in self.at]
 
-  def slope(self, n: int) -> tuple[Function, list[int]]:
+  def slope(self, n: int, where: Any) -> tuple[Function, list[int]]:
     """(from inputs, output and the gradient of the n-th output to the gradients of some inputs, which inputs). That of
-    a slope is the slope of the whole: of what it knows, no gradient is taken."""
-    found = self.slopes.get(n)
+    a slope is the slope of the whole: of what it knows, no gradient is taken. where: the gradient's place, which may be
+    none; then that of what is made of it alone is none."""
+    found = self.slopes.get((n, where))
     if found is None:
       out = self.outputs[n]
       assert out is not None
       passed = [k for k, u in enumerate(self.inputs) if needs(u)]
-      seed = graph.tag(like(out))
+      seed = graph.tag(like(out, where))
+      seed.memo["place"] = where  # a leaf of none would have its home on a device
       with (
         During(local, "current", self.tracer), During(local, "gradients", True), During(local, "low", None),
         During(local, "once", False),
@@ -165,7 +167,7 @@ class Function:
       function = Function(
         f"slope {self.name}", self.tracer, [*self.inputs, seed], outputs, [*self.known, out]
       )
-      found = self.slopes[n] = function, passed
+      found = self.slopes[n, where] = function, passed
     return found
 
   def pulled_back(
@@ -179,7 +181,7 @@ class Function:
   ) -> Gradients:
     """The gradients of the inputs and of what is known, None for those that get none. g: of the n-th output, out.
     wanted: the inputs whose gradients will be looked at."""
-    slope, passed = self.slope(n)
+    slope, passed = self.slope(n, place(g))
     own = len(self.inputs)
     given = (*src[:own], g, *src[own:], out)
     looked_at = None if wanted is None else [src[k] in wanted for k in passed]
@@ -257,19 +259,20 @@ class Template:
     return value if lazily else self.function.with_slope(0, value, src)
 
 
-def like(u: UOp) -> UOp:
-  """Memory like that of u, which is none."""
+def like(u: UOp, where: Any) -> UOp:
+  """Memory like that of u, at a place, which is none."""
   from mini.batch import Memory  # with more than `import mini` needs
 
-  return graph.buffer(Memory(place(u), u.dtype, graph.numel(u)), graph.shape(u), u.dtype)
+  return graph.buffer(Memory(where, u.dtype, graph.numel(u)), graph.shape(u), u.dtype)
 
 
 def stand_in(x: Handle) -> Handle:
   """A tensor like x, which is nobody's."""
   u = x._uop
-  t = Handle._at(like(u), x._where)
+  t = Handle._at(like(u, place(u)), x._where)
   if needs(u):
     t._uop = tagged(t, t._uop)
+    t._uop.memo["place"] = place(u)
   if x._base is not None or x._strides is not None:
     t._strides = strides_of(x)  # type: ignore[arg-type]
   return t
