@@ -403,3 +403,16 @@ def test_random_programs_have_the_gradients_that_a_trace_has(rng, request):
       for n in rng.permutation(len(found)):
         scale = 1e-9 * (1 + np.abs(expected[n]).max())
         np.testing.assert_allclose(found[n].numpy(), expected[n], rtol=1e-7, atol=scale)
+
+
+def test_a_gradient_that_no_gradient_passes_through_says_so():
+  """That of a method with a slope here and another there; and ones, of which no value is in memory."""
+  a = Tensor(RNG.normal(size=(2, 4)).astype("f"), requires_grad=True)
+  for method in (Tensor.leaky_relu, lambda t: t.clip(0.0, 1.0), Tensor.mean, lambda t: t.linear(w[:, :4])):
+    assert not mini.autograd.grad(method(a).sum(), a, create_graph=True)[0].requires_grad
+  (g,) = mini.autograd.grad((a.clip(0.0, 1.0) * a.detach().requires_grad_()).sum(), a, create_graph=True)
+  assert g.requires_grad and mini.autograd.grad(a.gelu().sum(), a, create_graph=True)[0].requires_grad
+  b = Tensor(np.ones((1, 1)), requires_grad=True)
+  (g,) = mini.autograd.grad(b.linear(Tensor(np.ones((1, 1)))).sum() + b.mean(), b, create_graph=True)
+  np.testing.assert_array_equal(g.numpy(), [[2]])
+  np.testing.assert_array_equal(mini.autograd.grad(b.mean(), b)[0].numpy(), [[1]])
