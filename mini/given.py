@@ -121,11 +121,12 @@ def needs(u: UOp) -> bool:
     for n in unknown(u, "needs"):
       if "given" in n.memo:
         passes = any(map(needs, gradient_inputs(n)))
+      elif n.op == "invoke":
+        passes = any(n.src[k].memo["needs"] for k in n.arg.passed)
       else:
         passes = n.op == "tag"
         for s in n.src:
           passes = passes or s.memo["needs"]
-        passes = passes and (n.op != "invoke" or n.arg.needs)
       n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]
   return got

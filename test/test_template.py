@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -345,3 +346,87 @@ def test_a_result_is_not_copied_to_have_its_shape():
     before = stats["kernels"]
     how(a, b).realize()
     assert stats["kernels"] == before + 1
+
+
+# methods of matrices of one size, by how many they take; smooth, so that rounding decides nothing
+METHODS = [
+  (1, lambda a: a.gelu()),
+  (1, lambda a: a.silu() + a.mish()),
+  (1, lambda a: a.softplus().log_softmax(-1)),
+  (1, lambda a: a.sigmoid().logsigmoid()),
+  (1, lambda a: a.tanh().softmax(0)),
+  (1, lambda a: a.softmin(-1)),
+  (1, lambda a: a.layer_norm((4,), eps=0.5)),
+  (1, lambda a: a.rms_norm((4,), eps=0.5)),
+  (1, lambda a: a.logsumexp(1, True) + a),
+  (1, lambda a: a * (a.var(0, keepdim=True) + 1).log()),
+  (1, lambda a: a - a.mean(1, keepdim=True)),
+  (1, lambda a: a * a.mean()),
+  (1, lambda a: a.matmul(a.T) * 0.3),
+  (1, lambda a: a.T.contiguous()[1:].cat(a[:1])),
+  (1, lambda a: a.reshape(1, 1, 4, 4).avg_pool2d(3, 1, 1)[0, 0]),
+  (1, lambda a: a[:2, :2].reshape(1, 1, 2, 2).interpolate(scale_factor=2)[0, 0]),
+  (1, lambda a: a.reshape(1, 4, 4).group_norm(2, eps=0.5)[0]),
+  (2, lambda a, b: a * b),
+  (2, lambda a, b: a * b.gelu().detach()),
+  (2, lambda a, b: a.linear(b) * 0.5),
+  (2, lambda a, b: a.logaddexp(b)),
+  (2, lambda a, b: a.cat(b, dim=1).glu()),
+  (2, lambda a, b: a[0].outer(b[1])),
+  (2, lambda a, b: a * a.mse_loss(b + 1)),
+  (2, lambda a, b: a * a.cross_entropy(b.softmax(-1))),
+  (2, lambda a, b: a * a.binary_cross_entropy_with_logits(b.sigmoid())),
+  (2, lambda a, b: a.reshape(1, 1, 4, 4).conv2d(b[:3, :3].reshape(1, 1, 3, 3), padding=1)[0, 0]),
+  (3, lambda a, b, c: a.linear(b, c[0]) * 0.5),
+  (3, lambda a, b, c: a.lerp(b, c)),
+  (3, lambda a, b, c: a.addmm(b, c) * 0.4),
+  (3, lambda a, b, c: a[None].scaled_dot_product_attention(b[None], c[None], is_causal=True)[0]),
+]
+
+
+def drawn(rng):
+  """A function of two matrices to a loss and gradients to the second order, and what it says of its values."""
+  steps = []
+  for n in range(2, 2 + rng.integers(2, 5)):
+    count, method = METHODS[rng.integers(len(METHODS))]
+    steps.append((method, [int(n * rng.random() ** 0.6) for _ in range(count)]))
+
+  def values(a, b, look):
+    known = [a, b]
+    for method, at in steps:
+      known.append(method(*[known[k] for k in at]))
+      look(known[-1])
+    loss = sum((t * t).sum() for t in known)
+    first = mini.autograd.grad(loss, (a, b), create_graph=True)
+    for g in first:
+      look(g)
+    second = mini.autograd.grad(sum((g * g).sum() for g in first), (a, b), materialize_grads=True)
+    return loss, *first, *second
+
+  return values
+
+
+def test_random_programs_have_the_gradients_that_a_trace_has(rng, request):
+  """Values are computed on the way or are not, and then in any order; a trace writes all methods out."""
+  for _ in range(100 if request.config.option.full else 5):
+    f = drawn(rng)
+    a, b = (Tensor(rng.normal(size=(4, 4)), requires_grad=True) for _ in range(2))
+    expected = [t.numpy() for t in jit(partial(f, a, b, id))()]
+    for look in (id, lambda t: t.realize() if rng.random() < 0.4 else t):
+      found = f(a, b, look)
+      for n in rng.permutation(len(found)):
+        scale = 1e-9 * (1 + np.abs(expected[n]).max())
+        np.testing.assert_allclose(found[n].numpy(), expected[n], rtol=1e-7, atol=scale)
+
+
+def test_a_gradient_that_no_gradient_passes_through_says_so():
+  """That of a method with a slope here and another there; and ones, of which no value is in memory."""
+  a = Tensor(RNG.normal(size=(2, 4)).astype("f"), requires_grad=True)
+  for method in (Tensor.leaky_relu, lambda t: t.clip(0.0, 1.0), Tensor.mean, lambda t: t.linear(w[:, :4])):
+    assert not mini.autograd.grad(method(a).sum(), a, create_graph=True)[0].requires_grad
+  (g,) = mini.autograd.grad((a.clip(0.0, 1.0) * a.detach().requires_grad_()).sum(), a, create_graph=True)
+  assert g.requires_grad and mini.autograd.grad(a.gelu().sum(), a, create_graph=True)[0].requires_grad
+  b = Tensor(np.ones((1, 1)), requires_grad=True)
+  (g,) = mini.autograd.grad(b.linear(Tensor(np.ones((1, 1)))).sum() + b.mean(), b, create_graph=True)
+  np.testing.assert_array_equal(g.numpy(), [[2]])
+  np.testing.assert_array_equal(mini.autograd.grad(b.mean(), b)[0].numpy(), [[1]])

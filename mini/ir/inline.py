@@ -10,13 +10,13 @@ from mini.ir.uop import UOp, uop
 
 
 class Output:
-  """The argument of a node: the n-th output of a function. like: the node that it is a copy of, of which `shape`,
-  `place` and `needs` are known."""
+  """The argument of a node: the n-th output of a function. like: the node that it is a copy of, of which `shape` and
+  `place` are known. passed: the inputs that a gradient passes to."""
 
-  __slots__ = ("function", "like", "memo", "n", "needs")
+  __slots__ = ("function", "like", "memo", "n", "passed")
 
-  def __init__(self, function: Any, n: int, like: UOp):
-    self.function, self.n, self.like, self.needs = function, n, like, like.memo["needs"]
+  def __init__(self, function: Any, n: int, like: UOp, passed: Sequence[int]):
+    self.function, self.n, self.like, self.passed = function, n, like, passed
     self.memo = {key: like.memo[key] for key in ("shape", "place")}
 
   def __repr__(self) -> str:

@@ -11,14 +11,14 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from mini.changes import During
 from mini.config import settings_here
 from mini.engine.place import place
-from mini.given import Gradients, needs, with_gradient
+from mini.given import Gradients, gradient_inputs, needs, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.inline import Output, invoke
@@ -132,8 +132,9 @@ class Function:
     self.slopes: dict[tuple[int, Any], tuple[Function, list[int]]] = {}
     for out in outputs:
       if out is not None:
-        graph.shape(out), place(out), needs(out)
-    self.results = [None if u is None else Output(self, n, u) for n, u in enumerate(outputs)]
+        graph.shape(out), place(out)
+    own = {u: k for k, u in enumerate(self.inputs)}
+    self.results = [None if u is None else Output(self, n, u, reached(u, own)) for n, u in enumerate(outputs)]
 
   def __repr__(self) -> str:
     return self.name
@@ -207,9 +208,9 @@ class Function:
   def with_slope(self, n: int, u: UOp, src: Sequence[UOp]) -> UOp:
     """u, which is the n-th output."""
     of = self.results[n]
-    if of is None or not of.needs:
+    passed = [] if of is None else [k for k in of.passed if needs(src[k])]
+    if not passed:
       return u
-    passed = [k for k, s in enumerate(self.inputs) if needs(s)]
 
     def rule(g: UOp, out: UOp, *new: UOp) -> Gradients:
       values = [*src]
@@ -219,6 +220,19 @@ class Function:
       return tuple(found[k] for k in passed)
 
     return with_gradient(u, rule, *(src[k] for k in passed), exact=True)
+
+
+def reached(u: UOp, inputs: Mapping[UOp, int]) -> list[int]:
+  """Those of the inputs that a gradient of u passes to."""
+  stack = [u] if needs(u) else []
+  seen = {*stack}
+  while stack:
+    n = stack.pop()
+    if n not in inputs:
+      new = [s for s in gradient_inputs(n) if needs(s) and s not in seen]
+      stack += new
+      seen.update(new)
+  return [k for s, k in inputs.items() if s in seen]
 
 
 def is_given(u: UOp) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from mini.engine.masked import plain, room
 from mini.engine.place import shown
 from mini.engine.places import few
+from mini.ir.inline import inlined
 from mini.ir.sizes import known, varies
 from mini.tensor.errors import fail, spelled
 from mini.tensor.handle import Handle, untagged
@@ -97,7 +98,7 @@ class Values(Handle):
     if leaf is None:
       from mini.ir.interp import evaluate
 
-      array = evaluate([plain(untagged(self._uop))], lambda u: u.arg[0].numpy())[0].copy()
+      array = evaluate([*map(plain, inlined([untagged(self._uop)]))], lambda u: u.arg[0].numpy())[0].copy()
     else:
       array = leaf.arg[0].numpy().reshape(room(self.shape))
     return array[tuple(slice(known(n)) for n in self.shape)].copy() if varies(self.shape) else array
