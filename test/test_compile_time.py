@@ -111,11 +111,12 @@ def layers(n):
 
 
 def writes(n):
-  """Into one memory, none of which is read."""
+  """Into one memory, none of which is read; nothing is stored while somebody has it."""
   x = Tensor.zeros(100_000).realize()
+  seen = x.detach()
   for k in range(n):
     x[k] = float(k)
-  return [x]
+  return [x, seen]
 
 
 @pytest.mark.parametrize("made, n", [(pieces, 100), (layers, 25), (writes, 50)])

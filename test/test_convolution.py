@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from mini import Context, Tensor, nn, stats
+from mini import Context, Device, Tensor, nn, stats
 from mini.types import ShapeError
 
 
@@ -293,6 +293,7 @@ def empty(*size, **kw):
 def written(tensor, lanes, registers, capsys, l2="1280K", issue=4):
   """What a tensor is computed by on such a machine: (its one contraction's recipe, the kernels as text)."""
   machine = f"lanes={lanes},registers={registers},threads=2,issue={issue},l1=48K,l2={l2},stack=1536K"
+  Device["CPU"].alike.clear()  # of several sizes each is the first
   with Context(MACHINE=machine, SHOW="kernel", SEARCH=0):
     tensor.realize()
   text = capsys.readouterr().err

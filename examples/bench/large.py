@@ -39,11 +39,13 @@ def layers(n: int) -> Tensor:
   return x
 
 
-def writes(n: int) -> Tensor:
+def writes(n: int) -> list[Tensor]:
+  """None of them is a store at once, as somebody else has the memory."""
   x = Tensor(np.zeros(100_000, np.float32)).realize()
+  other = x.detach()
   for k in range(n):
     x[k] = float(k)
-  return x
+  return [x, other]
 
 
 def trained(n: int) -> list[Tensor]:

@@ -15,7 +15,6 @@ from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.device import Device
 from mini.ir.graph import alu, buffer, cast, expand, gather, iota, numel, reshape, shape
 from mini.ir.ops import OPS
-from mini.ir.rules import users_here
 from mini.ir.sizes import Size, varies
 from mini.ir.uop import UOp, alone, const
 from mini.types import DType, dtypes, from_storage
@@ -96,6 +95,8 @@ def stored(leaf: UOp, found: Found) -> np.ndarray | None:
 def computed(u: UOp, found: Found) -> np.ndarray | None:
   """What NumPy computes to the last bit as a program would: of numbers that are no halves, where nobody is to be told
   of programs, or has rules for them."""
+  from mini.ir.rules import users_here  # with what `import mini` does without
+
   if not found.operations and (config.watched or users_here()):
     return None
   found.operations += 1
