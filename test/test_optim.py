@@ -141,7 +141,7 @@ def test_a_step_is_one_kernel():
   for p in model.parameters():
     p.grad = Tensor(np.ones(p.shape, np.float32))
   nn.optim.clip_grad_value(model.parameters(), 1.0)  # gradients in one buffer
-  flat = part_of(model[0].weight.grad.uop)[0]
+  flat = part_of(model[0].weight.grad._node)[0]
   Tensor(flat).realize()
   before = dict(stats)["kernels"]
   optimizer.step()
