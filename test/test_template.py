@@ -267,7 +267,7 @@ def test_what_is_computed_is_not_computed_again():
   np.testing.assert_allclose(large.numpy()[:4], 1e-3, rtol=1e-5)
 
 
-def test_what_has_been_computed_by_itself_is_read():
+def test_what_has_been_computed_by_itself_changes_nothing():
   """Primitive nodes that are equal to those of a method, of its middle and of its end."""
   for n in (1, 2):
     a = Tensor(RNG.normal(size=(3, n)).astype("f"))
@@ -430,3 +430,12 @@ def test_a_gradient_that_no_gradient_passes_through_says_so():
   (g,) = mini.autograd.grad(b.linear(Tensor(np.ones((1, 1)))).sum() + b.mean(), b, create_graph=True)
   np.testing.assert_array_equal(g.numpy(), [[2]])
   np.testing.assert_array_equal(mini.autograd.grad(b.mean(), b)[0].numpy(), [[1]])
+
+
+def test_what_somebody_has_of_a_methods_values_decides_no_program():
+  """The sum that a mean is made of, in memory, and in the same place of an equal graph another value."""
+  a = Tensor(RNG.normal(size=(5, 7)), requires_grad=True)
+  total = a.sum(1).realize()
+  np.testing.assert_allclose(a.mean(1).numpy(), a.numpy().mean(1), rtol=1e-12)
+  for s in (total, Tensor(RNG.normal(size=5), requires_grad=True).exp().realize()):
+    np.testing.assert_allclose((s * 2.5 + a.mean(1)).numpy(), s.numpy() * 2.5 + a.numpy().mean(1), rtol=1e-12)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mini.ir.uop import UOp, uop
+from mini.ir.uop import UOp, alone, uop
+from mini.types import DType
 
 
 class Output:
@@ -29,6 +30,12 @@ def invoke(of: Output, src: tuple[UOp, ...]) -> UOp:
   if "place" not in u.memo:
     u.memo.update(of.memo)
   return u
+
+
+def anew(op: str, dtype: DType, src: tuple[UOp, ...], arg: Any) -> UOp:
+  """A node that is in no memory: of an equal one that is, the graph that is looked up does not tell."""
+  u = uop(op, dtype, src, arg)
+  return alone(op, dtype, src, arg) if "leaf" in u.memo else u
 
 
 def written_out(u: UOp) -> UOp:
@@ -57,7 +64,7 @@ def inlined(roots: Sequence[UOp]) -> list[UOp]:
           written[key] = u.arg.function.written_out(src)
         table[u] = written[key][u.arg.n]
       else:
-        table[u] = u if src == u.src else uop(u.op, u.dtype, src, u.arg)
+        table[u] = u if src == u.src else anew(u.op, u.dtype, src, u.arg)
       if table[u] is not u and "labels" in u.memo:
         table[u].memo["labels"] = u.memo["labels"]
   return [table[u] for u in roots]

@@ -21,9 +21,9 @@ from mini.engine.place import place
 from mini.given import Gradients, gradient_inputs, needs, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
-from mini.ir.inline import Output, invoke
+from mini.ir.inline import Output, anew, invoke
 from mini.ir.sizes import Variable, varies
-from mini.ir.uop import UOp, uop
+from mini.ir.uop import UOp
 from mini.tensor.company import DEAR, LARGE
 from mini.tensor.handle import Handle, tagged
 from mini.tensor.trace import local
@@ -143,7 +143,7 @@ class Function:
     """The outputs, of these inputs."""
     found = [*src]
     for op, dtype, numbers, arg, memo in self.steps:
-      u = uop(op, dtype, tuple([found[n] for n in numbers]), arg)
+      u = anew(op, dtype, tuple([found[n] for n in numbers]), arg)
       if "place" not in u.memo:
         u.memo.update(memo)
       found.append(u)
