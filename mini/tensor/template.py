@@ -18,7 +18,7 @@ from typing import Any
 from mini.changes import During
 from mini.config import settings_here
 from mini.engine.place import place
-from mini.given import Gradients, gradient_inputs, needs, with_gradient
+from mini.given import Gradients, all_inputs, gradient_inputs, needs, remade, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.inline import Output, anew, invoke
@@ -77,25 +77,12 @@ class Pure:
 class Function:
   """A graph over stand-ins, of which copies are made: by nodes `invoke`, which are its outputs, or at once."""
 
-  def __init__(
-    self,
-    name: str,
-    tracer: Pure,
-    inputs: Sequence[UOp],
-    outputs: Sequence[UOp | None],
-    known: Sequence[UOp] = (),
-  ):
-    """known: nodes of the graph that are inputs, too, so that what was computed is not computed again."""
+  def __init__(self, name: str, tracer: Pure, inputs: Sequence[UOp], outputs: Sequence[UOp | None]):
     self.name, self.tracer, self.outputs = name, tracer, outputs
-    number: dict[UOp, int] = {}
-    for n, u in enumerate((*inputs, *known)):
-      number.setdefault(u, n)
-      while is_given(u):
-        u = u.src[0]
-        number.setdefault(u, n)
+    number = {u: n for n, u in enumerate(inputs)}
     self.steps: list[tuple] = []
     used: set[int] = set()
-    count = len(inputs) + len(known)
+    count = len(inputs)
     seen, stack = {*number}, [u for u in outputs if u is not None]
     made: list[UOp] = []
     while stack:
@@ -117,13 +104,11 @@ class Function:
       self.steps.append((u.op, u.dtype, src, u.arg, memo))
     at = [None if u is None else number[u] for u in outputs]
     used.update(n for n in at if n is not None)
-    # gradients pass to inputs that what is known is made of, and, by rules, to others
-    if any(n in used for n in range(len(inputs), count)) or any(map(is_given, made)):
+    if any(map(is_given, made)):  # whose rules may pass gradients to others than what they are made of
       used.update(n for n, u in enumerate(inputs) if needs(u))
     # an input that is not used would be held in vain
-    self.taken = [n for n in range(count) if n in used]
-    self.inputs = [inputs[n] for n in self.taken if n < len(inputs)]
-    self.known = [known[n - len(inputs)] for n in self.taken if n >= len(inputs)]
+    self.taken = sorted(used & {*range(count)})
+    self.inputs = [inputs[n] for n in self.taken]
     moved = {n: k for k, n in enumerate(self.taken)}
     moved.update((count + n, len(self.taken) + n) for n in range(len(self.steps)))
     self.steps = [(op, dtype, tuple(moved[n] for n in src), *rest) for op, dtype, src, *rest in self.steps]
@@ -150,25 +135,27 @@ class Function:
     return [None if n is None else found[n] for n in self.at]
 
   def slope(self, n: int, where: Any) -> tuple[Function, list[int]]:
-    """(from inputs, output and the gradient of the n-th output to the gradients of some inputs, which inputs). That of
-    a slope is the slope of the whole: of what it knows, no gradient is taken. where: the gradient's place, which may be
-    none; then that of what is made of it alone is none."""
+    """(from inputs, the gradient of the n-th output, and this output to the gradients of some inputs, which inputs).
+    where: the gradient's place, which may be none; then that of what is made of it alone is none."""
     found = self.slopes.get((n, where))
     if found is None:
       out = self.outputs[n]
       assert out is not None
       passed = [k for k, u in enumerate(self.inputs) if needs(u)]
-      seed = graph.tag(like(out, where))
+      seed, value = graph.tag(like(out, where)), graph.tag(like(out, place(out)))
       seed.memo["place"] = where  # a leaf of none would have its home on a device
       with (
         During(local, "current", self.tracer), During(local, "gradients", True), During(local, "low", None),
         During(local, "once", False),
       ):  # fmt: skip
         outputs = gradients([out], [seed], [self.inputs[k] for k in passed])
-      function = Function(
-        f"slope {self.name}", self.tracer, [*self.inputs, seed], outputs, [*self.known, out]
-      )
-      found = self.slopes[n, where] = function, passed
+      instead = {out: value}  # it is not computed again
+      while is_given(out):
+        out = out.src[0]
+        instead[out] = value
+      outputs = [u and replaced(u, instead) for u in outputs]
+      found = Function(f"slope {self.name}", self.tracer, [*self.inputs, seed, value], outputs), passed
+      self.slopes[n, where] = found
     return found
 
   def pulled_back(
@@ -180,11 +167,10 @@ class Function:
     wanted: Container[UOp] | None = None,
     lazily: bool = True,
   ) -> Gradients:
-    """The gradients of the inputs and of what is known, None for those that get none. g: of the n-th output, out.
-    wanted: the inputs whose gradients will be looked at."""
+    """The gradients of the inputs, None for those that get none. g: of the n-th output, out. wanted: the inputs whose
+    gradients will be looked at."""
     slope, passed = self.slope(n, place(g))
-    own = len(self.inputs)
-    given = (*src[:own], g, *src[own:], out)
+    given = (*src, g, out)
     looked_at = None if wanted is None else [src[k] in wanted for k in passed]
     found: list[UOp | None] = [None] * len(src)
     for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily, looked_at)):
@@ -216,7 +202,7 @@ class Function:
       values = [*src]
       for k, s in zip(passed, new):
         values[k] = s
-      found = self.pulled_back(n, g, out.src[0], values, lazily=False)
+      found = self.pulled_back(n, g, out, values, lazily=False)
       return tuple(found[k] for k in passed)
 
     return with_gradient(u, rule, *(src[k] for k in passed), exact=True)
@@ -233,6 +219,20 @@ def reached(u: UOp, inputs: Mapping[UOp, int]) -> list[int]:
       stack += new
       seen.update(new)
   return [k for s, k in inputs.items() if s in seen]
+
+
+def replaced(root: UOp, table: dict[UOp, UOp]) -> UOp:
+  """The same of other nodes. table: gets all nodes."""
+  stack = [root]
+  while stack:
+    u = stack[-1]
+    if u in table:
+      stack.pop()
+    elif below := [s for s in all_inputs(u) if s not in table]:
+      stack += below
+    else:
+      table[u] = remade(u, tuple(table[s] for s in all_inputs(u)))
+  return table[root]
 
 
 def is_given(u: UOp) -> bool:
