@@ -535,7 +535,7 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
     rule = u.memo["given"].rule if "given" in u.memo else GRADS[u.op]
     for s, gs in zip(inputs, rule(g, u, *inputs, **({"wanted": between} if u.op == "invoke" else {}))):
       if s in between and gs is not None:
-        got = _fit(gs, s)
+        got = gs if u.op == "invoke" else _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)
       elif gs is None and (u.op == "invoke" or ("given" in u.memo and u.memo["given"].exact)):
         apart.add((u, s))

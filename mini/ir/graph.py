@@ -173,14 +173,16 @@ def flip(x: UOp, axes: tuple[int, ...]) -> UOp:
 
 def alu(op: str, *src: UOp) -> UOp:
   """An elementwise operation of the table. Inputs: equal shapes or (); equal types, but for where's condition."""
-  values = src[1:] if op == "where" else src
-  if any(s.dtype is not values[0].dtype for s in values) or (
-    op == "where" and src[0].dtype is not dtypes.bool
-  ):
-    raise DTypeError(f"{op}: inputs are {', '.join(s.dtype.name for s in src)}")
-  if len({shape(s) for s in src if shape(s)}) > 1:
-    raise ShapeError(f"{op}: shapes {', '.join(str(shape(s)) for s in src)} differ")
-  return uop(op, result_dtype(op, tuple(s.dtype for s in src)), src)
+  kind, s = src[-1].dtype, shape(src[-1])
+  for n, x in enumerate(src):
+    if x.dtype is not (dtypes.bool if op == "where" and n == 0 else kind):
+      raise DTypeError(f"{op}: inputs are {', '.join(x.dtype.name for x in src)}")
+    if s and shape(x) not in (s, ()):
+      raise ShapeError(f"{op}: shapes {', '.join(str(shape(x)) for x in src)} differ")
+    s = s or shape(x)
+  u = uop(op, result_dtype(op, (kind,)), src)
+  u.memo.setdefault("shape", s)
+  return u
 
 
 def cast(x: UOp, dtype: DType) -> UOp:

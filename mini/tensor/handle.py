@@ -193,10 +193,6 @@ class Handle:
     """The graph node (mini/ir/graph.py), made of primitive operations."""
     return primitive(self._node)
 
-  @uop.setter
-  def uop(self, node: UOp) -> None:
-    self._node = node
-
   @property
   def _node(self) -> UOp:
     """The node as methods made it, with `invoke` for what several operations make (mini/ir/inline.py)."""
