@@ -302,6 +302,7 @@ def test_SEARCH_searches_once(cache, monkeypatch):
     asked.clear()
     search._known.clear()
     realize._programs.clear()
+    realize._invoked.clear()
     Device["CPU"].compiled.pop((search.config.code, False))
     assert (x.sum(0).numpy() == 123).all()
     assert not asked and any(

@@ -175,7 +175,12 @@ def test_the_bits_are_the_same_whatever_sizes_were_there_before(f, rng, monkeypa
 def anew(monkeypatch):
   for table in ("compiled", "families", "alike"):
     monkeypatch.setattr(Device["CPU"], table, {})
+  no_programs()
+
+
+def no_programs():
   realize._programs.clear()
+  realize._invoked.clear()
 
 
 def ranked(*s):
@@ -246,7 +251,7 @@ def test_a_size_that_comes_again_has_its_own_code(monkeypatch):
   anew(monkeypatch)
   for n in (100, 101, 102, 100):
     (Tensor(X)[:n] @ Tensor(W)).realize()
-    realize._programs.clear()
+    no_programs()
   (known,) = Device["CPU"].compiled.values()
   assert [len(c.sizes) > 0 for c in known.values()] == [False, True, True]
 
