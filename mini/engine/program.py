@@ -444,9 +444,8 @@ class Program:
       codes = list(dict.fromkeys(c.code for c in self.compiled))
       calls = self.planned(codes)
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
-      if not any(
-        c.sizes and c.nanoseconds > ONCE.little for c in self.compiled
-      ):  # they depend on what was before
+      # general code of larger kernels depends on the sizes that came before
+      if not any(c.sizes and c.nanoseconds > ONCE.little for c in self.compiled):
         kept.put(key, Plan(*about, self.segments, codes, calls))
     functions = opened.build(codes)
     self.calls = [Call(functions[codes[c.code]], *c[1:], name=codes[c.code].name) for c in calls]

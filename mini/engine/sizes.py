@@ -90,9 +90,8 @@ class Alike:
   """Kernels of one structure up to sizes."""
 
   def __init__(self) -> None:
-    self.own: dict[
-      Code, tuple[Code, UOp]
-    ] = {}  # the first ones, with code of their own, by that without a name
+    # the first ones, with code of their own, by that without a name
+    self.own: dict[Code, tuple[Code, UOp]] = {}
     self.recipes: list[General] = []
 
   def general(self, k: UOp, own: str, threads: int) -> tuple[str, list[tuple[UOp, UOp]]]:

@@ -1,8 +1,9 @@
-"""Methods of many operations, whose graphs are built once for each kind of arguments, and copied from then on.
+"""Methods of many operations, whose graphs are built once for each kind of arguments.
 
-Python takes 10 to 20 us for an operation with all that it asks of its operands, and a cross entropy is 27 of them; a
-copy takes 3 us for a node. The nodes are those that the method itself would make. Its gradient is copied likewise
-where nobody differentiates it again; where somebody does, the method builds what it builds.
+Python takes 10 to 20 us for an operation with all that it asks of its operands, and a cross entropy is 27 of them. What
+a method makes is one node, `invoke` (mini/ir/inline.py), of a `Function`; where something is traced, the nodes of the
+function are copied, those that the method itself would make. Gradients are functions, too: of the graph as it was
+built, with the rules that stand in it, and so are gradients of gradients.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ max_pool3d mean mish mse_loss nll_loss norm normalize outer pixel_shuffle pixel_
 rms_norm scaled_dot_product_attention selu sigmoid silu smooth_l1_loss softmax softmin softplus std tanh
 triplet_margin_loss var where
 """
-MOST = (
-  256  # kinds of arguments of a method that are remembered, as many as programs: a loop over sizes has many
-)
+MOST = 256  # kinds of arguments of a method that are remembered: a loop over sizes has many
 PLAIN = frozenset((bool, int, str, type(None), DType))
 NOT_YET: Any = object()
 _lock = threading.Lock()
