@@ -197,7 +197,12 @@ def test_families_of_recipes(lanes, rng):
       want, (got, _) = interpret(k, data), Launchable(tuned).run(data, 0)
       for m, w in want.items():
         assert np.allclose(got[m], w, rtol=1e-4, atol=1e-4 * (1 + abs(w).max())), (name, recipe)
-    assert any(step in recipe for recipe in found), (name, found)
+    assert any(nameless_ranges(step) in nameless_ranges(recipe) for recipe in found), (name, found)
+
+
+def nameless_ranges(text):
+  """The letters of some ranges depend on what a graph was made of besides."""
+  return re.sub(r"\b[l-q](?=[ouv]?\b)", "_", text)
 
 
 def test_stores_past_the_caches(monkeypatch):

@@ -592,7 +592,8 @@ def _checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
   inside, named = mapped(marked, (args, kwargs))
   start = next_serial()
-  result = fn(*inside, **named)
+  with During(local, "again", True):
+    result = fn(*inside, **named)
   found: list[UOp] = []
   mapped(lambda t: found.append(t._node), result)
   made_again(found, start)

@@ -266,7 +266,8 @@ class Template:
   def copy(self, inputs: Sequence[UOp]) -> UOp:
     """The node of the result."""
     src = [inputs[n] for n in self.function.taken]
-    lazily = self.is_lazy and local.current is None
+    # of what is made again the values within a method are told apart, too
+    lazily = self.is_lazy and local.current is None and not local.again
     (value,) = self.function.of(src, lazily) if lazily else self.function.written_out(src)
     assert value is not None
     return value if lazily else self.function.with_slope(0, value, src)

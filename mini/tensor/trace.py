@@ -57,6 +57,7 @@ class _Local(threading.local):
   current: Tracer | None = None
   gradients: bool = True  # False inside no_grad()
   once: bool = False  # are gradients made of which no gradient will be taken?
+  again: bool = False  # is what is made computed again for its gradient (checkpoint)?
   generator: Generator | None = None  # the one that was given as generator=
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
