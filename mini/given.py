@@ -4,7 +4,7 @@ when their gradient is taken, rather than kept until then. mini/grad.py walks al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from mini.engine.place import held, place
@@ -85,25 +85,41 @@ def remade(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
   return u if inputs == all_inputs(u) else with_gradient(inputs[0], rule, *inputs[1:], exact=exact)
 
 
-def primitive(root: UOp) -> UOp:
-  """The same with what nodes `invoke` stand for, and its gradients."""
-  stack = [root]
+def over(
+  nodes: Iterable[UOp], table: dict[UOp, UOp], remake: Callable[[UOp, tuple[UOp, ...]], UOp] = remade
+) -> list[UOp]:
+  """The same of other nodes. table: {a node beneath them: what takes its place}; gets all others. remake: makes a node
+  of others than `all_inputs` of it, or of these."""
+  roots = [*nodes]
+  stack = [*roots]
   while stack:
     u = stack[-1]
-    if "primitive" in u.memo:
+    if u in table:
       stack.pop()
-    elif below := [s for s in all_inputs(u) if "primitive" not in s.memo]:
-      stack += below
+    elif missing := [s for s in all_inputs(u) if s not in table]:
+      stack += missing
     else:
-      # None: itself, of which its memo must not hold a reference
-      inputs = tuple([s.memo["primitive"] or s for s in all_inputs(u)])
-      new = u.arg.function.of(inputs, lazily=False)[u.arg.n] if u.op == "invoke" else remade(u, inputs)
-      if new is not u:
-        new.memo.update((key, u.memo[key]) for key in OF_TAGS if key in u.memo)
-        if "leaf" in u.memo:
-          (new.src[0] if new.op == "tag" else new).memo.setdefault("leaf", u.memo["leaf"])
-      u.memo["primitive"] = None if new is u else new
-  return root.memo["primitive"] or root
+      table[u] = remake(u, tuple([table[s] for s in all_inputs(u)]))
+  return [table[u] for u in roots]
+
+
+def primitive(root: UOp) -> UOp:
+  """The same with what nodes `invoke` stand for, and its gradients."""
+  return over([root], {}, _primitive)[0]
+
+
+def _primitive(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
+  """The same of one node. It is made once: tags of a second time would be others."""
+  new = u.memo.get("primitive")
+  if new is None:
+    new = u.arg.function.of(inputs, lazily=False)[u.arg.n] if u.op == "invoke" else remade(u, inputs)
+    if new is u:
+      return u
+    new.memo.update((key, u.memo[key]) for key in OF_TAGS if key in u.memo)
+    u.memo["primitive"] = new
+  if "leaf" in u.memo:
+    (new.src[0] if new.op == "tag" else new).memo.setdefault("leaf", u.memo["leaf"])
+  return new
 
 
 def constant_in(value: UOp, *inputs: UOp) -> UOp:

@@ -533,7 +533,8 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
       continue
     region, start = u.memo.get("region"), next_serial()
     rule = u.memo["given"].rule if "given" in u.memo else GRADS[u.op]
-    for s, gs in zip(inputs, rule(g, u, *inputs, **({"wanted": between} if u.op == "invoke" else {}))):
+    passed = rule(g, u, *inputs, wanted=between) if u.op == "invoke" else rule(g, u, *inputs)
+    for s, gs in zip(inputs, passed):
       if s in between and gs is not None:
         got = gs if u.op == "invoke" else _fit(gs, s)
         arrived.setdefault(s, []).append(again.replaced(got, region, start, g) if region else got)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from mini import given
 from mini.capture import StandIn, Trace, leaf_alone, leaf_beneath
 from mini.changes import During
 from mini.engine.place import device_of
-from mini.given import Gradients, Rule, all_inputs, needs, remade, with_gradient
+from mini.given import Gradients, Rule, needs, remade, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.sizes import varies
@@ -196,30 +197,25 @@ def placed(kind: Any, widths: tuple[int, int], device: str, g: UOp, out: UOp, wh
 
 
 def over(nodes: Sequence[UOp], table: dict[UOp, UOp], trace: Trace | None = None) -> list[UOp]:
-  """The same of other nodes. table: {a node beneath them: what takes its place}; gets all others.
-  trace: where gradients of these may be taken, the one that rules and hooks are of: what they make is moved, too."""
+  """`given.over`; hooks stay. trace: where gradients of these may be taken, the one that rules and hooks are of: what
+  they make is moved, too."""
   places = {**table} if trace else {}
-  stack = [*nodes]
-  while stack:
-    u = stack[-1]
-    if u in table:
-      stack.pop()
-    elif missing := [s for s in all_inputs(u) if s not in table]:
-      stack += missing
-    else:
-      src = tuple(table[s] for s in all_inputs(u))
-      table[u] = new = u if src == all_inputs(u) else remade(u, src)
-      if new is u:
-        continue
-      given, hooks = u.memo.get("given"), u.memo.get("hooks")
-      if trace and given:
-        rule = functools.partial(moved, given.rule, places, trace)
-        new.memo["given"] = new.memo["given"]._replace(rule=rule)
-      if trace and hooks:
-        hooks = {k: functools.partial(moved_one, hook, places, trace) for k, hook in hooks.items()}
-      if hooks:
-        new.memo["hooks"] = hooks
-  return [table[u] for u in nodes]
+
+  def remake(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
+    new = remade(u, inputs)
+    if new is u:
+      return u
+    own, hooks = u.memo.get("given"), u.memo.get("hooks")
+    if trace and own:
+      rule = functools.partial(moved, own.rule, places, trace)
+      new.memo["given"] = new.memo["given"]._replace(rule=rule)
+    if trace and hooks:
+      hooks = {k: functools.partial(moved_one, hook, places, trace) for k, hook in hooks.items()}
+    if hooks:
+      new.memo["hooks"] = hooks
+    return new
+
+  return given.over(nodes, table, remake)
 
 
 def moved(rule: Rule, places: Mapping[UOp, UOp], trace: Trace, *nodes: UOp) -> Gradients:

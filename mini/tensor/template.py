@@ -19,7 +19,7 @@ from typing import Any
 from mini.changes import During
 from mini.config import settings_here
 from mini.engine.place import place
-from mini.given import Gradients, all_inputs, gradient_inputs, needs, remade, with_gradient
+from mini.given import Gradients, gradient_inputs, needs, over, with_gradient
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.inline import Output, anew, invoke
@@ -77,7 +77,7 @@ class Function:
   """A graph over stand-ins, of which copies are made: by nodes `invoke`, which are its outputs, or at once."""
 
   def __init__(self, name: str, tracer: Pure, inputs: Sequence[UOp], outputs: Sequence[UOp | None]):
-    self.name, self.tracer, self.outputs = name, tracer, outputs
+    self.name, self.tracer = name, tracer
     number = {u: n for n, u in enumerate(inputs)}
     self.steps: list[tuple] = []
     used: set[int] = set()
@@ -113,7 +113,7 @@ class Function:
     self.steps = [(op, dtype, tuple(moved[n] for n in src), *rest) for op, dtype, src, *rest in self.steps]
     self.at = [None if n is None else moved[n] for n in at]
     self.work = sum(LARGE if op in DEAR else 1 for op, *_ in self.steps)
-    self.slopes: dict[tuple[int, Any], tuple[Function, list[int]]] = {}
+    self.slopes: dict[tuple[int, Any], tuple[Function, Sequence[int]]] = {}
     for out in outputs:
       if out is not None:
         graph.shape(out), place(out)
@@ -133,14 +133,14 @@ class Function:
       found.append(u)
     return [None if n is None else found[n] for n in self.at]
 
-  def slope(self, n: int, where: Any) -> tuple[Function, list[int]]:
+  def slope(self, n: int, where: Any) -> tuple[Function, Sequence[int]]:
     """(from inputs, the gradient of the n-th output, and this output to the gradients of some inputs, which inputs).
     where: the gradient's place, which may be none; then that of what is made of it alone is none."""
     found = self.slopes.get((n, where))
     if found is None:
-      out = self.outputs[n]
-      assert out is not None
-      passed = [k for k, u in enumerate(self.inputs) if needs(u)]
+      of = self.results[n]
+      assert of is not None
+      out, passed = of.like, of.passed
       seed, value = graph.tag(like(out, where)), graph.tag(like(out, place(out)))
       seed.memo["place"] = where  # a leaf of none would have its home on a device
       with (
@@ -152,7 +152,8 @@ class Function:
       while is_given(out):
         out = out.src[0]
         instead[out] = value
-      outputs = [u and replaced(u, instead) for u in outputs]
+      over([u for u in outputs if u is not None], instead)
+      outputs = [u and instead[u] for u in outputs]
       found = Function(f"slope {self.name}", self.tracer, [*self.inputs, seed, value], outputs), passed
       self.slopes[n, where] = found
     return found
@@ -172,13 +173,15 @@ class Function:
     given = (*src, g, out)
     looked_at = None if wanted is None else [src[k] in wanted for k in passed]
     found: list[UOp | None] = [None] * len(src)
-    for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily, looked_at)):
+    for k, u in zip(passed, slope.of([given[k] for k in slope.taken], lazily, looked_at, local.once)):
       found[k] = u
     return tuple(found)
 
-  def of(self, src: Sequence[UOp], lazily: bool, wanted: Sequence[bool] | None = None) -> list[UOp | None]:
+  def of(
+    self, src: Sequence[UOp], lazily: bool, wanted: Sequence[bool] | None = None, once: bool = False
+  ) -> list[UOp | None]:
     """The outputs as nodes with gradients: `invoke`, which are written out when their program is new, or all of that
-    at once. wanted: which of them will be looked at; any node stands for another."""
+    at once. wanted: which of them will be looked at; any node stands for another. once: without gradients."""
     if lazily:
       inputs = tuple(src)
       return [
@@ -186,7 +189,7 @@ class Function:
         for n, of in enumerate(self.results)
       ]
     values = self.written_out(src)
-    if local.once:
+    if once:
       return values
     return [None if u is None else self.with_slope(n, u, src) for n, u in enumerate(values)]
 
@@ -218,20 +221,6 @@ def reached(u: UOp, inputs: Mapping[UOp, int]) -> list[int]:
       stack += new
       seen.update(new)
   return [k for s, k in inputs.items() if s in seen]
-
-
-def replaced(root: UOp, table: dict[UOp, UOp]) -> UOp:
-  """The same of other nodes. table: gets all nodes."""
-  stack = [root]
-  while stack:
-    u = stack[-1]
-    if u in table:
-      stack.pop()
-    elif below := [s for s in all_inputs(u) if s not in table]:
-      stack += below
-    else:
-      table[u] = remade(u, tuple(table[s] for s in all_inputs(u)))
-  return table[root]
 
 
 def is_given(u: UOp) -> bool:
