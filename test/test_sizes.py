@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from mini import Device, Tensor, fft, jit, stats
+from mini import Device, Tensor, fft, grad, jit, stats
 from mini.engine import program, realize
 from mini.engine.sizes import Family, general, numbers_of
 
@@ -264,6 +264,81 @@ def test_a_general_recipe_fits_sizes_that_are_far_away(n, monkeypatch):
     np.testing.assert_allclose(got, softmax(X[:m] @ W), rtol=2e-3, atol=2e-5)
 
 
+def shared_numbers():
+  """[(how many sizes code of a larger kernel is called with, how many numbers there are in it)]"""
+  compiled = [c for known in Device["CPU"].compiled.values() for c in known.values()]
+  return [(len(c.sizes), len(numbers_of(c.shown.source)[1])) for c in compiled if c.sizes]
+
+
+def test_tiles_of_neighbours_are_seen_to_be_neighbours(monkeypatch):
+  """Loops over tiles that became one: the places of all rows are made of the same few arguments. With arguments of
+  their own, each of them divided in the inner loop, a product took four times as long."""
+  anew(monkeypatch)
+  for s in ((100, 200), (101, 207), (130, 300), (77, 64)):
+    (Tensor(X)[: s[0]] @ Tensor(W)[:, : s[1]]).realize()
+  (tiles, numbers), *_ = found = shared_numbers()
+  assert len(found) == 3 and numbers > 100 and tiles <= 24
+
+
+def drawn(*s):
+  return Tensor(ranked(*s))
+
+
+# of two sizes, and of two numbers that some of these may be equal to
+ANY = {
+  "product": lambda n, m, a, b: drawn(n, a) @ drawn(a, m),
+  "inner": lambda n, m, a, b: drawn(a, n) @ drawn(n, m),
+  "squares": lambda n, m, a, b: drawn(n, m).T @ drawn(n, m),
+  "products": lambda n, m, a, b: drawn(a, n, m) @ drawn(a, m, n),
+  "layer": lambda n, m, a, b: (drawn(2, n, m) @ drawn(m, a)).relu() + drawn(a),
+  "softmax": lambda n, m, a, b: drawn(n, m).softmax(b % 2),
+  "norm": lambda n, m, a, b: drawn(n, m).layer_norm((m,)),
+  "attention": lambda n, m, a, b: drawn(1, 2, n, 8).scaled_dot_product_attention(*[drawn(1, 2, m, 8)] * 2),
+  "causal": lambda n, m, a, b: drawn(1, n, a).scaled_dot_product_attention(*[drawn(1, n, a)] * 2, is_causal=True),
+  "running sum": lambda n, m, a, b: drawn(n, m).cumsum(b % 2),
+  "running maximum": lambda n, m, a, b: drawn(n, m).cummax(b % 2).values,
+  "sort": lambda n, m, a, b: drawn(n, m).sort(-1).values,
+  "gather": lambda n, m, a, b: drawn(n, m).gather(1, (Tensor.arange(n * m) * 7 % m).reshape(n, m)),
+  "scatter": lambda n, m, a, b: Tensor.zeros(n, m).scatter_add(
+    1, (Tensor.arange(n * m) * 7 % m).reshape(n, m), drawn(n, m)
+  ),
+  "lookup": lambda n, m, a, b: drawn(n, a)[Tensor.arange(m) * 3 % n],
+  "lookup's gradient": lambda n, m, a, b: grad(lambda w: w[Tensor.arange(m) * 3 % n].square().sum())(drawn(n, a)),
+  "frame": lambda n, m, a, b: drawn(n, m).pad((b, a, 1, b)) * 2,
+  "pieces": lambda n, m, a, b: Tensor.cat([drawn(n, m), drawn(a, m), drawn(n, m).exp()], 0),
+  "triangle": lambda n, m, a, b: drawn(n, m).tril(b),
+  "several": lambda n, m, a, b: Tensor.stack([drawn(n, m).sum(1), drawn(n, m).amax(1), drawn(n, m).var(1)]),
+  "image": lambda n, m, a, b: drawn(1, a, n + b, m + b).conv2d(drawn(16, a, b, b), stride=b, padding=b // 2),
+  "images": lambda n, m, a, b: drawn(n, a, 9, 9).conv2d(drawn(m, a, b, b)),
+  "phases": lambda n, m, a, b: drawn(1, a, n, m).conv_transpose2d(drawn(a, 16, 3, 3), stride=b, padding=1),
+  "filter's gradient": lambda n, m, a, b: grad(
+    lambda w: drawn(2, a, n + b, m + b).conv2d(w, padding=1).square().sum()
+  )(drawn(8, a, b, b)),
+  "pool": lambda n, m, a, b: drawn(2, a, n + b, m + b).max_pool2d(b, 2),
+  "distances": lambda n, m, a, b: (drawn(n, 1, a) - drawn(1, m, a)).square().sum(-1),
+  "halves": lambda n, m, a, b: (drawn(n, m).half() @ drawn(m, a).half()).softmax(-1),
+  "numbers": lambda n, m, a, b: (drawn(n, m) * 10).cast("int8").cast("int32") @ (drawn(m, a) * 9).cast("int32"),
+}  # fmt: skip
+
+
+@pytest.mark.sample(5)
+@pytest.mark.parametrize("name", ANY)
+def test_sizes_in_any_order_have_the_bits_that_they_have_alone(name, rng, monkeypatch):
+  """Also where they are equal to each other, to a number of the program or of its code, for some of the time."""
+  monkeypatch.setattr(program, "ONCE", program.ONCE._replace(little=0))
+  pool = [*range(1, 10), 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 127, 128, 129]
+  if rng.integers(2):
+    pool = int(rng.choice([20, 40, 60, 90])) + np.arange(30)
+  a, b, ns = int(rng.choice([1, 2, 4, 8, 16, 17, 64])), int(rng.choice([1, 2, 3, 4])), rng.choice(pool, 6)
+  ms = (ns, rng.permutation(ns), [rng.choice(pool)] * 6)[rng.integers(3)]
+  sizes = [(int(n), int(m)) for n, m in zip(ns, ms)]
+  anew(monkeypatch)
+  got = [ANY[name](*s, a, b).numpy() for s in sizes]
+  for n in rng.choice(6, 2, replace=False):
+    anew(monkeypatch)
+    np.testing.assert_array_equal(got[n], ANY[name](*sizes[n], a, b).numpy(), err_msg=f"{sizes} {n} {a} {b}")
+
+
 def test_threads_make_the_same(rng):
   found, x = {}, rng.standard_normal(2000).astype(np.float32)
 
@@ -357,3 +432,14 @@ def test_a_jitted_function_does_not_take_what_others_share():
   given = [family.code(None, HEAD + "  x = a[3];\n", (k,), 2, 1, str)[1] for k in (3, 4, 5)]
   assert given == [(), (4,), (5,)]
   assert family.code(None, HEAD + "  x = a[3];\n", (4,), 2, 4, str)[1] == ()
+
+
+def test_numbers_that_were_always_the_same_are_one_argument_until_they_differ():
+  family, source = Family(), HEAD + "  x = a[i * 3 + 3] + b[5] + 3;\n"
+  call = lambda *numbers: family.code(None, source, numbers, 2, 0, str, (), [(3, 3, 5, 3)])
+  code, sizes = call(20, 20, 5, 4)
+  assert sizes == (20, 4) and "a[i * z0 + z0] + b[5] + z1" in code
+  assert call(7, 7, 5, 7) == (code, (7, 7))
+  other, sizes = call(7, 8, 5, 7)
+  assert sizes == (7, 8, 7) and "a[i * z0 + z1] + b[5] + z2" in other
+  assert call(7, 7, 5, 9) == (code, (7, 9)) and call(1, 2, 5, 1) == (other, (1, 2, 1))

@@ -205,3 +205,20 @@ def test_few_elements_are_computed_to_the_last_bit(dtype):
     assert n > 2 or stats["kernels"] == before
     want = f(part(50), part(7)).realize().numpy()
     assert at_once.dtype == want.dtype and at_once.tobytes() == want.tobytes(), n
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bfloat16, dtypes.float16])
+def test_few_halves_are_compared_as_numbers(dtype):
+  values = [-3.0, -0.0, 0.0, 1.0, float("nan"), float("inf"), -float("inf"), 2.5]
+  x, y = Tensor(values).cast(dtype).realize(), Tensor(values[::-1]).cast(dtype).realize()
+  for n, f in enumerate((operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)):
+    want = f(np.array(values[1:7], np.float32), np.array(values[::-1][1:7], np.float32))
+    assert f(x[1:7], y[1:7]).tolist() == want.tolist(), n
+
+
+def test_an_element_that_is_negated_many_times_is_read():
+  x = made(6)
+  y = x[2:4]
+  for n in range(2001):
+    y = (-y).reshape(1, 2) if n % 2 else (-y).reshape(2, 1)
+  assert (y + 1).flatten().tolist() == [-1, -2]

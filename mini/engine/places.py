@@ -104,6 +104,7 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
     numel(u) > FEW
     or found.operations > MOST_OPERATIONS
     or not (u.dtype.kind in "iub" or u.dtype.itemsize > 2)
+    or any(s.dtype.np != s.dtype.storage for s in u.src)
   ):
     return None
   if u.op == "const":
@@ -124,11 +125,14 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
 
 
 def is_product(u: UOp) -> bool:
-  """Has it been rounded? What is only turned has not."""
-  while u.op in VIEWS and leaf_of(u) is None:
-    u = u.src[0]
-  turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
-  return u.op == "mul" and leaf_of(u) is None and (turned is None or is_product(turned))
+  """Is it a product that is not in memory, or the negative of one?"""
+  while leaf_of(u) is None and (u.op in VIEWS or u.op == "mul"):
+    signed = (s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1)
+    below = u.src[0] if u.op in VIEWS else next(signed, None)
+    if below is None:
+      return True
+    u = below
+  return False
 
 
 def part_of(u: UOp) -> tuple[UOp, int] | None:

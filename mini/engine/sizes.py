@@ -25,6 +25,7 @@ from mini.ir.kernel import all_ranges
 from mini.ir.uop import UOp, rsize, toposort
 
 Numbers = tuple[int, ...]
+Kinds = tuple["int | None", ...]  # of each number the argument that it is, or None where it is written out
 NEAR = 4  # by how much sizes may differ that have one recipe
 
 NUMBER = re.compile(
@@ -45,7 +46,7 @@ class Family:
 
   def __init__(self) -> None:
     self.own: dict[Numbers, Code] = {}  # the first ones, which have code of their own
-    self.shared: list[tuple[Numbers, Numbers, Code]] = []  # (numbers, places of arguments among them, code)
+    self.shared: list[tuple[Numbers, Kinds, Code]] = []
 
   def code(
     self,
@@ -62,20 +63,37 @@ class Family:
 
     own: what it is without sharing, of which `source` is the text with `numbers` in it. first: the number of the first
     argument that is a size. most: as many have code of their own. made: code of a source. Arguments are the numbers
-    that differ, also in others, and those in the places of `always`."""
+    that differ, also in others, and those in the places of `always`. Those that were the same in each of several sizes
+    are one, or a compiler would not see that neighbours are; one size alone does not show it."""
     if max(numbers, default=0) >= 1 << 31:  # no int
       return own, ()
     if most and (numbers in self.own or len(self.own) < most):
       return self.own.setdefault(numbers, own), ()
-    for known, places, code in self.shared:
-      if all(a == b or n in places for n, (a, b) in enumerate(zip(known, numbers))):
-        return code, tuple(numbers[n] for n in places)
-    others = [*others, *self.own, *(known for known, *_ in self.shared)]
-    apart = [len({*values}) > 1 for values in zip(*others, numbers)]
-    places = tuple(n for n, differs in enumerate(apart) if differs or n in always)
-    code = made(general(source, places, first))
-    self.shared.append((numbers, places, code))
-    return code, tuple(numbers[n] for n in places)
+    for known, kinds, code in self.shared:
+      sizes = arguments(known, kinds, numbers)
+      if sizes is not None:
+        return code, sizes
+    seen = [*others, *self.own, *(known for known, *_ in self.shared), numbers]
+    found: dict[Any, int] = {}
+
+    def kind(n: int, values: Numbers) -> int | None:
+      if n not in always and len({*values}) == 1:
+        return None
+      return found.setdefault(values if len(values) > 1 else n, len(found))
+
+    kinds = tuple(itertools.starmap(kind, enumerate(zip(*seen))))
+    code = made(general(source, kinds, first))
+    self.shared.append((numbers, kinds, code))
+    return code, arguments(numbers, kinds, numbers) or ()
+
+
+def arguments(known: Numbers, kinds: Kinds, numbers: Numbers) -> Numbers | None:
+  """What code for known numbers is called with for others; None where it is not for them."""
+  found: dict[int, int] = {}
+  for a, kind, b in zip(known, kinds, numbers):
+    if b != (a if kind is None else found.setdefault(kind, b)):
+      return None
+  return tuple(found.values())
 
 
 class General(NamedTuple):
@@ -154,12 +172,12 @@ def large(source: str, numbers: Numbers, recipe: str) -> set[int]:
   return {n for n, size in enumerate(numbers) if size > SMALL} | {int(n) for r, n in ends if r in tiles}
 
 
-def general(source: str, places: Numbers, first: int) -> str:
-  """The source with variables in these places."""
-  names = {place: f"z{k}" for k, place in enumerate(places)}
-  count = itertools.count()
-  text = replaced(source, lambda n: names.get(next(count), n))
-  sizes = "".join(f"  const int z{k} = (long)args[{first + k}];\n" for k in range(len(places)))
+def general(source: str, kinds: Kinds, first: int) -> str:
+  """The source with variables instead of numbers that are arguments."""
+  each = iter(kinds)
+  text = replaced(source, lambda n: n if (k := next(each)) is None else f"z{k}")
+  count = len({*kinds} - {None})
+  sizes = "".join(f"  const int z{k} = (long)args[{first + k}];\n" for k in range(count))
   return HEAD + sizes + text.removeprefix(HEAD)
 
 

@@ -596,8 +596,8 @@ def made(value: Tensor | np.ndarray) -> Any:
 def stand_in_shape(shape: Any) -> tuple[int, ...]:
   """A shape as a tuple: TypeError and ValueError are NumPy's."""
   sizes = shape if type(shape) is tuple else (shape,)
-  if all(type(n) is int and 0 <= n < 1 << 20 for n in sizes) and len(sizes) < 8:
-    return sizes
+  if all(type(n) is int and 0 <= n < 1 << 14 for n in sizes) and len(sizes) < 5:
+    return sizes  # whose product fits
   if isinstance(shape, (tuple, list)) and any(isinstance(n, Lazy) for n in shape):
     shape = tuple(map(operator.index, shape))
   return np.broadcast_to(np.zeros(()), shape.tolist() if isinstance(shape, Lazy) else shape).shape

@@ -81,7 +81,8 @@ class ufunc:
                signature: Any = None, order: Any = "K", subok: bool = True) -> Any:  # fmt: skip
     if not self.nin <= len(args) <= self.nargs:
       return self.numpy(*map(np.asarray, args))  # TypeError
-    few = at_hand(*args, most=3 * limit()) if where is True and dtype is signature is None else None
+    plain = where is True and dtype is signature is None and casting == "same_kind"
+    few = at_hand(*args, most=3 * limit()) if plain else None
     if few and fit_together(few) and not (self.__name__ in ASTRAY and few[0].dtype.kind == "c"):
       if out is None and len(args) == self.nin:
         return computed(self.numpy, few)
