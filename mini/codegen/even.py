@@ -106,12 +106,15 @@ def whole(size: int, n: int, threads: int) -> int:
 
 
 def of_sums(t: Tuning, line: str) -> str:
-  """What of a step may change in which order something is added up."""
+  """What of a step may change in which order something is added up, but for the number of terms of a chain, which each
+  size has its own of."""
   step, name, *_ = words = line.replace("(", " ").replace(")", " ").replace(",", " ").split()
   if step == "stage" and any(u.op in ("reduce", "scan") for u in toposort(t.value(name))):
     return line
   own = {rname(r) for u in toposort(t.kernel) if u.op == "reduce" or meets_itself(t, u) for r in closed(u)}
   found = [w for w in words if w in own]
+  if step == "split" and int(words[2]) > WIDE:
+    line = f"{step} {name} {' '.join(words[3:])}"
   return "" if step == "stage" or not found else f"order {found}" if step == "order" else line
 
 

@@ -22,9 +22,10 @@ from mini.ir.uop import UOp, closed, index_nodes, rname, rsize, toposort
 PARTS = "div", "mod"  # of an index, which are ranges of their own once it is split
 
 
-def write_recipe(kernel: UOp, machine: Machine, little: bool = False) -> tuple[UOp, str]:
-  """(the kernel with the recipe applied, the recipe). little: one that is the same for any size."""
-  w = Writer(kernel) if machine.kind == "gpu" or little else begun(kernel)
+def write_recipe(kernel: UOp, machine: Machine, little: bool = False, alike: bool = False) -> tuple[UOp, str]:
+  """(the kernel with the recipe applied, the recipe). little: one that is the same for any size. alike: one whose sums
+  are added up in the same order whatever their size."""
+  w = Writer(kernel) if machine.kind == "gpu" or little else begun(kernel, alike)
   if machine.kind == "gpu":
     from mini.codegen import gpu  # which a start on a CPU does without
 
@@ -40,10 +41,10 @@ def write_recipe(kernel: UOp, machine: Machine, little: bool = False) -> tuple[U
   return w.kernel, "\n".join(w.lines)
 
 
-def begun(kernel: UOp) -> Writer:
+def begun(kernel: UOp, alike: bool) -> Writer:
   """Without steps or, where a reshape has made one axis of groups or of the phases of a stride, with a loop over these:
   both factors depend on it, and within each group is a product."""
-  w = Writer(kernel)
+  w = Writer(kernel, alike)
   sums = [accesses(u.src[0]) for u in toposort(kernel) if u.op == "reduce"]
   for r in closed(kernel):
     read = [x for operands in sums if all(r in x.free for x in operands) for x in operands]
@@ -51,7 +52,7 @@ def begun(kernel: UOp) -> Writer:
     n = min((e.src[1].arg for e in parts), default=0)
     if n and rsize(r) % n == 0:
       w.attempt(f"split {rname(r)} {n} -> {rname(r)}h, {rname(r)}")
-  return w if contractions(w.kernel) else Writer(kernel)
+  return w if contractions(w.kernel) else Writer(kernel, alike)
 
 
 __all__ = ["Machine", "write_recipe"]

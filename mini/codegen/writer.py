@@ -59,10 +59,11 @@ class Machine(NamedTuple):
 
 
 class Writer(Tuning):
-  """A recipe in the making: steps that apply are kept."""
+  """A recipe in the making: steps that apply are kept. alike: long sums end in the same way whatever their size."""
 
-  def __init__(self, kernel: UOp):
+  def __init__(self, kernel: UOp, alike: bool = False):
     super().__init__(kernel)
+    self.alike = alike
     self.lines: list[str] = []
 
   def attempt(self, line: str) -> bool:
@@ -113,6 +114,7 @@ def turning(flat: UOp, r: UOp) -> UOp | None:
   return turn if coefficient(turn.src[0], r) == 1 else None
 
 
+LONG = 4  # blocks of a sum, beside which one more is little
 RUNS = (64, 32, 16)
 
 
@@ -224,8 +226,8 @@ def cut(w: Writer, name: str, size: int, n: int, kind: str) -> tuple[str, str]:
 
 def cut_sum(w: Writer, name: str, n: int, lanes: int) -> bool:
   """A reduce's range in vectors of n; what is left as vectors of lanes, the last of which may begin before it, unless
-  there is so little that it is added up one by one, or a loop of it may end early."""
-  known = {rname(r) for r in all_ranges(w.kernel)}
+  there is so little that it is added up one by one, or a loop of it may end early. Alike: as one of n in any case."""
+  known = {rname(r): rsize(r) for r in all_ranges(w.kernel)}
   if not w.attempt(f"split {name} {n} -> {name}o, {name}v peel"):
     return False
   w.attempt(f"vec {name}v")
@@ -237,6 +239,8 @@ def cut_sum(w: Writer, name: str, n: int, lanes: int) -> bool:
       continue
     size, whole = rsize(r), -(-rsize(r) // lanes) * lanes
     little = lanes // 2 if owner.src[0].op == "load" and owner.arg.what == "add" else lanes // 4
+    if w.alike and known[name] >= LONG * n:
+      whole, little = n, 0
     if whole == size or (size > little and w.attempt(f"widen {rname(r)} {whole}")):
       w.attempt(f"vec {rname(r)}")
   return True

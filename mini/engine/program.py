@@ -65,7 +65,7 @@ class Own(NamedTuple):
 
 
 # kernels of a jitted function, and others
-OFTEN, ONCE = Own(4, 50_000), Own(1, 100_000_000, 200_000, True)
+OFTEN, ONCE = Own(4, 50_000), Own(1, 500_000_000, 200_000, True)
 MOST_SIZES = 256  # of a kernel: with more of them in its way a compiler does not see what it should
 
 
@@ -172,9 +172,10 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
     return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
-  tuned, recipe = with_recipe(k, machine, opened)
+  shares = shares and nanoseconds(*work) < own.nanoseconds
+  tuned, recipe = with_recipe(k, machine, opened, shares and own.alike and not searched)
   make = lambda: rendered(tuned, recipe, family(k), opened, work)
-  if not shares or nanoseconds(*work) >= own.nanoseconds or adds_products(tuned):
+  if not shares or adds_products(tuned):
     return make()
   if searched or not own.alike:
     return with_sizes(make(), opened, own.sizes)
@@ -208,11 +209,11 @@ def adds_products(k: UOp) -> bool:
   return any(all(map(is_product, u.src)) for u in sums)
 
 
-def with_recipe(k: UOp, machine: Machine, opened: Opened) -> tuple[UOp, str]:
+def with_recipe(k: UOp, machine: Machine, opened: Opened, alike: bool = False) -> tuple[UOp, str]:
   """The kernel with the recipe that a search has found or, where none has, with the heuristic's; and the recipe."""
   if config.NOOPT:
     return k, ""
-  tuned, recipe = write_recipe(k, machine)
+  tuned, recipe = write_recipe(k, machine, alike=alike)
   if opened.name.partition(":")[0] == "CPU" and (config.SEARCH or result_cache()):
     from mini.engine.search import recipe_for  # which a start without results does without
 

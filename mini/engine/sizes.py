@@ -31,8 +31,8 @@ NEAR = 4  # by how much sizes may differ that have one recipe
 NUMBER = re.compile(
   r"\b(?:args|[fv][\d_]+)\[\d+\]|\{[\d, ]+\}"  # of an argument, an element of a vector or all of them: no sizes
   r"|\b(\w+) \* (\d+) < (\d+) \? \1 \* \2 : \3\b"  # the place of a tile, the last of which is moved back
-  # a size, or what is made of some; 0 is none, but where a vector begins to count
-  r"|(?<![\w.])(?<![\d.]e[-+])([1-9]\d*|(?<=\(int\)\()0)(?![\w.])"
+  # a size, or what is made of some; 0 is none, nor a negative number, but where a vector begins to count
+  r"|(?<![\w.])(?<![\d.]e[-+])([1-9]\d*|(?<=\(int\)\()(?:0|-\d+))(?![\w.])"
 )
 HEAD = "void KERNEL(void **args, long lo, long hi) {\n"
 # from here to the end of its line C asks for numbers that are written out: the order of a shuffle, an alignment, how
