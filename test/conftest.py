@@ -94,6 +94,15 @@ def compiled_quickly(request):
 
 
 @pytest.fixture
+def mostly_unoptimized(seed, monkeypatch):
+  """For thousands of tests of small kernels: the C compiler optimizes for a quarter of them, others with each seed."""
+  from quickly import compile_quickly
+
+  if seed % 4:
+    compile_quickly(monkeypatch)
+
+
+@pytest.fixture
 def optimized(monkeypatch):
   """A test that looks at machine code sees what users get."""
   from quickly import OPTIMIZED, compiler

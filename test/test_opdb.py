@@ -3,7 +3,11 @@
 import opdb
 import pytest
 
-pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(opdb.WHY_NOT), reason=opdb.WHY_NOT)]
+pytestmark = [
+  pytest.mark.full,
+  pytest.mark.skipif(bool(opdb.WHY_NOT), reason=opdb.WHY_NOT),
+  pytest.mark.usefixtures("mostly_unoptimized"),
+]
 
 
 @pytest.mark.parametrize("name", [*opdb.operators(), *opdb.modules()])

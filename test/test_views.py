@@ -615,7 +615,7 @@ def test_random_programs(chunk, request, monkeypatch):
 
   compile_quickly(monkeypatch)
   seed = request.config.option.seed * 100_000 if chunk else 0
-  size = 60 if chunk else 3
+  size = 20 if chunk else 3
   for n in range(seed + chunk * size, seed + (chunk + 1) * size):
     assert fuzz_views.check(n) == "", n
 
