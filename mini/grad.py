@@ -41,7 +41,7 @@ from mini.ir.graph import (
   shrink,
 )
 from mini.ir.ops import OPS
-from mini.ir.uop import UOp, const, next_serial, toposort
+from mini.ir.uop import UOp, const, next_serial
 from mini.types import dtypes
 
 # ---------------------------------------------------------------- arithmetic on nodes, with constants folded
@@ -505,9 +505,7 @@ def gradient(out: UOp, seed: UOp, wrt: Sequence[UOp]) -> list[UOp | None]:
 
 def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> list[UOp | None]:
   """The same of the sum over several outs, each with its seed."""
-  order = toposort(*outs)
-  if any("given" in u.memo for u in order):
-    order = _with_given(outs)
+  order = _with_given(outs)
   targets = set(wrt)
   between: set[UOp] = set()
   for u in order:
@@ -560,16 +558,22 @@ def _reached(outs: Sequence[UOp], apart: set[tuple[UOp, UOp]]) -> set[UOp]:
 
 def _with_given(roots: Sequence[UOp]) -> list[UOp]:
   """Sources before users, as `toposort`, where what a given gradient passes to is a source, too."""
-  order: dict[UOp, None] = {}
-  stack = [(u, False) for u in reversed(roots)]
+  seen: set[UOp] = set()
+  order: list[UOp] = []
+  stack: list[Any] = [*reversed(roots)]  # None: of the node before it all sources are done
   while stack:
-    u, done = stack.pop()
-    if done:
-      order[u] = None
-    elif u not in order:
-      stack.append((u, True))
-      stack.extend((s, False) for s in reversed(all_inputs(u)) if s not in order)
-  return list(order)
+    u = stack.pop()
+    if u is None:
+      order.append(stack.pop())
+    elif u not in seen:
+      seen.add(u)
+      below = [s for s in all_inputs(u) if s not in seen]
+      if below:
+        stack += u, None
+        stack += below[::-1]
+      else:
+        order.append(u)
+  return order
 
 
 __all__ = ["GRADS", "NO_GRADIENT", "gradient", "gradients", "plus", "summed"]

@@ -72,10 +72,11 @@ OWN: dict[str, Callable[[UOp], Place]] = {
 
 def _met(u: UOp) -> Place:
   """Where the inputs of u are."""
-  if len(u.src) == 1:
-    return u.src[0].memo["place"]
-  found = dict.fromkeys(p for s in u.src if (p := s.memo["place"]))
-  if any(isinstance(p, tuple) for p in found):
+  found: dict[Place, None] = {}
+  for s in u.src:
+    if p := s.memo["place"]:
+      found[p] = None
+  if len(u.src) > 1 and Several.used and any(isinstance(p, tuple) for p in found):
     found = dict.fromkeys(p for s in u.src if isinstance(p := s.memo["place"], tuple) or (p and held(s) > 1))
   if len(found) > 1:
     raise Mixed(u, (*found,)[:2])

@@ -170,11 +170,7 @@ def program_of(todo: list[UOp], found: Structure, over: dict[int, int], rules: A
   if found.invokes:
     program, order, numbers = known
     return program, [found.leaves[n] for n in order], numbers
-  return (
-    known,
-    found.leaves,
-    b"".join([packed(u.arg, u.dtype) for u in found.numbers] if found.numbers else ()),
-  )
+  return known, found.leaves, b"".join([packed(u.arg, u.dtype) for u in found.numbers])
 
 
 def first_run(todo: list[UOp], found: Structure, over: dict[int, int]) -> tuple[Any, list[int | None]]:

@@ -119,7 +119,17 @@ def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
     raise ShapeError(f"reshape: the elements of {old} do not fill {s}")
   while x.op == "reshape":
     x = x.src[0]
-  return x if shape(x) == s else uop("reshape", x.dtype, (x,), s)
+  return x if shape(x) == s else _sized("reshape", x, s)
+
+
+def _sized(op: str, x: UOp, s: tuple[int, ...]) -> UOp:
+  """A view of x whose argument is its shape."""
+  u = uop(op, x.dtype, (x,), s)
+  if "shape" not in u.memo:
+    u.memo["shape"] = whole(s)
+    if "place" in x.memo:
+      u.memo["place"] = x.memo["place"]
+  return u
 
 
 def expand(x: UOp, s: tuple[int, ...]) -> UOp:
@@ -128,7 +138,7 @@ def expand(x: UOp, s: tuple[int, ...]) -> UOp:
     raise ShapeError(f"expand: {shape(x)} does not repeat to {s}: only axes of size 1 do")
   if x.op == "expand":
     x = x.src[0]
-  return x if shape(x) == s else uop("expand", x.dtype, (x,), s)
+  return x if shape(x) == s else _sized("expand", x, s)
 
 
 def expand_to(x: UOp, s: tuple[int, ...]) -> UOp:
@@ -214,9 +224,8 @@ def reduce(x: UOp, kind: str, axes: tuple[int, ...]) -> UOp:
     raise ShapeError(f"reduce: {axes} are not all axes of {shape(x)}")
   axes = tuple(a for a in axes if shape(x)[a] != 1)
   if any(shape(x)[a] == 0 for a in axes):
-    return full(
-      tuple(1 if a in axes else n for a, n in enumerate(shape(x))), identity(kind, x.dtype), x.dtype
-    )
+    ones = tuple(1 if a in axes else n for a, n in enumerate(shape(x)))
+    return full(ones, identity(kind, x.dtype), x.dtype)
   return uop("reduce", x.dtype, (x,), (kind, axes)) if axes else x
 
 
@@ -253,11 +262,8 @@ def _check_index(what: str, x: UOp, index: UOp, axis: int) -> None:
   s, si = shape(x), shape(index)
   if index.dtype.kind not in "iu":
     raise DTypeError(f"{what}: the index is {index.dtype.name}, not an integer type")
-  if (
-    len(s) != len(si)
-    or not 0 <= axis < len(s)
-    or any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis)
-  ):
+  apart = any(n != m for a, (n, m) in enumerate(zip(s, si)) if a != axis)
+  if len(s) != len(si) or not 0 <= axis < len(s) or apart:
     raise ShapeError(f"{what}: index {si} and {s} differ in an axis other than {axis}")
   if s[axis] == 0 and 0 not in si:
     raise AxisError(f"{what}: any index is out of bounds for axis {axis} of {s}, which has size 0")
@@ -270,19 +276,14 @@ def cat(xs: tuple[UOp, ...], axis: int) -> UOp:
   """xs in one memory, one after another along axis."""
   s = shape(xs[0])
   for x in xs[1:]:
-    if (
-      x.dtype is not xs[0].dtype
-      or len(shape(x)) != len(s)
-      or any(n != m for a, (n, m) in enumerate(zip(s, shape(x))) if a != axis)
-    ):
+    apart = any(n != m for a, (n, m) in enumerate(zip(s, shape(x))) if a != axis)
+    if x.dtype is not xs[0].dtype or len(shape(x)) != len(s) or apart:
       raise ShapeError(
         f"cat: {x.dtype.short}{list(shape(x))} does not go with {xs[0].dtype.short}{list(s)} along axis {axis}"
       )
   fixed([shape(x)[axis] for x in xs])
   full_ones = tuple(x for x in xs if shape(x)[axis])
-  if len(full_ones) > 1:
-    return uop("cat", xs[0].dtype, full_ones, axis)
-  return full_ones[0] if full_ones else xs[0]
+  return uop("cat", xs[0].dtype, full_ones, axis) if len(full_ones) > 1 else (*full_ones, xs[0])[0]
 
 
 def copy(x: UOp, device: str | tuple[str, ...]) -> UOp:

@@ -211,9 +211,11 @@ def segments(s: Sequence[Any]) -> list[Any]:
 def filled(old: Sequence[Any], sizes: Sequence[Any]) -> tuple[Any, ...] | None:
   """The sizes, with what is left for -1, of a shape that the elements of shape `old` fill; None if they do not."""
   if not varies(old) and not varies(sizes):
-    total, rest = prod(old), prod(n for n in sizes if n != -1)
-    if tuple(sizes).count(-1) == 1 and rest and total % rest == 0:
-      sizes = [total // rest if n == -1 else n for n in sizes]
+    total = prod(old)
+    if -1 in sizes:
+      rest = prod(n for n in sizes if n != -1)
+      if tuple(sizes).count(-1) == 1 and rest and total % rest == 0:
+        sizes = [total // rest if n == -1 else n for n in sizes]
     return tuple(sizes) if prod(sizes) == total and min(sizes, default=0) >= 0 else None
   given = prod(n for n in sizes if type(n) is int and n != -1) or 1
   variables = [n for n in old if type(n) is Variable and n not in sizes]

@@ -99,7 +99,7 @@ def _free(src: tuple[UOp, ...], arg: Any) -> frozenset[UOp]:
   for s in src:
     if s.free is not found and s.free:
       found = found | s.free if found else s.free
-  return found.difference(src[len(src) - arg.count :]) if isinstance(arg, Over) else found
+  return found.difference(src[len(src) - arg.count :]) if found and isinstance(arg, Over) else found
 
 
 def next_serial() -> int:
