@@ -111,13 +111,14 @@ class Bucket:
     """The shapes of the parts of a slot."""
     return [*(self.shapes if name == MASTER else self.rooms)]
 
-  def gather(self) -> None:
-    """Together again, if someone has bound a parameter to other memory."""
+  def gather(self) -> UOp:
+    """The parameters in one row; together again, if someone has bound one to other memory."""
     flat, placed = self.placed
     if self.flat._uop is flat and all(untagged(p._uop) is u for p, u in zip(self.params, placed)):
-      return
+      return flat
     if all(p.is_realized for p in self.params) and lay([p._node for p in self.params]) is not self.flat._node:
       self.flat.assign(pack(self.params, [p._node for p in self.params]))
+    return lay([p._node for p in self.params])
 
   def give(self, flat: Tensor) -> None:
     """The parameters become parts of `flat`."""

@@ -306,9 +306,7 @@ class Optimizer:
 
   def _step(self, b: Bucket, g: Tensor, at_once: bool) -> tuple[Tensor, list[Tensor]]:
     """(the new parameters, the number of steps and the new state) of a bucket with these gradients, flat."""
-    if local.current is None:
-      b.gather()
-    p = Tensor(lay([p._node for p in b.params]))
+    p = Tensor(b.gather() if local.current is None else lay([p._node for p in b.params]))
     if not at_once:
       return self._stepped(b, p, g, b.t, b.slots)
     if b.step is None:
