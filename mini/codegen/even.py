@@ -106,16 +106,24 @@ def whole(size: int, n: int, threads: int) -> int:
 
 
 def of_sums(t: Tuning, line: str) -> str:
-  """What of a step may change in which order something is added up, but for the number of terms of a chain, which each
-  size has its own of."""
+  """What of a step may change in which order something is added up."""
   step, name, *_ = words = line.replace("(", " ").replace(")", " ").replace(",", " ").split()
   if step == "stage" and any(u.op in ("reduce", "scan") for u in toposort(t.value(name))):
     return line
   own = {rname(r) for u in toposort(t.kernel) if u.op == "reduce" or meets_itself(t, u) for r in closed(u)}
   found = [w for w in words if w in own]
-  if step == "split" and int(words[2]) > WIDE:
-    line = f"{step} {name} {' '.join(words[3:])}"
   return "" if step == "stage" or not found else f"order {found}" if step == "order" else line
+
+
+def in_chains(sums: str) -> str:
+  """What recipes say of sums without the number of terms of a chain, which each size has its own of."""
+  number = lambda m: m[0] if int(m[2]) <= WIDE else m[1]
+  return re.sub(r"^(split \S+) (\d+)", number, sums, flags=re.MULTILINE)
+
+
+def keeps(recipe: str, sums: str) -> bool:
+  """Does a recipe cut sums as this says?"""
+  return {line for line in sums.splitlines() if line.startswith("split ")} <= {*recipe.splitlines()}
 
 
 def meets_itself(t: Tuning, u: UOp) -> bool:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from mini.codegen.even import SMALL, WIDE, adapted, alike
+from mini.codegen.even import SMALL, WIDE, adapted, alike, in_chains, keeps
 from mini.codegen.recipe import RecipeError, apply
 from mini.engine.device import Code
 from mini.ir.kernel import all_ranges
@@ -121,10 +121,12 @@ class Alike:
     before = [other for _, other in self.own.values()]
     mine, sums = alike(own, [*before, k])
     for g in self.recipes:
-      if g.sums == sums and all(a <= NEAR * b and b <= NEAR * a for a, b in zip(sizes, g.sizes)):
+      near = all(a <= NEAR * b and b <= NEAR * a for a, b in zip(sizes, g.sizes))
+      if near and in_chains(g.sums) == in_chains(sums):
         try:
           recipe = adapted(g.recipe, mine, k, threads)
-          return recipe, [(k, apply(k, recipe))]
+          if keeps(recipe, sums):
+            return recipe, [(k, apply(k, recipe))]
         except RecipeError:  # it does not cut this size
           pass
     tuned = apply(k, mine)
