@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from math import prod
+from math import isfinite, prod
 
 import numpy as np
 
@@ -44,6 +44,17 @@ from mini.ir.uop import (
 from mini.types import dtypes
 
 Condition = tuple[UOp, int]  # e < c
+
+
+def only_where(condition: UOp, value: UOp, nothing: UOp, is_sum: bool) -> UOp:
+  """A value, or nothing. Of a product that is added up the factors, so that a compiler fuses it with the addition
+  whether it knows the condition or not: the last bit does not depend on that."""
+  if is_sum and value.op == "mul" and value.dtype.kind == "f":
+    numbers = [x.op == "const" and isfinite(x.arg) for x in value.src]
+    masked = lambda x: only_where(condition, x, nothing, any(numbers))
+    factors = [x if is_number else masked(x) for x, is_number in zip(value.src, numbers)]
+    return uop("mul", value.dtype, tuple(factors))
+  return uop("where", value.dtype, (condition, value, nothing))
 
 
 def limits(kernel: UOp, r: UOp, finite: bool) -> tuple[UOp, UOp]:

@@ -41,7 +41,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from mini.codegen.bound import bounded
+from mini.codegen.bound import bounded, only_where
 from mini.codegen.matrix import (
   INSTRUCTIONS,
   check,
@@ -210,7 +210,7 @@ class Tuning:
         if r in i.free and (first < 0 or last > max(bounds(i)[1], size - 1)):  # backwards they are behind it
           raise RecipeError(f"before %{name} there are not {more} values to read")
     mine = less(mul(wider, -1), 1 - more)
-    value = uop("where", d, (mine, new.src[0], const(identity(owner.arg.what, d), d)))
+    value = only_where(mine, new.src[0], const(identity(owner.arg.what, d), d), owner.arg.what == "add")
     self.named = {name: memo.get(u, u) for name, u in self.named.items()}
     self.rewrite({owner: uop("reduce", d, (value, *new.src[1:]), owner.arg)})
 
