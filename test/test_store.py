@@ -179,9 +179,10 @@ def test_threads_write_elements_of_their_own():
     t.start()
   for t in threads:
     t.join()
-  assert (x.numpy()[2000:] == np.arange(2000, 10_000)).all()
-  # two that write at once, each of them another value of x, may lose one, as they did
-  assert (x.numpy()[:2000] == -1).mean() > 0.5
+  got, old = x.numpy(), np.arange(10_000)
+  assert (got[2000:] == old[2000:]).all()
+  # two that write at once, each of them another value of x, may lose one: how many depends on who waits for whom
+  assert ((got[:2000] == -1) | (got[:2000] == old[:2000])).all() and (got[:2000] == -1).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint8])
