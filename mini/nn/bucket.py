@@ -116,8 +116,10 @@ class Bucket:
     flat, placed = self.placed
     if self.flat._uop is flat and all(untagged(p._uop) is u for p, u in zip(self.params, placed)):
       return flat
-    if all(p.is_realized for p in self.params) and lay([p._node for p in self.params]) is not self.flat._node:
-      self.flat.assign(pack(self.params, [p._node for p in self.params]))
+    row = lay([p._node for p in self.params])
+    if row is self.flat._node or not all(p.is_realized for p in self.params):
+      return row
+    self.flat.assign(pack(self.params, [p._node for p in self.params]))
     return lay([p._node for p in self.params])
 
   def give(self, flat: Tensor) -> None:
