@@ -1,5 +1,7 @@
 """Parts of memory that are read each time elsewhere: one program for all of them, and values that are those of NumPy."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,47 @@ def test_each_from_the_one_before(n):
   for i in range(1, 61):
     y[i] = y[i - 1] * np.float32(0.5) + 1
   np.testing.assert_allclose(x.numpy()[:61], y[:61], 1e-6)
+
+
+def rounded(exact, dtype):
+  """An exact number in a type, rounded once."""
+  near = dtype(float(exact))
+  around = [np.nextafter(near, dtype(-np.inf)), near, np.nextafter(near, dtype(np.inf))]
+  distances = [abs(Fraction(float(x)) - exact) for x in around]
+  least = [x for x, d in zip(around, distances) if d == min(distances)]
+  return next(x for x in least if len(least) == 1 or not x.view(f"u{x.itemsize}") & 1)
+
+
+@on_the_cpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product_is_added_where_it_rounds_alike_once_or_twice(dtype):
+  scales = [
+    1.0,
+    1e-3,
+    1e3,
+    1.0 + 2.0**-20,
+    *[float(np.finfo(dtype).tiny)] * 2,
+    float(np.finfo(dtype).max) / 3,
+  ]
+  found = 0
+  for n in range(400):
+    with np.errstate(all="ignore"):
+      a, b, c = (dtype(RNG.standard_normal() * RNG.choice(scales)) for _ in range(3))
+      b = dtype(RNG.choice([b, 0.5, -2, 0.25, 3]))
+      c = dtype(RNG.choice([c, -a * b, 1, 0.1, a]))
+    sign = RNG.choice([1, -1])
+    x = Tensor(np.array([0, a, b, c], dtype)).realize()
+    got = places.few(((x[1] * x[2]) * sign + x[3] if n % 2 else x[3] + x[1] * x[2] * sign)._uop)
+    if got is not None:
+      found += 1
+      with np.errstate(all="ignore"):
+        twice = dtype(sign) * (a * b) + c
+      assert (
+        got[0]
+        == twice
+        == rounded(Fraction(float(a)) * Fraction(float(b)) * int(sign) + Fraction(float(c)), dtype)
+      )
+  assert found > 130
 
 
 def test_gradients_traces_and_samples():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.device import Device
 from mini.ir.graph import alu, buffer, cast, expand, gather, iota, numel, reshape, shape
 from mini.ir.ops import OPS
-from mini.ir.sizes import Size, varies
+from mini.ir.sizes import Size, Variable, varies
 from mini.ir.uop import UOp, alone, const
 from mini.types import DType, dtypes, from_storage
 
@@ -50,18 +50,21 @@ class Found:
     self.is_part = False  # of any memory?
 
 
-def few(u: UOp) -> tuple[np.ndarray, UOp] | None:
+def few(u: UOp) -> tuple[np.ndarray, UOp | None] | None:
   """The values of a few elements of memory that the host sees, or of what a few operations make of such, and of these
-  a leaf; None of anything else."""
+  a leaf: None of one element, which is read again as soon. None of anything else."""
   if varies(shape(u)) or numel(u) > FEW:
     return None
   found = Found()
-  x = looked_up(u, found)
+  with np.errstate(all="ignore"):
+    x = looked_up(u, found)
   if x is None or not found.is_part or len(found.devices) != 1:
     return None
-  values = from_storage(x.flatten(), u.dtype)
+  values = from_storage(x.flatten(), u.dtype).reshape(shape(u))
+  if values.size == 1 and not found.operations:
+    return values, None
   (device,) = found.devices
-  return values.reshape(shape(u)), buffer(Buffer.of(values, u.dtype, device), shape(u), u.dtype)
+  return values, buffer(Buffer.of(values, u.dtype, device), shape(u), u.dtype)
 
 
 def looked_up(u: UOp, found: Found) -> np.ndarray | None:
@@ -71,7 +74,7 @@ def looked_up(u: UOp, found: Found) -> np.ndarray | None:
   while (leaf := leaf_of(below)) is None and below.op in VIEWS:
     views.append(below)
     below = below.src[0]
-  if any(varies(shape(v)) for v in (*views, below)):
+  if Variable.used and any(varies(shape(v)) for v in (*views, below)):
     return None
   x = computed(below, found) if leaf is None else stored(leaf, found)
   if x is None:
@@ -109,9 +112,12 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
     return None
   if u.op == "const":
     return np.asarray(u.arg, u.dtype.np) if type(u.arg) in (int, float, bool) else None
-  fused = u.op == "add" and u.dtype.kind == "f" and any(map(is_product, u.src))
-  if u.op not in EXACT or fused:  # a compiler may round once for both
+  if u.op not in EXACT:
     return None
+  if u.op == "add" and u.dtype.kind == "f":
+    products = [*map(product_of, u.src)]
+    if any(products):
+      return summed(u, products, found)
   values: list[np.ndarray] = []
   for s in u.src:
     x = looked_up(s, found)
@@ -120,19 +126,50 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
     values.append(x)
   meaning = OPS[u.op].numpy
   assert meaning is not None
-  with np.errstate(all="ignore"):
-    return np.asarray(meaning(*values))
+  return np.asarray(meaning(*values))
 
 
-def is_product(u: UOp) -> bool:
-  """Is it a product that is not in memory, or the negative of one?"""
+def summed(u: UOp, products: list[Signed | None], found: Found) -> np.ndarray | None:
+  """One number: a product, to which another is added. A compiler may round once for both: None, if it would be seen."""
+  signed, other = next(p for p in products if p), u.src[products.index(None)] if None in products else u
+  if other is u or numel(u) != 1 or numel(signed.product) != 1:
+    return None
+  values = [looked_up(s, found) for s in (*signed.product.src, other)]
+  if any(x is None for x in values):
+    return None
+  a, b, c = [np.asarray(x).reshape(shape(u)) for x in values]
+  wide = np.float64 if u.dtype.itemsize == 4 else np.longdouble
+  rounded = a * b
+  twice = np.asarray(signed.sign * rounded + c)
+  is_normal = np.finfo(rounded.dtype).tiny <= abs(rounded) < np.inf
+  if is_normal and any(abs(np.frexp(x)[0]) == 0.5 for x in (a, b)):  # a power of two, so that it is exact
+    return twice
+  exact, added = signed.sign * np.multiply(a, b, dtype=wide), c.astype(wide)
+  error = 4 * np.finfo(wide).eps * (abs(exact) + abs(added))
+  half = 0.499999 * np.spacing(
+    np.nextafter(abs(twice), twice.dtype.type(0))
+  )  # of the distance to the next number
+  return twice if abs(exact + added - twice) + error < half else None
+
+
+class Signed(NamedTuple):
+  sign: int
+  product: UOp
+
+
+def product_of(u: UOp) -> Signed | None:
+  """The product that is not in memory of which this is a view, or the negative."""
+  sign = 1
   while leaf_of(u) is None and (u.op in VIEWS or u.op == "mul"):
-    signed = (s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1)
-    below = u.src[0] if u.op in VIEWS else next(signed, None)
-    if below is None:
-      return True
-    u = below
-  return False
+    if u.op in VIEWS:
+      u = u.src[0]
+      continue
+    signs = [s.op == "const" and abs(s.arg) == 1 for s in u.src]
+    if not any(signs):
+      return Signed(sign, u)
+    n = signs.index(True)
+    sign, u = sign * int(u.src[n].arg), u.src[1 - n]
+  return None
 
 
 def part_of(u: UOp) -> tuple[UOp, int] | None:

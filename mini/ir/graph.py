@@ -119,12 +119,12 @@ def reshape(x: UOp, s: tuple[int, ...]) -> UOp:
     raise ShapeError(f"reshape: the elements of {old} do not fill {s}")
   while x.op == "reshape":
     x = x.src[0]
-  return x if shape(x) == s else _sized("reshape", x, s)
+  return x if shape(x) == s else _view("reshape", x, s, s)
 
 
-def _sized(op: str, x: UOp, s: tuple[int, ...]) -> UOp:
-  """A view of x whose argument is its shape."""
-  u = uop(op, x.dtype, (x,), s)
+def _view(op: str, x: UOp, arg: tuple[Any, ...], s: tuple[int, ...]) -> UOp:
+  """A view of x, of this shape."""
+  u = uop(op, x.dtype, (x,), arg)
   if "shape" not in u.memo:
     u.memo["shape"] = whole(s)
     if "place" in x.memo:
@@ -138,7 +138,7 @@ def expand(x: UOp, s: tuple[int, ...]) -> UOp:
     raise ShapeError(f"expand: {shape(x)} does not repeat to {s}: only axes of size 1 do")
   if x.op == "expand":
     x = x.src[0]
-  return x if shape(x) == s else _sized("expand", x, s)
+  return x if shape(x) == s else _view("expand", x, s, s)
 
 
 def expand_to(x: UOp, s: tuple[int, ...]) -> UOp:
@@ -152,7 +152,8 @@ def permute(x: UOp, axes: tuple[int, ...]) -> UOp:
     raise ShapeError(f"permute: {axes} is no order of the {len(shape(x))} axes of {shape(x)}")
   if x.op == "permute":
     axes, x = tuple(x.arg[a] for a in axes), x.src[0]
-  return x if axes == tuple(range(len(axes))) else uop("permute", x.dtype, (x,), axes)
+  s = shape(x)
+  return x if axes == tuple(range(len(axes))) else _view("permute", x, axes, tuple([s[a] for a in axes]))
 
 
 def pad(x: UOp, widths: tuple[tuple[int, int], ...]) -> UOp:
@@ -163,11 +164,12 @@ def pad(x: UOp, widths: tuple[tuple[int, int], ...]) -> UOp:
 
 
 def shrink(x: UOp, spans: tuple[tuple[int, int], ...]) -> UOp:
-  spans = tuple((lo, hi) for lo, hi in spans)
+  spans, old = tuple([(lo, hi) for lo, hi in spans]), shape(x)
   fixed([lo for lo, _ in spans])
-  if len(spans) != len(shape(x)) or any(not 0 <= lo <= hi <= n for (lo, hi), n in zip(spans, shape(x))):
-    raise ShapeError(f"shrink: {spans} does not lie within {shape(x)}")
-  return x if spans == tuple((0, n) for n in shape(x)) else uop("shrink", x.dtype, (x,), spans)
+  if len(spans) != len(old) or not all(0 <= lo <= hi <= n for (lo, hi), n in zip(spans, old)):
+    raise ShapeError(f"shrink: {spans} does not lie within {old}")
+  s = tuple([hi - lo for lo, hi in spans])
+  return x if s == old else _view("shrink", x, spans, s)
 
 
 def flip(x: UOp, axes: tuple[int, ...]) -> UOp:

@@ -90,8 +90,10 @@ class Values(Handle):
     node = untagged(self._uop)
     at_once = local.states is None and self._trace is None and not self._is_part()
     if at_once and (found := few(node)) is not None:
-      array, node.memo["leaf"] = found
-      self._keep_leaf({node: found[1]})
+      array, leaf = found
+      if leaf is not None:
+        node.memo["leaf"] = leaf
+        self._keep_leaf({node: leaf})
       return array
     self.realize()
     leaf = self._leaf()
