@@ -16,6 +16,7 @@ from math import isfinite, prod
 import numpy as np
 
 from mini.ir.bounded import accumulated, is_exact, taken, unclamped, values
+from mini.ir.guards import limit
 from mini.ir.kernel import access, below_data, stage_index, stores, under, wanted
 from mini.ir.ops import identity
 from mini.ir.uop import (
@@ -99,10 +100,10 @@ def _of_conditions(kernel: UOp, r: UOp, conditions: list[Condition]) -> tuple[UO
       rest = add(rest, mul(t, x) if inside else const(min(x * b for b in bounds(t))))  # type: ignore[arg-type]
     if rest is None or not step:
       continue
-    if step > 0:  # step * r + rest < c
-      ends.append(div(add(mul(rest, -1), c - 1 + step), step))
-    else:  # r * -step > rest - c
-      firsts.append(add(div(add(rest, -c), -step), 1))
+    if step > 0:
+      ends.append(limit(rest, c, step))
+    else:
+      firsts.append(limit(rest, c, step))
   if not firsts and not ends and r in closed(kernel):
     raise ValueError(f"what is stored for all values of %{rname(r)} is wanted")
   if not firsts and not ends:

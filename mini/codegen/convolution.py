@@ -33,7 +33,7 @@ from mini.ir.kernel import access, all_ranges, contractions, stores
 from mini.ir.uop import TRUE, UOp, closed, const, linear, rname, rsize, substitute, toposort
 
 LATENCY = 4  # cycles of a product: two are begun in each
-COPY = 8  # what it costs to copy an element to the stack, in products of vectors
+COPY = 8  # what it costs to copy an element to the stack, in products of vectors, if ends of rows are masked
 PANEL = 10  # and to copy a vector of it once more, to where a tile reads it
 APART = 8  # and to load or to store a vector's elements that are not beside each other, for each of them
 READ = 0.25  # of that, of a load in a tile whose rows are beside each other
@@ -44,6 +44,7 @@ FARTHER = 4.0  # and for a line that is pages from the last one
 USUAL = 4  # instructions that a processor begins in a cycle, for which these are: one of more waits less
 ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
 MIXED = 12  # vectors of outputs for which a panel is made, at least, where it is made again and again
+LONG = 8  # steps of a loop beside which limits that are told before it are nothing
 GUARD = 7  # instructions of a load that is not at all steps inside of what it reads, nor is its product
 ROUND = 6  # instructions of a step beside products, loads and guards (two for a load)
 
@@ -124,6 +125,7 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   # of a phase's weights each stands pages from the last one
   far = FAR * usual if gated(found) and apart_by(found) * found.weight.dtype.itemsize >= LINE else 0
   itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
+  unmasked = max(1, LINE / itemsize / machine.lanes)  # as AVX2 is, with half as many lanes
   for panel, vectors in product((False, True), (1, 2)):
     tile, rows = vectors * machine.lanes, height_of_tile(channels, vectors, machine)
     # for the copy with its shifts, which a tile reads from the L2 where it has no panel
@@ -136,7 +138,7 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
       of_use = across is not None and tile < block * width and images * blocks >= machine.threads
       if tile <= block * width and (of_use or not panel):
         full = blocks * -(-(block * width) // tile) * tile / (height * width)
-        copied = COPY * blocks * seen / (height * channels) + PANEL * panel * full / channels
+        copied = COPY * unmasked * blocks * seen / (height * channels) + PANEL * panel * full / channels
         full *= -(-channels // rows) * rows / channels * (1 if panel else shifted)
         step = cycles(rows, vectors, machine) + rows * far
         cost = full * step / (rows * vectors / 2) * share + copied + apart
@@ -178,13 +180,16 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     along = [e for e in ends if e.column is found.columns[0]]
     branches = min(rows, sum(e.places for e in along))
     some = min(sum(e.cut(rows) for e in along), 1.0)
+    easy, hard = (max(step, n / machine.issue) for n in (begun, begun + GUARD * branches))
+    at_ends = easy + (hard - easy) * some  # where it is known before the loop which tiles are inside
     read = begun / machine.issue
     if guarded:  # no core takes more branches in a cycle
       read += 2 * (rows - branches) / machine.issue + GUARD * branches / USUAL
     stored = APART * usual * lanes * scattered / terms
     block = min(-(-MIXED * lanes // width), height) if mixed else 1
     panels = COPY * lanes / (block * width if mixed else images)
-    each = max(step, read) + FARTHER * usual * bool(gated(found))  # of another channel
+    each = at_ends if places_first(found) else max(step, read)
+    each += FARTHER * usual * bool(gated(found))  # of another channel
     yield Plan(full * each / products * inside + stored + panels, "channels", block, vectors, rows)
     # beside the panel the copy may fill the L2: each of its lines is read for a few rows and then no more
     around, room = padding(found), min(machine.l2_bytes, machine.stack_bytes * 3 // 4) - panel
@@ -193,8 +198,9 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
       elements, outputs = around.elements(height - tall), around.outputs * tall // height
       copied = COPY * elements * (1 if mixed else -(-channels // tile)) / (outputs * channels * terms)
       panels = COPY * lanes / (outputs if mixed else images)
-      nbytes = elements * found.seen.dtype.itemsize
-      step += FAR * usual * around.lines(found.seen.dtype.itemsize) if nbytes > machine.l1_bytes // 2 else 0
+      itemsize = found.seen.dtype.itemsize
+      is_far = elements * itemsize > machine.l1_bytes // 2
+      step += FAR * usual * around.lines(rows, itemsize) if is_far else 0
       easy, hard = (max(step, n / machine.issue) for n in (begun, begun + 2 * branches))
       cost = full * (easy + (hard - easy) * some) / products * inside + stored + panels + copied
       yield Plan(cost, "channels", tall if mixed else 1, vectors, rows, True)
@@ -249,11 +255,12 @@ class Padding(NamedTuple):
     """That are made of it, for each of its other factor's."""
     return prod(rsize(r) for axis in self.axes for r in axis.columns)
 
-  def lines(self, itemsize: int) -> float:
-    """Of a cache, that a step of the sum reads and the one before did not."""
+  def lines(self, rows: int, itemsize: int) -> float:
+    """Of a cache, that a step of the sum of a tile of so many rows reads and the one before did not."""
+    step = self.row.terms[self.row.tap]
     if self.axes[-1] is self.row:
-      return min(self.row.terms[self.row.tap] * itemsize / LINE, 1)
-    return -(-self.row.reach * itemsize // LINE)
+      return min(step * itemsize / LINE, 1)
+    return -(-min(rows * step, self.row.reach) * itemsize // LINE)
 
 
 def padding(found: Windows) -> Padding | None:
@@ -311,8 +318,9 @@ class Edge(NamedTuple):
 
 
 def edges(found: Windows) -> list[Edge]:
-  """Those whose outside is worth a branch, or limits of a loop."""
+  """Those whose outside is worth a branch, or limits of a loop: all, where loops over many channels are inside."""
   memory, index, gate = access(found.seen)
+  most = 1.0 if places_first(found) else 1 - ENDS
   out = []
   for i, size in zip(index, memory.arg[1]) if gate is not TRUE else ():
     terms, first = linear(i)
@@ -324,9 +332,19 @@ def edges(found: Windows) -> list[Edge]:
     starts = [max(-((first + terms[tap] * n) // step), 0) for n in range(taps)]
     stops = [min((size - 1 - first - terms[tap] * n) // step + 1, columns) for n in range(taps)]
     edge = Edge(tap, column, [(start, max(start, stop)) for start, stop in zip(starts, stops)])
-    if edge.share < 1 - ENDS:
+    if edge.share < most:
       out.append(edge)
   return out
+
+
+def places_first(found: Windows) -> list[UOp]:
+  """The places of a window, where loops over these stand around those over the rest of the sum, which is long: what is
+  outside is known once for all of that, and what a step reads is no part of what the next one reads."""
+  _, index, gate = access(found.seen)
+  sums = [i.free for i in index if gate is not TRUE and not i.free.isdisjoint(found.columns)]
+  taps = [k for k in found.summed if any(k in free for free in sums)]
+  rest = prod(rsize(r) for r in found.summed if r not in taps)
+  return taps if rest >= LONG and not gated(found) else []
 
 
 def open_share(gate: UOp) -> float:
@@ -458,6 +476,9 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
     copy_rows(w, f"{rname(next(iter(around.row.terms)))}.{seen}", machine)
   elif taps:
     w.attempt("order " + " ".join(map(rname, in_order(found))))
+  elif first := places_first(found):
+    summed.sort(key=lambda r: r not in first)
+    w.attempt("order " + " ".join(map(rname, summed)))
   elif access(found.seen)[2] is TRUE and (across := window(found, found.columns[0])) in summed:
     # along a row the next place of the window reads what neighbours have just read: a loop over these places inside of
     # all others, C compilers would unroll, and have too much in registers (0.5 to 0.7 of the time on a Zen 3)

@@ -11,13 +11,16 @@ from mini.ir.uop import (
   bounds,
   conjuncts,
   const,
+  div,
   index_nodes,
+  is_condition,
   linear,
   mul,
   range_,
   rebuild,
   structural_key,
   substitute,
+  toposort,
 )
 
 Places = dict[UOp, tuple[Terms, int]]  # a range, and the sum that it stands for with the least value of it
@@ -40,6 +43,26 @@ def guarded_bounds(index: UOp, gate: UOp) -> tuple[int, int]:
   """[lo, hi] of an index where the gate is open; [0, -1] if it never is."""
   places = limits(gate)
   return (0, -1) if places is None else bounds(placed(index, places))
+
+
+def limit(rest: UOp, most: int, step: int) -> UOp:
+  """Where a loop of r ends, if step is positive, or begins, of which step * r + rest < most is asked."""
+  if step > 0:
+    return div(add(mul(rest, -1), most - 1 + step), step)
+  return add(div(add(rest, -most), -step), 1)
+
+
+def without_told(kernel: UOp) -> UOp:
+  """The kernel without conditions that hold between the limits of a loop."""
+  return substitute(kernel, {u: TRUE for u in toposort(kernel) if u.op == "lt" and is_told(u)})
+
+
+def is_told(condition: UOp) -> bool:
+  if not is_condition(condition):
+    return False
+  e, most = condition.src
+  limited = ((r, step) for r, step in linear(e)[0].items() if r.op == "range" and r.src)
+  return any(r.src[step > 0] is limit(add(e, mul(r, -step)), most.arg, step) for r, step in limited)
 
 
 def still_divides(e: UOp, places: Places) -> bool:

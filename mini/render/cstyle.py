@@ -19,6 +19,7 @@ from mini.codegen.linearize import Line, lanes, linearize, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
 from mini.codegen.writer import LINE, turning
+from mini.ir.guards import without_told
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -70,7 +71,7 @@ class Renderer(Shuffles):
         known = ", ".join(lang.matrices) or "none"
         raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
     self.params = params_of(kernel)
-    kernel = lower(kernel, lang.bits)
+    kernel = without_told(lower(kernel, lang.bits))
     self.kernel = kernel
     self.out = []
     self.depth = 1
@@ -130,7 +131,8 @@ class Renderer(Shuffles):
 
     def one(lane: int) -> str:
       s = self.spelling.load(p, self.at(flat, env, lane), d)
-      return s if gate is TRUE or together else f"({self.at(gate, env, lane)}) ? {s} : {zero}"
+      is_open = gate is TRUE or together or (condition := self.at(gate, env, lane)) == "1"
+      return s if is_open else f"({condition}) ? {s} : {zero}"
 
     if v is None:
       return one(0)

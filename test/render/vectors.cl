@@ -10,13 +10,13 @@ __kernel void half_rows(__global float *a0_, long a0_at, __global half *a3_, lon
   __global const half *a2 = (__global const half *)((__global const char *)a2_ + a2_at);
   __global const ushort *a4 = (__global const ushort *)((__global const char *)a4_ + a4_at);
   for (int g = get_global_id(0); g < 54; g += get_global_size(0)) {
-    float v1_0 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f;
-    float v1_1 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f;
-    float v1_2 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f;
-    float v1_3 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f;
-    float v1_4 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f;
-    float v1_5 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f;
-    float v1_6 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f;
+    float v1_0 = a1[(g / 9) * 71 + ((g % 9) * 8)];
+    float v1_1 = a1[(g / 9) * 71 + ((g % 9) * 8) + 1];
+    float v1_2 = a1[(g / 9) * 71 + ((g % 9) * 8) + 2];
+    float v1_3 = a1[(g / 9) * 71 + ((g % 9) * 8) + 3];
+    float v1_4 = a1[(g / 9) * 71 + ((g % 9) * 8) + 4];
+    float v1_5 = a1[(g / 9) * 71 + ((g % 9) * 8) + 5];
+    float v1_6 = a1[(g / 9) * 71 + ((g % 9) * 8) + 6];
     float v1_7 = (((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f;
     float4 w2_0 = vload_half4(0, a2 + g * 8);
     float v2_0 = w2_0.x, v2_1 = w2_0.y, v2_2 = w2_0.z, v2_3 = w2_0.w;

@@ -11,13 +11,13 @@ INLINE void store_float2(float *p, float2 x) { if ((unsigned long long)p & 7) { 
 
 extern "C" __global__ void half_rows(float *a0, unsigned short *a3, unsigned short *a5, const float *a1, const unsigned short *a2, const unsigned short *a4) {
   for (int g = blockIdx.x * (int)blockDim.x + threadIdx.x; g < 54; g += gridDim.x * (int)blockDim.x) {
-    float v1_0 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f;
-    float v1_1 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f;
-    float v1_2 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f;
-    float v1_3 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f;
-    float v1_4 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f;
-    float v1_5 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f;
-    float v1_6 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f;
+    float v1_0 = a1[(g / 9) * 71 + ((g % 9) * 8)];
+    float v1_1 = a1[(g / 9) * 71 + ((g % 9) * 8) + 1];
+    float v1_2 = a1[(g / 9) * 71 + ((g % 9) * 8) + 2];
+    float v1_3 = a1[(g / 9) * 71 + ((g % 9) * 8) + 3];
+    float v1_4 = a1[(g / 9) * 71 + ((g % 9) * 8) + 4];
+    float v1_5 = a1[(g / 9) * 71 + ((g % 9) * 8) + 5];
+    float v1_6 = a1[(g / 9) * 71 + ((g % 9) * 8) + 6];
     float v1_7 = (((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f;
     ushort4 w2_0 = load_ushort4(a2 + g * 8);
     float v2_0 = f16_to_f32(w2_0.x), v2_1 = f16_to_f32(w2_0.y), v2_2 = f16_to_f32(w2_0.z), v2_3 = f16_to_f32(w2_0.w);

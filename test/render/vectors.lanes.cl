@@ -12,7 +12,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float4))) v
   __global const half *a2 = (__global const half *)((__global const char *)a2_ + a2_at);
   __global const ushort *a4 = (__global const ushort *)((__global const char *)a4_ + a4_at);
   for (int g = PART(54, 0); g < PART(54, 1); g++) {
-    float8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? vload8(0, a1 + (g / 9) * 71 + ((g % 9) * 8)) : (float8)(((1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f), ((1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f));
+    float8 v1_0 = ((1) && (((g % 9) * 8 + 7) < 71)) ? vload8(0, a1 + (g / 9) * 71 + ((g % 9) * 8)) : (float8)((a1[(g / 9) * 71 + ((g % 9) * 8)]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 1]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 2]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 3]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 4]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 5]), (a1[(g / 9) * 71 + ((g % 9) * 8) + 6]), ((((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f));
     float8 v2_0 = vload_half8(0, a2 + g * 8);
     float8 v5_0 = as_float8(convert_uint8(vload8(0, a4 + (g % 9) * 8)) << 16);
     vstore8(((v1_0 + convert_float8(v2_0)) + convert_float8(v5_0)), 0, a0 + g * 8);

@@ -6,13 +6,13 @@ INLINE ushort f32_to_bf16(float f) { uint b = as_type<uint>(f); return f != f ? 
 
 kernel void half_rows(device float *a0 [[buffer(0)]], device half *a3 [[buffer(1)]], device ushort *a5 [[buffer(2)]], device const float *a1 [[buffer(3)]], device const half *a2 [[buffer(4)]], device const ushort *a4 [[buffer(5)]], uint id [[thread_position_in_grid]], uint ids [[threads_per_grid]]) {
   for (int g = id; g < 54; g += ids) {
-    float v1_0 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8)] : 0.0f;
-    float v1_1 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 1] : 0.0f;
-    float v1_2 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 2] : 0.0f;
-    float v1_3 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 3] : 0.0f;
-    float v1_4 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 4] : 0.0f;
-    float v1_5 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 5] : 0.0f;
-    float v1_6 = (1) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 6] : 0.0f;
+    float v1_0 = a1[(g / 9) * 71 + ((g % 9) * 8)];
+    float v1_1 = a1[(g / 9) * 71 + ((g % 9) * 8) + 1];
+    float v1_2 = a1[(g / 9) * 71 + ((g % 9) * 8) + 2];
+    float v1_3 = a1[(g / 9) * 71 + ((g % 9) * 8) + 3];
+    float v1_4 = a1[(g / 9) * 71 + ((g % 9) * 8) + 4];
+    float v1_5 = a1[(g / 9) * 71 + ((g % 9) * 8) + 5];
+    float v1_6 = a1[(g / 9) * 71 + ((g % 9) * 8) + 6];
     float v1_7 = (((g % 9) * 8 + 7) < 71) ? a1[(g / 9) * 71 + ((g % 9) * 8) + 7] : 0.0f;
     half4 w2_0 = half4(*(device const packed_half4 *)(a2 + g * 8));
     float v2_0 = w2_0.x, v2_1 = w2_0.y, v2_2 = w2_0.z, v2_3 = w2_0.w;
