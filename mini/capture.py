@@ -13,7 +13,7 @@ from mini.changes import Change, setting
 from mini.engine.buffer import Buffer
 from mini.engine.realize import leaf_of, realize
 from mini.engine.shards import Sharded, buffers, layout
-from mini.ir.graph import buffer, shape
+from mini.ir.graph import buffer, shape, shape_of_view
 from mini.ir.ops import VIEWS
 from mini.ir.uop import UOp, alone, toposort, uop
 from mini.tensor import Tensor
@@ -86,8 +86,10 @@ def steps_from(root: UOp, u: UOp) -> Steps:
 
 def viewed(u: UOp, steps: Steps) -> UOp:
   """A view of memory that comes and goes with a call: nobody looks for its nodes."""
+  s, where = shape(u), u.memo["place"]
   for op, arg in steps:
-    u = alone(op, u.dtype, (u,), arg)
+    u, s = alone(op, u.dtype, (u,), arg), shape_of_view(op, arg, s)
+    u.memo["shape"], u.memo["place"] = s, where
   return u
 
 

@@ -162,11 +162,11 @@ def test_a_product_is_added_where_it_rounds_alike_once_or_twice(dtype):
       found += 1
       with np.errstate(all="ignore"):
         twice = dtype(sign) * (a * b) + c
-      assert (
-        got[0]
-        == twice
-        == rounded(Fraction(float(a)) * Fraction(float(b)) * int(sign) + Fraction(float(c)), dtype)
-      )
+      assert got[0] == twice
+      if np.isfinite(twice):
+        assert twice == rounded(
+          Fraction(float(a)) * Fraction(float(b)) * int(sign) + Fraction(float(c)), dtype
+        )
   assert found > 130
 
 

@@ -18,7 +18,7 @@ from math import prod
 from typing import Any
 
 from mini.ir.extern import Extern
-from mini.ir.ops import OPS, identity, is_elementwise, result_dtype
+from mini.ir.ops import OPS, VIEWS, identity, is_elementwise, result_dtype
 from mini.ir.sizes import Variable, filled, most
 from mini.ir.uop import UOp, alone, const, memory_leaf, unknown, uop
 from mini.types import AxisError, DType, DTypeError, ShapeError, dtypes
@@ -49,14 +49,8 @@ def _infer(u: UOp) -> tuple[int, ...]:
   if not u.src:
     return ()
   s = shape(u.src[0])
-  if u.op in ("reshape", "expand"):
-    return whole(u.arg)
-  if u.op == "permute":
-    return tuple(s[a] for a in u.arg)
-  if u.op == "pad":
-    return whole(tuple(lo + n + hi for n, (lo, hi) in zip(s, u.arg)))
-  if u.op == "shrink":
-    return whole(tuple(hi - lo for lo, hi in u.arg))
+  if u.op in VIEWS:
+    return shape_of_view(u.op, u.arg, s)
   if u.op == "reduce":
     return tuple(1 if a in u.arg[1] else n for a, n in enumerate(s))
   if u.op == "cat":
@@ -65,6 +59,19 @@ def _infer(u: UOp) -> tuple[int, ...]:
     return shape(u.src[1])
   if is_elementwise(u.op):
     return next((shape(x) for x in u.src if shape(x)), ())
+  return s
+
+
+def shape_of_view(op: str, arg: Any, s: tuple[int, ...]) -> tuple[int, ...]:
+  """The shape of a view of what has the shape s."""
+  if op in ("reshape", "expand"):
+    return whole(arg)
+  if op == "permute":
+    return tuple([s[a] for a in arg])
+  if op == "pad":
+    return whole(tuple([lo + n + hi for n, (lo, hi) in zip(s, arg)]))
+  if op == "shrink":
+    return whole(tuple([hi - lo for lo, hi in arg]))
   return s
 
 
