@@ -11,7 +11,7 @@ lies across two lines. A gradient of the weight has its sum along the rows: wind
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -121,7 +121,7 @@ def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -
   shifted = 1 + ACROSS * usual**2 * min(1, machine.lanes * found.seen.dtype.itemsize / LINE)
   apart = APART * usual * machine.lanes / prod(map(rsize, found.summed)) if beside != 1 else 0.0
   images = prod(map(rsize, found.columns)) // (height * width)
-  share = open_share(access(found.weight)[2]) if found.weight.op == "load" else 1.0
+  share = open_share(access(found.weight)[2]) if gated(found) else 1.0
   # of a phase's weights each stands pages from the last one
   far = FAR * usual if gated(found) and apart_by(found) * found.weight.dtype.itemsize >= LINE else 0
   itemsize, channels = found.seen.dtype.itemsize, rsize(found.rows)
@@ -155,7 +155,7 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
   terms = prod(map(rsize, found.summed))
   ends, guarded = edges(found), access(found.seen)[2] is not TRUE
   # of the products those that are no zeros
-  inside = prod(e.share for e in ends) * open_share(access(found.weight)[2])
+  inside = prod(e.share for e in ends) * (open_share(access(found.weight)[2]) if gated(found) else 1.0)
   usual = USUAL / machine.issue
   summed = set(toposort(contractions(kernel)[0]))
   scattered = sum(
@@ -343,8 +343,7 @@ def places_first(found: Windows) -> list[UOp]:
   _, index, gate = access(found.seen)
   sums = [i.free for i in index if gate is not TRUE and not i.free.isdisjoint(found.columns)]
   taps = [k for k in found.summed if any(k in free for free in sums)]
-  rest = prod(rsize(r) for r in found.summed if r not in taps)
-  return taps if rest >= LONG and not gated(found) else []
+  return taps if steps_at(found, taps) >= LONG and not gated(found) else []
 
 
 def open_share(gate: UOp) -> float:
@@ -360,9 +359,15 @@ def open_share(gate: UOp) -> float:
 
 
 def gated(found: Windows) -> list[UOp]:
-  """The summed ranges at which a weight may be 0 for some outputs: phases of a stride have taps of their own."""
+  """The summed ranges at which a weight may be 0 for some outputs: phases of a stride have taps of their own. Of one
+  channel all is computed, with its phases side by side."""
   gate = access(found.weight)[2] if found.weight.op == "load" else TRUE
-  return [r for r in found.summed if r in gate.free]
+  return [r for r in found.summed if r in gate.free] if steps_at(found, gate.free) > 1 else []
+
+
+def steps_at(found: Windows, places: Container[UOp]) -> int:
+  """Steps of the sum for each of these places."""
+  return prod(rsize(r) for r in found.summed if r not in places)
 
 
 def apart_by(found: Windows) -> int:
