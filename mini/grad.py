@@ -31,6 +31,7 @@ from mini.ir.graph import (
   full,
   gather,
   iota,
+  numel,
   pad,
   permute,
   reduce,
@@ -41,8 +42,12 @@ from mini.ir.graph import (
   shrink,
 )
 from mini.ir.ops import OPS
+from mini.ir.sizes import varies
 from mini.ir.uop import UOp, const, next_serial
 from mini.types import dtypes
+
+MANY = 4  # products that are added up, from which they become one,
+SHORT = 16  # if each is a sum of so few: of longer ones the weight is soon read and written
 
 # ---------------------------------------------------------------- arithmetic on nodes, with constants folded
 
@@ -465,11 +470,51 @@ def _joined(parts: list[UOp]) -> list[UOp]:
   return parts
 
 
+def _stacked(parts: list[UOp]) -> list[UOp]:
+  """Gradients of a weight that is used in each step of a loop: of many products of small factors, each over its batch,
+  one over all of their batches. To add them up one by one would read and write the whole weight for each."""
+  alike: dict[tuple | None, list[tuple[UOp, tuple[UOp, UOp]]]] = {}
+  for p in parts:
+    kind, factors = _outer(p) or (None, (p, p))
+    alike.setdefault(kind, []).append((p, factors))
+  rest: list[UOp] = []
+  for kind, found in alike.items():
+    if kind is None or len(found) < MANY:
+      rest += [p for p, _ in found]
+      continue
+    axis, axes, s, views, *_ = kind
+    sizes = (*s[:axis], s[axis] * len(found), *s[axis + 1 :])
+    a, b = (expand(cat(of, axis), sizes) for of in zip(*(factors for _, factors in found)))
+    u = reduce(alu("mul", a, b), "add", axes)
+    for op, arg in reversed(views):
+      u = reshape(u, arg) if op == "reshape" else permute(u, arg)
+    rest.append(u)
+  return rest
+
+
+def _outer(u: UOp) -> tuple[tuple, tuple[UOp, UOp]] | None:
+  """(what two products have in common that can be stacked: the axis, ...; the factors) of one larger than these."""
+  views = []
+  while u.op in ("reshape", "permute"):
+    views.append((u.op, u.arg))
+    u = u.src[0]
+  if u.op != "reduce" or u.arg[0] != "add" or u.src[0].op != "mul" or type(place(u)) is not str:
+    return None
+  a, b = (f.src[0] if f.op == "expand" else f for f in u.src[0].src)
+  s, (_, axes) = shape(u.src[0]), u.arg
+  if not shape(a) or not shape(b) or varies(s) or numel(a) + numel(b) >= numel(u):
+    return None
+  axis = next((n for n in axes if shape(a)[n] == shape(b)[n] == s[n]), None)
+  if axis is None or prod(s[n] for n in axes) > SHORT:
+    return None
+  return (axis, axes, s, tuple(views), shape(a), shape(b), u.dtype, place(u)), (a, b)
+
+
 def summed(parts: list[UOp]) -> UOp:
   """The sum of gradients of one shape."""
   if len(parts) == 1:
     return parts[0]
-  first, *rest = _joined(parts)
+  first, *rest = _joined(parts if len(parts) < MANY else _stacked(parts))
   for p in rest:
     first = plus(first, p)
   return first

@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from mini import Tensor, grad
-from mini.grad import GRADS, NO_GRADIENT, gradient, plus
+from mini import Tensor, grad, jit
+from mini.grad import GRADS, NO_GRADIENT, gradient, plus, summed
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
@@ -424,3 +424,52 @@ def test_the_gradient_of_a_certain_softmax_is_nothing():
   x = Tensor([[0.0, 200.0, -50.0], [300.0, 0.0, 0.0]]).requires_grad_()
   (x.softmax(1) * Tensor([[1e6, 3e5, -7.0], [0.1, 1e7, 2.0]])).sum().backward()
   assert not x.grad.numpy().any()
+
+
+@pytest.mark.parametrize(
+  "batch, steps, kind", [(2, 4, 0), (2, 3, 1), (16, 9, 2), (17, 5, 0), (1, 7, 1), (3, 6, 2)]
+)
+def test_a_weight_of_each_step_gets_one_product(batch, steps, kind):
+  """Of many small products, one over all; its kernels do not write the weight once a step."""
+  rng = np.random.default_rng(0)
+  w, x = 0.2 * rng.standard_normal((24, 24)), rng.standard_normal((batch, steps, 24))
+  weight = Tensor(w.astype(np.float32), requires_grad=True)
+
+  def state(h, t, w, x):
+    h = h @ w if kind == 0 else h @ w.T if kind == 1 else (h[:, None, :] @ w)[:, 0]
+    return h / (1 + h * h) + x[:, t]
+
+  @jit
+  def run(x):
+    weight.grad, h = None, x[:, 0]
+    for t in range(steps):
+      h = state(h, t, weight, x)
+    (h * h).sum().backward()
+
+  run(Tensor(x.astype(np.float32)))
+
+  def loss(w):
+    h = x[:, 0]
+    for t in range(steps):
+      h = state(h, t, w, x)
+    return (h * h).sum()
+
+  for i, j in ((0, 0), (3, 17), (23, 5)):
+    d = np.zeros_like(w)
+    d[i, j] = 1e-5
+    np.testing.assert_allclose(weight.grad.numpy()[i, j], (loss(w + d) - loss(w - d)) / 2e-5, 1e-3, 1e-3)
+
+
+def test_what_is_stacked_is_small_and_alike():
+  def part(n, k):
+    rows, columns = (graph.buffer(f"{x}{n}", s, f64) for x, s in (("a", (k, 64, 1)), ("b", (k, 1, 32))))
+    return graph.reduce(
+      graph.alu("mul", *(graph.expand(x, (k, 64, 32)) for x in (rows, columns))), "add", (0,)
+    )
+
+  def products(*sizes):
+    return sum(u.op == "reduce" for u in toposort(summed([part(n, k) for n, k in enumerate(sizes)])))
+
+  assert products(4, 4, 4, 4) == products(*[16] * 9) == 1
+  assert products(4, 4, 4) == 3 and products(*[17] * 5) == 5
+  assert products(4, 2, 4, 2, 4, 4, 2) == 4
