@@ -368,8 +368,21 @@ def test_the_transpose_of_a_convolution_whose_windows_do_not_overlap(lanes, regi
   """Two neighbours of an output are no vector; channels are, and each of their panels is packed once."""
   x, w = empty(8, 128, 14, 14), empty(128, 64, 2, 2)
   recipe, _ = written(x.conv_transpose2d(w, stride=2), lanes, registers, capsys)
-  assert "vec lv; " in recipe and "order n p lo i o mo mu lv; stage 1 over (k, lv) stack; " in recipe
+  assert "vec lv; " in recipe and "order n p lo i m oo ou lv; stage 1 over (k, lv) stack; " in recipe
   assert recipe.endswith("collapse n p -> n; collapse n lo -> n; par n")
+
+
+@pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])
+def test_rows_of_two_phases_are_stored_in_turns(lanes, registers, capsys):
+  """Vectors along a row go to every second place; those of the other phase lie between, and a line is written once. A
+  gradient whose channels are two vectors has one panel of weights, for all rows: these are shared between threads."""
+  x, w = empty(7, 16, 80, 80, requires_grad=True), empty(16, 64, 2, 2)
+  y = x.conv_transpose2d(w, stride=2)
+  (dx,) = y.gradient(x, gradient=empty(*y.shape))
+  recipe, _ = written(dx, lanes, registers, capsys)
+  assert lanes == 16 or ("vec l; " in recipe and recipe.endswith("collapse i p -> i; par i"))
+  recipe, _ = written(x.detach().conv_transpose2d(w, stride=2), lanes, registers, capsys)
+  assert "vec ov; " in recipe and recipe.endswith("collapse i m -> i; par i; unroll p")
 
 
 @pytest.mark.parametrize("lanes, registers", [(8, 16), (16, 32)])

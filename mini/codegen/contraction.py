@@ -24,6 +24,7 @@ from mini.codegen.writer import (
   collapse_outputs,
   cut,
   cut_sum,
+  fit_in_turns,
   flat_index,
   runs,
   shared,
@@ -94,8 +95,8 @@ class Plan(NamedTuple):
   block: int  # of panels: tiles of rows, or panels of columns, that are done together
   packs: bool  # the columns' operand goes into a panel
   vector: int  # elements of the sum that a dot takes at once
-  # the loop that runs in parallel: rest, columns, rows (of panels, in blocks), tiles (columns and rows), or all that
-  # a panel depends on (panels)
+  # the loop that runs in parallel: rest, columns, rows (of panels, in blocks), tiles (columns and rows), all that a
+  # panel depends on (panels), or what has the one panel again (again)
   parallel: str
   terms: int = 0  # of a sum that panels hold
 
@@ -133,6 +134,7 @@ class Sizes(NamedTuple):
   a: Operand
   b: Operand
   out: int  # the step of the outputs from column to column
+  filled: bool  # if it is two: does a range of two fill the places between?
   itemsize: int
 
   @property
@@ -183,7 +185,7 @@ def tiles(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
         each = max(step_cycles(rows, v), reading(s, rows, machine)) + (0 if packs else unpacked)
         each += rows * s.a.work / 4 + lookups(s.a, s)
         each += rows / 2 if rows > WAYS and s.a.along == 1 and s.a.across * item % PAGE == 0 else 0
-        compute = down * right * (s.k * each + 20 + 2 * rows * v + storing(s, rows, width, v))
+        compute = down * right * (s.k * each + 20 + 2 * rows * v + storing(s, rows, width, v, machine))
         packed = right * packing(s, width, v, machine) if packs else 0.0
         loops = outer_loops(s, down, right, packs)
         if not packs:
@@ -196,8 +198,9 @@ def most_rows(s: Sizes, v: int, machine: Machine) -> int:
   return min(s.n, 12, (machine.registers - 1 - v) // v)
 
 
-def storing(s: Sizes, rows: int, width: int, v: int) -> int:
-  return rows * v if s.out == 1 else rows * width * APART
+def storing(s: Sizes, rows: int, width: int, v: int, machine: Machine) -> int:
+  in_turns = s.filled and fit_in_turns(rows * width, machine)
+  return rows * v * s.out if s.out == 1 or in_turns else rows * width * APART
 
 
 def packing(s: Sizes, width: int, v: int, machine: Machine) -> float:
@@ -236,7 +239,7 @@ def panels(p: Product, whole: Sizes, machine: Machine) -> Iterator[Plan]:
           packed, held = (below * rows * n * item / machine.l2_bytes for n in (terms, beside * width))
           wait = min(max(WAITING, WAITING * held), FAR_WAITING) * s.k / terms
           sums = 20 * s.k // terms + rows * v * (wait if waits else 2)
-          compute = below * beside * (s.k * step + sums + storing(s, rows, width, v))
+          compute = below * beside * (s.k * step + sums + storing(s, rows, width, v, machine))
           each_row = PACKED_ROW + FAR_ROW * min(max(packed - 2, 0), 1) + s.a.work / 4
           moving = below * rows * s.k * each_row + beside * (again if blocks > 1 else columns)
           cycles = prod(s.rest) * blocks * (compute + moving) / spread_over(machine.threads, blocks)
@@ -318,7 +321,8 @@ def dots(p: Product, s: Sizes, machine: Machine) -> Iterator[Plan]:
 def outer_loops(s: Sizes, down: int, right: int, packs: bool) -> dict[str, int]:
   """{a loop that may run in parallel: its size}"""
   if packs and s.again:
-    return {"panels": prod(s.own) * right, "rest": max(s.again), "rows": down}
+    panels = {"panels": prod(s.own) * right} if s.own or right > 1 else {"again": prod(s.again)}
+    return {**panels, "rest": max(s.again), "rows": down}
   return {"rest": max(s.rest, default=1), "columns": right, "rows": down}
 
 
@@ -330,7 +334,8 @@ def fastest(
   found = []
   for name, size in loops.items():  # of equally fast ones the outermost
     busy = spread_over(machine.threads, size)
-    times = {"rows": 4 * busy if machine.threads > 1 else 1, "rest": size if s.again else 1}.get(name, 1)
+    parts = 4 * busy if machine.threads > 1 else 1
+    times = {"rows": parts, "again": parts, "rest": size if s.again else 1}.get(name, 1)
     found.append(((prod(s.rest) * compute + prod(s.own) * packed * times) / busy, name))
   return min(found, key=lambda x: x[0])
 
@@ -350,10 +355,12 @@ def plans(kernel: UOp, product: Product, machine: Machine) -> list[Plan]:
   flat = flat_index(stores(kernel)[-1])
   found: list[Plan] = []
   for p in (product, Product(b, a, columns, rows)):
+    step = coefficient(flat, p.columns) or 0
+    filled = step == 2 and any(rsize(r) == 2 and coefficient(flat, r) == 1 for r in rest)
     s = Sizes(
       rsize(p.rows), rsize(p.columns), prod(map(rsize, ks)), rounds(ks), [rsize(r) for r in rest if r in p.b.free],
       [rsize(r) for r in rest if r not in p.b.free], operand(p.a, p.rows, ks[-1]),
-      operand(p.b, p.columns, ks[-1]), coefficient(flat, p.columns) or 0, summed.dtype.itemsize,
+      operand(p.b, p.columns, ks[-1]), step, filled, summed.dtype.itemsize,
     )  # fmt: skip
     found += tiles(p, s, machine)
     found += panels(p, s, machine)
@@ -386,8 +393,9 @@ def tile(w: Writer, machine: Machine) -> bool:
 def largest_product(kernel: UOp) -> Product | None:
   """The one contraction of a kernel whose outputs do not lie along a range of one factor."""
   a, b = factors(contractions(kernel)[0])
-  rows = max((r for r in closed(kernel) if r in a.free and r not in b.free), key=rsize, default=None)
-  columns = max((r for r in closed(kernel) if r in b.free and r not in a.free), key=rsize, default=None)
+  outputs = closed(kernel)[::-1]  # of equally long ones the innermost
+  rows = max((r for r in outputs if r in a.free and r not in b.free), key=rsize, default=None)
+  columns = max((r for r in outputs if r in b.free and r not in a.free), key=rsize, default=None)
   return Product(a, b, rows, columns) if rows is not None and columns is not None else None
 
 
@@ -429,7 +437,7 @@ def write(w: Writer, plan: Plan, machine: Machine) -> None:
       wait(w, outer, [*filter(None, [column_loop, row_loop]), row, lane])
   if plan.parallel == "tiles" and column_loop and row_loop:
     w.attempt(f"collapse {column_loop} {row_loop} -> {column_loop}")
-  if plan.parallel == "panels":
+  if plan.parallel in ("panels", "again"):
     shared(w, mine or again, machine)
     return
   best = block or names.get(plan.parallel) or column_loop or row_loop

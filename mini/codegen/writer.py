@@ -144,8 +144,7 @@ def in_turns(w: Writer, machine: Machine) -> None:
   (The gradient of a depthwise convolution of stride 2 by its input on a Zen 4: 0.49 of the time.)"""
   outputs, flats = closed(w.kernel), [flat_index(s) for s in stores(w.kernel)]
   lanes = [r for r in outputs if rkind(r) in ("vec", "unroll")]
-  # two of them are to take no more than half of the registers
-  small = 4 * prod(map(rsize, lanes)) <= machine.registers * machine.lanes
+  small = fit_in_turns(prod(map(rsize, lanes)), machine)
 
   def moves(r: UOp, step: int) -> bool:
     return all(coefficient(f, r) == step for f in flats)
@@ -154,6 +153,11 @@ def in_turns(w: Writer, machine: Machine) -> None:
     for r in outputs:
       if rkind(r) == "loop" and rsize(r) == 2 and moves(r, 1):
         w.attempt(f"unroll {rname(r)}")
+
+
+def fit_in_turns(size: int, machine: Machine) -> bool:
+  """Do two tiles of so many outputs take no more than half of the registers?"""
+  return 4 * size <= machine.registers * machine.lanes
 
 
 def divisions(kernel: UOp) -> int:
