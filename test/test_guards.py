@@ -8,7 +8,7 @@ from itertools import permutations, product
 from mini import Tensor, nn
 from mini.ir.bounded import covered
 from mini.ir.graph import cast
-from mini.ir.guards import guarded, guarded_bounds
+from mini.ir.guards import guarded, guarded_bounds, is_told, limit
 from mini.ir.kernel import load, param
 from mini.ir.machine import MOST, fits
 from mini.ir.text import kernel_text
@@ -164,3 +164,36 @@ def test_sums_end_where_a_machine_word_does():
   assert (
     fits(cut, {cut: (0, 7)}) and not fits(twice, {twice: (0, 7)}) and not fits(mul(cut, 2), {cut: (0, 7)})
   )
+
+
+def test_what_limits_of_a_loop_say_is_not_asked_again():
+  """Where a loop has the limit of a condition, it holds in the loop, and what is one step further does not."""
+  rng, outer = random.Random(0), range_("o", 7)
+  for _ in range(300):
+    step, times, first, most = (
+      rng.choice([-3, -2, -1, 1, 2, 3]),
+      rng.randint(-3, 3),
+      rng.randint(-9, 9),
+      rng.randint(-9, 9),
+    )
+    rest = add(mul(outer, times), first)
+    edge = limit(rest, most, step)
+    limits = (const(0), edge) if step > 0 else (edge, const(9))
+    r = range_("r", 9, "loop", limits)
+    asked = less(add(mul(r, step), rest), most)
+    assert asked in (TRUE, FALSE) or is_told(asked)
+    assert not is_told(less(add(mul(r, step), rest), most - abs(step)))
+    assert not is_told(less(add(mul(range_("r", 9), step), rest), most))
+    for o in range(7):
+      begin, end = (
+        max(substitute(limits[0], {outer: const(o)}).arg, 0),
+        substitute(limits[1], {outer: const(o)}).arg,
+      )
+      holds = [n for n in range(9) if step * n + times * o + first < most]
+      assert holds == list(range(begin, min(end, 9)))
+
+
+def test_limits_that_data_are_in_are_asked_again():
+  data = cast(load(param("a0", (), dtypes.int64), ()), dtypes.index)
+  r = range_("r", 9, "loop", (const(0), limit(data, 100, 1)))
+  assert not is_told(less(add(r, data), 100))

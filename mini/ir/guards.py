@@ -23,6 +23,7 @@ from mini.ir.uop import (
   toposort,
 )
 
+PLAIN = frozenset(("range", "const", "add", "mul", "div", "mod", "min"))  # of no data
 Places = dict[UOp, tuple[Terms, int]]  # a range, and the sum that it stands for with the least value of it
 
 
@@ -54,13 +55,16 @@ def limit(rest: UOp, most: int, step: int) -> UOp:
 
 def without_told(kernel: UOp) -> UOp:
   """The kernel without conditions that hold between the limits of a loop."""
-  return substitute(kernel, {u: TRUE for u in toposort(kernel) if u.op == "lt" and is_told(u)})
+  return substitute(kernel, {u: TRUE for u in toposort(kernel) if is_told(u)})
 
 
 def is_told(condition: UOp) -> bool:
-  if not is_condition(condition):
+  """Do the limits of a loop say so? Those that data are in may have wrapped."""
+  if condition.op != "lt" or not is_condition(condition):
     return False
   e, most = condition.src
+  if any(u.op not in PLAIN for u in index_nodes(e)):
+    return False
   limited = ((r, step) for r, step in linear(e)[0].items() if r.op == "range" and r.src)
   return any(r.src[step > 0] is limit(add(e, mul(r, -step)), most.arg, step) for r, step in limited)
 
