@@ -8,7 +8,7 @@ from itertools import permutations, product
 from mini import Tensor, nn
 from mini.ir.bounded import covered
 from mini.ir.graph import cast
-from mini.ir.guards import guarded, guarded_bounds, is_told, limit
+from mini.ir.guards import guarded, guarded_bounds, is_implied, limit
 from mini.ir.kernel import load, param
 from mini.ir.machine import MOST, fits
 from mini.ir.text import kernel_text
@@ -181,9 +181,9 @@ def test_what_limits_of_a_loop_say_is_not_asked_again():
     limits = (const(0), edge) if step > 0 else (edge, const(9))
     r = range_("r", 9, "loop", limits)
     asked = less(add(mul(r, step), rest), most)
-    assert asked in (TRUE, FALSE) or is_told(asked)
-    assert not is_told(less(add(mul(r, step), rest), most - abs(step)))
-    assert not is_told(less(add(mul(range_("r", 9), step), rest), most))
+    assert asked in (TRUE, FALSE) or is_implied(asked)
+    assert not is_implied(less(add(mul(r, step), rest), most - abs(step)))
+    assert not is_implied(less(add(mul(range_("r", 9), step), rest), most))
     for o in range(7):
       begin, end = (
         max(substitute(limits[0], {outer: const(o)}).arg, 0),
@@ -196,4 +196,4 @@ def test_what_limits_of_a_loop_say_is_not_asked_again():
 def test_limits_that_data_are_in_are_asked_again():
   data = cast(load(param("a0", (), dtypes.int64), ()), dtypes.index)
   r = range_("r", 9, "loop", (const(0), limit(data, 100, 1)))
-  assert not is_told(less(add(r, data), 100))
+  assert not is_implied(less(add(r, data), 100))

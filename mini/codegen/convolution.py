@@ -44,7 +44,7 @@ FARTHER = 4.0  # and for a line that is pages from the last one
 USUAL = 4  # instructions that a processor begins in a cycle, for which these are: one of more waits less
 ENDS = 0.03  # of products along an axis, if zeros: a branch for each of a tile's rows costs less
 MIXED = 12  # vectors of outputs for which a panel is made, at least, where it is made again and again
-LONG = 8  # steps of a loop beside which limits that are told before it are nothing
+LONG = 8  # steps of an inner loop, from which limits computed before it cost nothing
 GUARD = 7  # instructions of a load that is not at all steps inside of what it reads, nor is its product
 ROUND = 6  # instructions of a step beside products, loads and guards (two for a load)
 
@@ -188,7 +188,7 @@ def channel_plans(kernel: UOp, found: Windows, machine: Machine) -> Iterator[Pla
     stored = APART * usual * lanes * scattered / terms
     block = min(-(-MIXED * lanes // width), height) if mixed else 1
     panels = COPY * lanes / (block * width if mixed else images)
-    each = at_ends if places_first(found) else max(step, read)
+    each = at_ends if taps_outermost(found) else max(step, read)
     each += FARTHER * usual * bool(gated(found))  # of another channel
     yield Plan(full * each / products * inside + stored + panels, "channels", block, vectors, rows)
     # beside the panel the copy may fill the L2: each of its lines is read for a few rows and then no more
@@ -320,7 +320,7 @@ class Edge(NamedTuple):
 def edges(found: Windows) -> list[Edge]:
   """Those whose outside is worth a branch, or limits of a loop: all, where loops over many channels are inside."""
   memory, index, gate = access(found.seen)
-  most = 1.0 if places_first(found) else 1 - ENDS
+  most = 1.0 if taps_outermost(found) else 1 - ENDS
   out = []
   for i, size in zip(index, memory.arg[1]) if gate is not TRUE else ():
     terms, first = linear(i)
@@ -337,9 +337,9 @@ def edges(found: Windows) -> list[Edge]:
   return out
 
 
-def places_first(found: Windows) -> list[UOp]:
-  """The places of a window, where loops over these stand around those over the rest of the sum, which is long: what is
-  outside is known once for all of that, and what a step reads is no part of what the next one reads."""
+def taps_outermost(found: Windows) -> list[UOp]:
+  """The taps of a window whose loops stand around the rest of the sum, where that is long: what lies outside of the image
+  is known before the inner loop, and a step reads nothing that the next one reads, too."""
   _, index, gate = access(found.seen)
   sums = [i.free for i in index if gate is not TRUE and not i.free.isdisjoint(found.columns)]
   taps = [k for k in found.summed if any(k in free for free in sums)]
@@ -481,7 +481,7 @@ def channels(w: Writer, found: Windows, plan: Plan, seen: str, machine: Machine)
     copy_rows(w, f"{rname(next(iter(around.row.terms)))}.{seen}", machine)
   elif taps:
     w.attempt("order " + " ".join(map(rname, in_order(found))))
-  elif first := places_first(found):
+  elif first := taps_outermost(found):
     summed.sort(key=lambda r: r not in first)
     w.attempt("order " + " ".join(map(rname, summed)))
   elif access(found.seen)[2] is TRUE and (across := window(found, found.columns[0])) in summed:

@@ -117,7 +117,7 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
   if u.op == "add" and u.dtype.kind == "f":
     products = [*map(product_of, u.src)]
     if any(products):
-      return summed(u, products, found)
+      return with_product(u, products, found)
   values: list[np.ndarray] = []
   for s in u.src:
     x = looked_up(s, found)
@@ -129,8 +129,9 @@ def computed(u: UOp, found: Found) -> np.ndarray | None:
   return np.asarray(meaning(*values))
 
 
-def summed(u: UOp, products: list[Signed | None], found: Found) -> np.ndarray | None:
-  """One number: a product, to which another is added. A compiler may round once for both: None, if it would be seen."""
+def with_product(u: UOp, products: list[Signed | None], found: Found) -> np.ndarray | None:
+  """A number that is a product plus another. A compiler may fuse the two, which rounds once: None, where that would be
+  another number."""
   signed, other = next(p for p in products if p), u.src[products.index(None)] if None in products else u
   if other is u or numel(u) != 1 or numel(signed.product) != 1:
     return None
@@ -146,9 +147,8 @@ def summed(u: UOp, products: list[Signed | None], found: Found) -> np.ndarray | 
     return twice
   exact, added = signed.sign * np.multiply(a, b, dtype=wide), c.astype(wide)
   error = 4 * np.finfo(wide).eps * (abs(exact) + abs(added))
-  half = 0.499999 * np.spacing(
-    np.nextafter(abs(twice), twice.dtype.type(0))
-  )  # of the distance to the next number
+  # half of the distance to the next number, about
+  half = 0.499999 * np.spacing(np.nextafter(abs(twice), twice.dtype.type(0)))
   return twice if abs(exact + added - twice) + error < half else None
 
 

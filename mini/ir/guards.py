@@ -53,13 +53,13 @@ def limit(rest: UOp, most: int, step: int) -> UOp:
   return add(div(add(rest, -most), -step), 1)
 
 
-def without_told(kernel: UOp) -> UOp:
-  """The kernel without conditions that hold between the limits of a loop."""
-  return substitute(kernel, {u: TRUE for u in toposort(kernel) if is_told(u)})
+def without_implied(kernel: UOp) -> UOp:
+  """The kernel without conditions that the limits of a loop imply."""
+  return substitute(kernel, {u: TRUE for u in toposort(kernel) if is_implied(u)})
 
 
-def is_told(condition: UOp) -> bool:
-  """Do the limits of a loop say so? Those that data are in may have wrapped."""
+def is_implied(condition: UOp) -> bool:
+  """Do the limits of a loop imply the condition? Limits with data in them may have wrapped."""
   if condition.op != "lt" or not is_condition(condition):
     return False
   e, most = condition.src

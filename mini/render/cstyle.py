@@ -19,7 +19,7 @@ from mini.codegen.linearize import Line, lanes, linearize, values_in
 from mini.codegen.matrix import instruction_of, lower
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
 from mini.codegen.writer import LINE, turning
-from mini.ir.guards import without_told
+from mini.ir.guards import without_implied
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -71,7 +71,7 @@ class Renderer(Shuffles):
         known = ", ".join(lang.matrices) or "none"
         raise RenderError(f"{lang.name} has no matrix instruction {instruction}; it has {known}")
     self.params = params_of(kernel)
-    kernel = without_told(lower(kernel, lang.bits))
+    kernel = without_implied(lower(kernel, lang.bits))
     self.kernel = kernel
     self.out = []
     self.depth = 1
