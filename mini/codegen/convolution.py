@@ -338,8 +338,8 @@ def edges(found: Windows) -> list[Edge]:
 
 
 def taps_outermost(found: Windows) -> list[UOp]:
-  """The taps of a window whose loops stand around the rest of the sum, where that is long: what lies outside of the image
-  is known before the inner loop, and a step reads nothing that the next one reads, too."""
+  """The taps of a window whose loops stand around the rest of the sum, where that is long: it is known before the inner
+  loop what lies outside of an image, and a step reads nothing that the next one reads, too."""
   _, index, gate = access(found.seen)
   sums = [i.free for i in index if gate is not TRUE and not i.free.isdisjoint(found.columns)]
   taps = [k for k in found.summed if any(k in free for free in sums)]
