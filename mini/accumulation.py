@@ -36,6 +36,8 @@ def joined(parts: list[UOp]) -> list[UOp]:
 def stacked(parts: list[UOp]) -> list[UOp]:
   """Gradients of a weight that is used in each step of a loop: of many products of small factors, each over its batch,
   one over all of their batches. To add them up one by one would read and write the whole weight for each."""
+  if len(parts) < MANY:
+    return parts
   alike: dict[tuple | None, list[tuple[UOp, tuple[UOp, UOp]]]] = {}
   for p in parts:
     kind, factors = _outer(p) or (None, (p, p))
@@ -73,4 +75,4 @@ def _outer(u: UOp) -> tuple[tuple, tuple[UOp, UOp]] | None:
   return (axis, axes, s, tuple(views), shape(a), shape(b), u.dtype, place(u)), (a, b)
 
 
-__all__ = ["MANY", "joined", "stacked"]
+__all__ = ["joined", "stacked"]

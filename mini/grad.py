@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import mini.ir.composites  # noqa: F401 - its rows join OPS
-from mini.accumulation import MANY, joined, stacked
+from mini.accumulation import joined, stacked
 from mini.engine.place import device_of, place
 from mini.given import Again, Gradients, Rule, all_inputs, gradient_inputs
 from mini.ir.graph import (
@@ -450,7 +450,7 @@ def summed(parts: list[UOp]) -> UOp:
   """The sum of gradients of one shape."""
   if len(parts) == 1:
     return parts[0]
-  first, *rest = joined(parts if len(parts) < MANY else stacked(parts))
+  first, *rest = joined(stacked(parts))
   for p in rest:
     first = plus(first, p)
   return first

@@ -429,8 +429,8 @@ def test_the_gradient_of_a_certain_softmax_is_nothing():
 @pytest.mark.parametrize(
   "batch, steps, kind", [(2, 4, 0), (2, 3, 1), (16, 9, 2), (17, 5, 0), (1, 7, 1), (3, 6, 2)]
 )
-def test_a_weight_of_each_step_gets_one_product(batch, steps, kind):
-  """Of many small products, one over all; its kernels do not write the weight once a step."""
+def test_gradients_of_a_weight_of_each_step(batch, steps, kind):
+  """Beside finite differences, with products that are stacked, and with fewer or longer ones that are not."""
   rng = np.random.default_rng(0)
   w, x = 0.2 * rng.standard_normal((24, 24)), rng.standard_normal((batch, steps, 24))
   weight = Tensor(w.astype(np.float32), requires_grad=True)
