@@ -12,13 +12,14 @@ from math import prod
 
 from mini.codegen.linearize import Line, lanes, loops_of
 from mini.codegen.matrix import instruction_of
+from mini.ir.kernel import is_contraction
 from mini.ir.uop import UOp, rsize, toposort
 from mini.render.folds import Folds
 
 TERMS = 128  # that one accumulator adds up before it is added to the next
 RUNNING = 32  # the same of a running sum, where each value that it takes is a result
-TILE_TERMS = 256  # the same of a tile, ...
-TILE = 8  # ... which has so many registers: all of them are saved each time
+PRODUCT_TERMS = 256  # the same of a product of matrices, whatever its tile: each saves all of its accumulators
+TILE = 8  # accumulators of a thread of a GPU, which has no registers for others then
 
 
 def cuts(kernel: UOp, width: int) -> dict[UOp, list[tuple[UOp, int]]]:
@@ -26,17 +27,17 @@ def cuts(kernel: UOp, width: int) -> dict[UOp, list[tuple[UOp, int]]]:
   found: dict[UOp, list[tuple[UOp, int]]] = {}
   for u in toposort(kernel):
     if u.op in ("reduce", "scan") and u.dtype.kind == "f" and not instruction_of(u.src[0]):
-      for r, step in reversed(pieces(u, width)):
+      for r, step in reversed(pieces(u, width, kernel)):
         found.setdefault(r, []).append((u, step))
   return found
 
 
-def pieces(u: UOp, width: int) -> list[tuple[UOp, int]]:
+def pieces(u: UOp, width: int, kernel: UOp) -> list[tuple[UOp, int]]:
   """[(a loop of a sum, so many of its values at a time), ...], the smallest pieces first."""
   kind, loops = (u.arg, u.src[1:]) if u.op == "scan" else (u.arg.what, loops_of(u))
   registers = prod(rsize(r) for r in lanes(u.src[0])) // width
-  most = RUNNING if u.op == "scan" else TERMS if registers < TILE else TILE_TERMS
-  if kind != "add" or (registers >= TILE and width == 1):  # threads of a GPU have no registers left
+  most = RUNNING if u.op == "scan" else PRODUCT_TERMS if is_contraction(u, kernel) else TERMS
+  if kind != "add" or (registers >= TILE and width == 1):
     return []
   found = []
   terms = 1

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
   from mini.tensor.handle import Handle
 
 PLAIN = frozenset((int, slice, type(None), type(...)))  # NumPy's meaning of these is ours
+NOTHING = const(0)
 
 
 def store(t: Handle, index: Any, value: Any) -> bool:
@@ -61,9 +62,7 @@ def store_through(view: Handle, value: Handle) -> bool:
   if (number := values_of(value, base)) is None:
     return False
   cuts = steps[0][1]
-  leaf = value._leaf()
-  assert leaf is not None
-  view._uop = leaf  # its own holds the memory
+  view._uop = NOTHING  # its own holds the memory
   at = tuple(
     [slice(c.start, c.start + (c.taken - 1) * c.step + 1, c.step) if c.taken else slice(0) for c in cuts]
   )
