@@ -105,9 +105,9 @@ def mostly_unoptimized(seed, monkeypatch):
 @pytest.fixture
 def optimized(monkeypatch):
   """A test that looks at machine code sees what users get."""
-  from quickly import OPTIMIZED, compiler
+  from quickly import OPTIMIZED, compile_with
 
-  monkeypatch.setattr(compiler, "BASE_FLAGS", OPTIMIZED)
+  compile_with(monkeypatch, OPTIMIZED)
 
 
 @pytest.fixture(scope="session", autouse=True)
