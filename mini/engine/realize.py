@@ -196,38 +196,38 @@ class Structure:
     parts: list[Any] = []
     self.index: dict[UOp, int] = {}  # of what is looked at its number among the parts
     index = self.index
-    stack = roots[::-1]
+    stack: list[Any] = roots[::-1]  # None: of the node before it all sources have numbers
     while stack:
-      u = stack[-1]
-      if u in index:
-        stack.pop()
+      u = stack.pop()
+      if u is None:
+        u = stack.pop()
+      elif u in index:
         continue
-      leaf = u if u.op == "buffer" else brought(u) if u.op == "copy" else u.memo.get("leaf")
-      if leaf is not None:
+      elif (
+        leaf := u if u.op == "buffer" else brought(u) if u.op == "copy" else u.memo.get("leaf")
+      ) is not None:
         if leaf not in index:
           index[leaf] = len(parts)
-          parts.append((shape(leaf), leaf.dtype, leaf.arg[0].device))
+          parts.append((leaf.arg[1], leaf.dtype, leaf.arg[0].device))
           self.leaves.append(leaf)
         index[u] = index[leaf]
-      elif u.op == "const":
-        index[u] = len(parts)
-        if varies(u):
-          parts.append(u.dtype)
-          self.numbers.append(u)
-        else:
-          parts.append((u.dtype, repr(u.arg)))
+        continue
+      elif below := [s for s in u.src if s not in index]:
+        stack += u, None
+        stack += below[::-1]
+        continue
+      if u.op in MARKS:
+        index[u] = index[u.src[0]]
+        continue
+      index[u] = len(parts)
+      if u.op != "const":
+        parts.append((u.op, u.dtype, u.arg, *[index[s] for s in u.src]))
+        self.invokes |= u.op == "invoke"
+      elif varies(u):
+        parts.append(u.dtype)
+        self.numbers.append(u)
       else:
-        below = [s for s in u.src if s not in index]
-        if below:
-          stack += below[::-1]
-          continue
-        if u.op in MARKS:
-          index[u] = index[u.src[0]]
-        else:
-          index[u] = len(parts)
-          parts.append((u.op, u.dtype, u.arg, *[index[s] for s in u.src]))
-          self.invokes |= u.op == "invoke"
-      stack.pop()
+        parts.append((u.dtype, repr(u.arg)))
     self.key = (*parts, *[(index[u], device_of(u)) for u in roots])
 
 

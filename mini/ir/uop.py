@@ -233,7 +233,9 @@ def unknown(u: UOp, key: str) -> list[UOp]:
     elif n not in seen and key not in n.memo:
       seen.add(n)
       stack.append((n, True))
-      stack.extend((s, False) for s in n.src if key not in s.memo)
+      for s in n.src:
+        if key not in s.memo:
+          stack.append((s, False))
   return order
 
 

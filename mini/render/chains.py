@@ -18,7 +18,7 @@ from mini.render.folds import Folds
 
 TERMS = 128  # that one accumulator adds up before it is added to the next
 RUNNING = 32  # the same of a running sum, where each value that it takes is a result
-PRODUCT_TERMS = 256  # the same of a product of matrices, whatever its tile: each saves all of its accumulators
+PRODUCT_TERMS = 256  # the same of a product of matrices, whatever its tile, which saves all of it
 TILE = 8  # accumulators of a thread of a GPU, which has no registers for others then
 
 
