@@ -22,6 +22,17 @@ def address(x):
   return x.uop.arg[0].memory.address
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
+def test_a_view_takes_a_copy_of_another_element(dtype):
+  """Which is read without a program, and has no memory of its own."""
+  x = made(3, dtype=dtype)
+  view = x[0]
+  view.copy_(x[2].clone())
+  assert x.tolist() == np.array([2, 1, 2]).astype(dtype).tolist() and view.item() == x[2].item()
+  x[1].copy_(view.detach().clone())
+  assert x.tolist() == np.array([2, 2, 2]).astype(dtype).tolist()
+
+
 def test_few_elements_are_stored_without_a_program():
   for shape in ((8,), (1000,), (60, 60)):
     x, want = made(*shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
