@@ -33,6 +33,17 @@ def test_a_view_takes_a_copy_of_another_element(dtype):
   assert x.tolist() == np.array([2, 2, 2]).astype(dtype).tolist()
 
 
+def test_an_element_is_stored_where_it_was_copied_from_the_same_memory():
+  """The copy is read, and holds that memory no longer."""
+  x = made(1000)
+  place = address(x)
+  for i in range(1, 5):
+    x[i] = x[i - 1].clone()
+    x[10 + i] = x[9 + i].detach().clone()
+    assert x.is_realized and address(x) == place
+  assert x[:6].tolist() == [0, 0, 0, 0, 0, 5] and x[9:16].tolist() == [9, 10, 10, 10, 10, 10, 15]
+
+
 def test_few_elements_are_stored_without_a_program():
   for shape in ((8,), (1000,), (60, 60)):
     x, want = made(*shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape)

@@ -50,9 +50,9 @@ class Found:
     self.is_part = False  # of any memory?
 
 
-def few(u: UOp) -> tuple[np.ndarray, UOp | None] | None:
+def few(u: UOp, kept: bool = False) -> tuple[np.ndarray, UOp | None] | None:
   """The values of a few elements of memory that the host sees, or of what a few operations make of such, and of these
-  a leaf: None of one element, which is read again as soon. None of anything else."""
+  a leaf: None of one element that need not be kept, which is read again as soon. None of anything else."""
   if varies(shape(u)) or numel(u) > FEW:
     return None
   found = Found()
@@ -61,7 +61,7 @@ def few(u: UOp) -> tuple[np.ndarray, UOp | None] | None:
   if x is None or not found.is_part or len(found.devices) != 1:
     return None
   values = from_storage(x.flatten(), u.dtype).reshape(shape(u))
-  if values.size == 1 and not found.operations:
+  if values.size == 1 and not found.operations and not kept:
     return values, None
   (device,) = found.devices
   return values, buffer(Buffer.of(values, u.dtype, device), shape(u), u.dtype)

@@ -112,7 +112,7 @@ def values_of(value: Any, t: Handle) -> np.ndarray | None:
     return None
   leaf = value._leaf()
   if leaf is None:
-    return value._values("a[i] = b") if reads(u, t._uop) else None
+    return value._values("a[i] = b", kept=True) if reads(u, t._uop) else None
   return elements(leaf.arg[0], value.shape) if may_be_written(leaf) else None
 
 

@@ -104,7 +104,7 @@ class Twofold(Tensor):
   def imag(self) -> Tensor:
     return self._im._view(("same", None))
 
-  def _values(self, what: str) -> np.ndarray:
+  def _values(self, what: str, kept: bool = False) -> np.ndarray:
     if local.current is not None:
       local.current.value(self, what)
     self.realize()

@@ -81,15 +81,15 @@ class Values(Handle):
     """
     return self._values("x.numpy()")
 
-  def _values(self, what: str) -> np.ndarray:
-    """numpy(), in the name of what was called."""
+  def _values(self, what: str, kept: bool = False) -> np.ndarray:
+    """numpy(), in the name of what was called. kept: in memory of their own, so that nothing else is held for them."""
     if local.current is not None:
       local.current.value(self, what)
     if local.states and (base := root_of(self)) is not None and id(base) in local.states:
       base.realize()  # of which this is then a part in memory
     node = untagged(self._uop)
     at_once = local.states is None and self._trace is None and not self._is_part()
-    if at_once and (found := few(node)) is not None:
+    if at_once and (found := few(node, kept)) is not None:
       array, leaf = found
       if leaf is not None:
         node.memo["leaf"] = leaf
