@@ -2,7 +2,7 @@
 
   python examples/bench/targets.py                             everything, with the peers that are installed (an hour)
   python examples/bench/targets.py --quick --only softmax      some rows, in short
-  python examples/bench/targets.py --compile --tinygrad .venv-tinygrad/bin/python --report docs/performance.md
+  python examples/bench/targets.py --compile --tinygrad .venv-tinygrad/bin/python --report docs/measurements.md
 
 An aim is a ratio: at most so many times a peer's time (or memory), measured in turns with ours, so it does not depend
 on the machine; "best" is the fastest of the peers. Where an aim is a number of its own, its peer is "". Every row is of
