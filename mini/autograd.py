@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from mini.changes import During
+from mini.given import without_gradient
 from mini.grad import gradients
-from mini.ir import graph
 from mini.tensor import Tensor, transforms
 from mini.tensor.autograd import enable_grad, filled, halves, no_grad
 from mini.tensor.company import know
 from mini.tensor.errors import fail
-from mini.tensor.handle import Handle, needs
+from mini.tensor.handle import Handle
 from mini.tensor.trace import local
 from mini.types import MiniError, ShapeError
 
@@ -79,7 +79,7 @@ def _result(x: Tensor, found: Any, create_graph: bool, unused: bool, zeros: bool
     return x.zeros_like() if zeros else None
   parts = []
   for u in filled(own, [p._node for p in x._parts()]):
-    parts.append(Handle._new(graph.detach(u) if needs(u) and not create_graph else u))
+    parts.append(Handle._new(u if create_graph else without_gradient(u)))
   know(parts)
   rest = iter(parts)
   return x._mapped(lambda _: next(rest))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from mini.engine.place import held, place
-from mini.ir.graph import after, full, shape, tag
+from mini.ir.graph import after, detach, full, shape, tag
 from mini.ir.uop import UOp, rebuild, unknown
 from mini.types import MiniError
 
@@ -146,6 +146,11 @@ def needs(u: UOp) -> bool:
       n.memo["needs"] = passes and n.dtype.kind == "f" and n.op != "detach"
     got = u.memo["needs"]
   return got
+
+
+def without_gradient(u: UOp) -> UOp:
+  """u, as what no gradient passes to. Whether one would is not looked for in all of a graph."""
+  return u if not u.src or u.memo.get("needs") is False else detach(u)
 
 
 # ---------------------------------------------------------------- values that are made again

@@ -447,9 +447,7 @@ def plus(a: UOp, b: UOp) -> UOp:
 
 
 def summed(parts: list[UOp]) -> UOp:
-  """The sum of gradients of one shape."""
-  if len(parts) == 1:
-    return parts[0]
+  """The sum of several gradients of one shape."""
   first, *rest = joined(stacked(parts))
   for p in rest:
     first = plus(first, p)
@@ -502,7 +500,8 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
   for u in reversed(order):
     if u not in between or u not in arrived:
       continue
-    g = summed(arrived.pop(u))
+    parts = arrived.pop(u)
+    g = summed(parts) if len(parts) > 1 else parts[0]
     for hook in u.memo["hooks"].values() if "hooks" in u.memo else ():
       g = hook(g)
     if u in targets:
@@ -510,7 +509,8 @@ def gradients(outs: Sequence[UOp], seeds: Sequence[UOp], wrt: Sequence[UOp]) -> 
     inputs = gradient_inputs(u)
     if between.isdisjoint(inputs):
       continue
-    region, start = u.memo.get("region"), next_serial()
+    region = u.memo.get("region")
+    start = next_serial() if region else 0
     rule = u.memo["given"].rule if "given" in u.memo else GRADS[u.op]
     passed = rule(g, u, *inputs, wanted=between) if u.op == "invoke" else rule(g, u, *inputs)
     for s, gs in zip(inputs, passed):

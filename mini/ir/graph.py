@@ -317,7 +317,11 @@ def stage(x: UOp) -> UOp:
 
 
 def detach(x: UOp) -> UOp:
-  return x if x.op == "detach" else uop("detach", x.dtype, (x,))
+  if x.op == "detach":
+    return x
+  u = uop("detach", x.dtype, (x,))
+  u.memo["needs"] = False  # given.py: what is beneath it need not be looked at
+  return u
 
 
 _tags = count(1)

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from mini.changes import Change
-from mini.engine.place import place, shown
+from mini.engine.place import device_of, place, shown
 from mini.engine.shards import zeros
 from mini.ir import graph
 from mini.ir.uop import UOp
@@ -177,7 +177,7 @@ class Bucket:
 
   def by_device(self) -> list[Bucket]:
     """Itself; or, where parameters were moved to other devices, one for each of these, with their state."""
-    devices = dict.fromkeys(p.device for p in self.params)
+    devices = dict.fromkeys([device_of(p._uop) for p in self.params])
     if list(devices) == [self.t.device]:
       return [self]
     found = []
@@ -210,18 +210,19 @@ def _number(x: Any, kind: Any) -> Tensor:
 
 
 def _gradient(p: Tensor) -> UOp:
-  assert p.grad is not None
-  if p.grad.shape != p.shape:
-    fail(ShapeError, "step: a gradient does not have its parameter's shape", parameter=p, gradient=p.grad)
-  if place(p.grad._uop) not in ("", p.device):
+  g = p.grad
+  assert g is not None
+  if g.shape != p.shape:
+    fail(ShapeError, "step: a gradient does not have its parameter's shape", parameter=p, gradient=g)
+  if place(g._uop) not in ("", device_of(p._uop)):
     fail(
       DeviceError,
-      f"step: a gradient is on {shown(p.grad.device)}, and its parameter on {shown(p.device)}",
+      f"step: a gradient is on {shown(g.device)}, and its parameter on {shown(p.device)}",
       "gradient.to(parameter.device) would fit",
       parameter=p,
-      gradient=p.grad,
+      gradient=g,
     )
-  return p.grad._node
+  return g._node
 
 
 def gradients_of(params: Sequence[Tensor]) -> Tensor:

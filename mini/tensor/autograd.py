@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini.changes import Change, During, all_or_nothing
 from mini.engine.place import device_of, place
-from mini.given import gradient_inputs, made_again, with_gradient
+from mini.given import gradient_inputs, made_again, with_gradient, without_gradient
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
 from mini.ir import graph
@@ -215,9 +215,7 @@ class Autograd(Losses):
       before += [] if old is None else [*nodes_of([old]), (old, "_losses", old._losses)]
 
     def accumulate() -> None:
-      reached = [
-        self._accumulate(leaf, g if create_graph or not needs(g) else graph.detach(g)) for leaf, g in given
-      ]
+      reached = [self._accumulate(leaf, g if create_graph else without_gradient(g)) for leaf, g in given]
       know([*reached, self])
       self._spent = not (retain_graph or create_graph)
 
