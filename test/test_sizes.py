@@ -356,6 +356,17 @@ def test_sizes_in_any_order_have_the_bits_that_they_have_alone(name, rng, monkey
     np.testing.assert_array_equal(got[n], ANY[name](*sizes[n], a, b).numpy(), err_msg=f"{sizes} {n} {a} {b}")
 
 
+@pytest.mark.full
+def test_a_rest_of_products_is_fused_whatever_its_length(monkeypatch):
+  """gcc vectorizes the products of a loop whose length it knows, and would round them."""
+  monkeypatch.setattr(program, "ONCE", program.ONCE._replace(little=0))
+  sizes = [(8, 8), (5, 5), (7, 7), (4, 4)]
+  anew(monkeypatch)
+  got = [ANY["image"](*s, 16, 3).numpy() for s in sizes]
+  anew(monkeypatch)
+  np.testing.assert_array_equal(got[-1], ANY["image"](*sizes[-1], 16, 3).numpy())
+
+
 def test_threads_make_the_same(rng):
   found, x = {}, rng.standard_normal(2000).astype(np.float32)
 

@@ -210,6 +210,21 @@ def test_hostile_kernels(request, seed):
   assert ran > count // 5
 
 
+@needs_gcc
+def test_the_least_integer_beneath_a_lower_end_alone():
+  """It has no negative, which the error of an index must not ask for either."""
+  kernel = parse("""
+    kernel k(%o: out f32[16], %d: in i64[16]) {
+      %i = range 16 par
+      %0 = load %d[%i] : i64
+      %1 = cast %0     : f32
+      store %o[%i], %1 if %0 >= 1
+      end over (%i)
+    }""")
+  for dev in ("CL", "CUDA", "METAL"):
+    assert hostile.wrong_emulated([kernel], dev) == []
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("dev", ["CL", "CUDA", "METAL"])
 def test_hostile_kernels_on_emulated_devices(dev, seed):

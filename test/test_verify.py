@@ -147,6 +147,10 @@ def test_bounds_by_guards():
   assert provable(I, 8, TRUE) and not provable(I, 7, TRUE) and not provable(shifted, 8, TRUE)
   assert provable(shifted, 8, less(mul(shifted, -1), 1)) and provable(I, 7, less(I, 7))
   assert provable(add(mul(I, 2), 1), 16, TRUE) and not provable(add(mul(I, 2), 2), 16, TRUE)
+  wide = range_("wide", 144)  # a quotient says what the others may be
+  second, last = less(mul(div(wide, 36), -1), 0), less(div(wide, 36), 3)
+  assert provable(add(div(wide, 18), -2), 6, second) and not provable(add(div(wide, 18), -3), 6, second)
+  assert provable(wide, 108, last) and not provable(wide, 107, last) and provable(mod(div(wide, 3), 36), 36, last)
 
 
 def test_injective():

@@ -82,14 +82,19 @@ def limits(gate: UOp) -> Places | None:
   if gate is FALSE:
     return None
   found: dict[tuple, tuple[int, int]] = {}
-  for c in conjuncts(gate):  # each is  e < n
-    terms, first = linear(c.src[0])
+  said = [(c.src[0], c.src[1].arg - 1) for c in conjuncts(gate)]  # each is  e <= most
+  for e, most in said:
+    terms, first = linear(e)
     order = sorted(terms, key=structural_key)
     sign = 1 if terms[order[0]] > 0 else -1
     known = tuple((t, sign * terms[t]) for t in order)
     lo, hi = found.get(known, bounds(total(dict(known))))
-    most = c.src[1].arg - first - 1
+    most -= first
     found[known] = (lo, min(hi, most)) if sign > 0 else (max(lo, -most), hi)
+    (t, k), *others = known
+    if t.op == "div" and abs(k) == 1 and not others:  # of i // 36 >= 1 follows i >= 36
+      n = t.src[1].arg
+      said.append((t.src[0], most * n + n - 1) if sign > 0 else (mul(t.src[0], -1), most * n))
   if any(lo > hi for lo, hi in found.values()):
     return None
   longest = sorted(found.items(), key=lambda sum_: -len(sum_[0]))  # it says more than its parts

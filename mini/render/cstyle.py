@@ -49,7 +49,7 @@ from mini.ir.uop import (
 from mini.render.chains import cuts
 from mini.render.expressions import fits_int, own_ranges, vector
 from mini.render.shuffles import Shuffles, line_lanes, unrolled
-from mini.render.spelling import Language, RenderError, Wide
+from mini.render.spelling import HALVES, Language, RenderError, Wide
 from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
@@ -245,7 +245,7 @@ class Renderer(Shuffles):
           when = "1" if self.open else when
         only = f"if ({when}) " if when != "1" else ""
         if when != "0":
-          self.emit(f"{only}{acc} = {self.spelled(how, u.dtype, w, acc, self.ref(value, e, w > 1))};")
+          self.emit(f"{only}{acc} = {self.accumulated(how, value, w, acc, e)};")
         if u.op == "scan":
           whole = self.spelled(how, u.dtype, w, self.sofar(u, e), acc) if self.depths.get(u) else acc
           self.emit(f"{kind} v{self.number[u]}{self.suffix(ls, e)} = {whole};")
@@ -286,6 +286,16 @@ class Renderer(Shuffles):
     if nothing.op != "const" or nothing.arg != identity(u.arg.what, u.dtype):
       return value, "1"
     return some, self.at(gate, env)
+
+  def accumulated(self, how: str, value: UOp, width: int, acc: str, env: dict[UOp, int]) -> str:
+    """acc with a value added, or whatever a reduce does with it. A scalar sum of products says that it is fused where
+    the language can: gcc vectorizes the products of a loop whose length it knows, and then rounds them."""
+    d = value.dtype
+    multiplies = value.op == "mul" and value in self.nested and d not in HALVES
+    if multiplies and how == "add" and width == 1 and self.lang.row("fma", d, d, False).text:
+      a, b = (self.ref(s, env) for s in value.src)
+      return self.spelling.operation("fma", (d, d, d), d).format(a, b, acc)
+    return self.spelled(how, d, width, acc, self.ref(value, env, width > 1))
 
   def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: Ahead) -> None:
     """Asks for the cache line that a load wants later."""
@@ -366,13 +376,16 @@ class Renderer(Shuffles):
     # index < size, not -index < 1
     ends = [c for c in guards if max(linear(c.src[0])[0].values()) > 0] or guards
     end = max(ends, key=lambda c: c.src[1].arg)
+    asked = end.src[0]
+    if asked.op == "mul" and asked.src[1].arg == -1:  # only -index < 1: the least integer has no negative
+      asked = asked.src[0]
     values = [v for c in guards for v in toposort(c) if not is_inline(v)]
     differ = any(vector(lanes(u)) is not None for u in (*values, *around))
-    long = any(u.dtype in (dtypes.int64, dtypes.uint64, dtypes.uint32) for u in toposort(end.src[0]))
+    long = any(u.dtype in (dtypes.int64, dtypes.uint64, dtypes.uint32) for u in toposort(asked))
     for lane in range(self.lang.width if differ else 1):
       fails = f"!({' && '.join(self.at(c, env, lane) for c in guards)})"
       fails = " && ".join([*(self.at(c, env, lane) for c in around), fails])
-      index = self.at(end.src[0], env, lane)
+      index = self.at(asked, env, lane)
       if long:  # 0, which no axis keeps out, stands for what 32 bits do not hold
         index = f"({index} == (int)({index}) ? {index} : 0)"
       size = min(max(end.src[1].arg, 1), MOST_SIZE)  # what has 31 bits of the word, which is not 0 then
