@@ -1,5 +1,6 @@
 """The verifier: each rule that a program may break, by a program that breaks it."""
 
+import functools
 import itertools
 import random
 
@@ -13,7 +14,7 @@ from mini.ir.interp import run_kernel
 from mini.ir.parse import TextError, parse
 from mini.ir.races import is_digit, is_injective
 from mini.ir.text import graph_program
-from mini.ir.uop import TRUE, add, const, div, less, mod, mul, range_, rsize, uop
+from mini.ir.uop import TRUE, add, both, const, div, less, mod, mul, range_, rsize, uop
 from mini.ir.verify import VerifyError, nbytes, provable, verify
 from mini.types import dtypes
 
@@ -150,7 +151,9 @@ def test_bounds_by_guards():
   wide = range_("wide", 144)  # a quotient says what the others may be
   second, last = less(mul(div(wide, 36), -1), 0), less(div(wide, 36), 3)
   assert provable(add(div(wide, 18), -2), 6, second) and not provable(add(div(wide, 18), -3), 6, second)
-  assert provable(wide, 108, last) and not provable(wide, 107, last) and provable(mod(div(wide, 3), 36), 36, last)
+  assert (
+    provable(wide, 108, last) and not provable(wide, 107, last) and provable(mod(div(wide, 3), 36), 36, last)
+  )
 
 
 def test_injective():
@@ -381,3 +384,37 @@ def test_what_is_said_to_be_a_digit_tells_cells_apart(seed):
           cell = value_of(index, dict(zip([*ranges, data], at)))
           assert cells.setdefault(cell, at[n]) == at[n], (index, r)
   assert said > 100
+
+
+def some_digit(rng, r):
+  unit, count = rng.choice([1, 1, 2, 3, 6]), rng.choice([2, 3, 4, 6, 0])
+  return mod(div(r, unit), count) if count else div(r, unit)
+
+
+def test_what_is_proved_of_digits_holds(seed):
+  """Of indices and guards of random digits of two ranges, for all their values; and that cells are apart."""
+  rng, proved, apart = random.Random(seed), 0, 0
+  for _ in range(400):
+    ranges = [range_("i", rng.choice([12, 24, 36, 30])), range_("j", rng.choice([1, 2, 3]))]
+    rounds = [dict(zip(ranges, at)) for at in itertools.product(*(range(rsize(r)) for r in ranges))]
+    terms = [
+      mul(some_digit(rng, rng.choice([ranges[0], *ranges])), rng.choice([1, 1, -1, 2, 3, 6])) for _ in "abcde"
+    ]
+    gates = [
+      less(terms[0], rng.randint(-2, 3)),
+      less(add(*terms[1:3]) if rng.random() < 0.3 else terms[1], rng.randint(-2, 3)),
+    ]
+    gates = [g for g in gates if g.op == "lt"]
+    index = add(add(terms[3], terms[4]), rng.randint(-4, 1))
+    gate = functools.reduce(both, gates, TRUE)
+    if provable(index, 8, gate):
+      proved += 1
+      for known in rounds:
+        if all(value_of(g.src[0], known) < g.src[1].arg for g in gates):
+          assert 0 <= value_of(index, known) < 8, (index, gate)
+    cut = [some_digit(rng, ranges[0]) for _ in "ab"] + ranges[1:]
+    sizes = tuple(max(value_of(e, known) for known in rounds) + 1 for e in cut)
+    if is_injective(tuple(cut), sizes, tuple(ranges)):
+      apart += 1
+      assert len({tuple(value_of(e, known) for e in cut) for known in rounds}) == len(rounds)
+  assert proved > 20 and apart > 20

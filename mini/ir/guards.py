@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -15,6 +17,8 @@ from mini.ir.uop import (
   index_nodes,
   is_condition,
   linear,
+  merged,
+  mod,
   mul,
   range_,
   rebuild,
@@ -109,9 +113,36 @@ def total(terms: Terms) -> UOp:
   return acc
 
 
+def digit(u: UOp) -> tuple[UOp, int, int]:
+  """(of what, what it counts, how many there are; 0: all), as (i // 6) % 2 is (i, 6, 2)."""
+  of, count = (u.src[0], u.src[1].arg) if u.op == "mod" else (u, 0)
+  return (of.src[0], of.src[1].arg, count) if of.op == "div" else (of, 1, count)
+
+
+def cut(terms: Terms, places: Places) -> Terms:
+  """Digits, cut into those of which places speak: i // 18 is i // 36 * 2 + (i // 18) % 2 beneath a guard of i // 36."""
+  ends: dict[UOp, set[int]] = {}
+  for of, unit, count in (digit(t) for known, _ in places.values() for t in known):
+    ends.setdefault(of, set()).update((unit, unit * count))
+  made: Terms = {}
+  for t, c in terms.items():
+    of, unit, count = digit(t)
+    end, units = unit * count, [unit]  # 0: without end
+    for e in sorted(ends.get(of, ())):
+      if e > units[-1] and e % units[-1] == 0 and end % e == 0 and e != end:
+        units.append(e)
+    parts = [div(of, lo) if not hi else mod(div(of, lo), hi // lo) for lo, hi in pairwise([*units, end])]
+    made = merged(made, {p: c * (lo // unit) for p, lo in zip(parts, units)} if len(units) > 1 else {t: c})
+  return made
+
+
 def placed(u: UOp, places: Places) -> UOp:
   """u, with ranges for the sums that they stand for."""
   terms, first = linear(u)
+  return in_places(cut(terms, places), first, places)
+
+
+def in_places(terms: Terms, first: int, places: Places) -> UOp:
   for r, (known, lo) in places.items():
     t, c = next(iter(known.items()))
     times = terms.get(t, 0) // c
@@ -121,5 +152,5 @@ def placed(u: UOp, places: Places) -> UOp:
   acc = const(first)
   for t, c in terms.items():
     parted = t.op in ("div", "mod", "min")
-    acc = add(acc, mul(rebuild(t, (placed(t.src[0], places), t.src[1])) if parted else t, c))
+    acc = add(acc, mul(rebuild(t, (in_places(*linear(t.src[0]), places), t.src[1])) if parted else t, c))
   return acc

@@ -11,20 +11,35 @@ from mini.ir.uop import UOp, add, bounds, const, linear, mul, rkind, rsize
 def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:
   """Does the index, which is within a memory of shape s, name another cell for all values of the ranges?
 
-  Proved for sums in which every range has a coefficient larger than all that the smaller ones add up to.
+  Proved for sums in which every range, or each digit of one, has a coefficient larger than all that the smaller ones
+  add up to.
   """
   flat = const(0)
   for i, n in zip(index, s):
     flat = add(mul(flat, n), i)
   terms, _ = linear(flat)
   reach = 0
+  digits: dict[UOp, list[tuple[int, int]]] = {}  # of a range: what each counts, and how many values it has
   for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
     if not any(rsize(r) > 1 for r in atom.free & set(ranges)):
       continue  # the same for all of them
-    if atom.op != "range" or abs(c) <= reach:
+    of = atom.src[0] if atom.op == "mod" else atom
+    r = of.src[0] if of.op == "div" else of
+    if r.op != "range" or abs(c) <= reach:
       return False
-    reach += abs(c) * (rsize(atom) - 1)
-  return all(r in terms or rsize(r) == 1 for r in ranges)
+    most = bounds(atom)[1]
+    digits.setdefault(r, []).append((of.src[1].arg if of.op == "div" else 1, most + 1))
+    reach += abs(c) * most
+  return all(rsize(r) == 1 or covers(digits.get(r, []), rsize(r)) for r in ranges)
+
+
+def covers(digits: list[tuple[int, int]], size: int) -> bool:
+  """Do digits tell apart all numbers below a size?"""
+  known = 1
+  for unit, count in sorted(digits):
+    if unit == known:
+      known *= count
+  return known >= size
 
 
 def may_race(s: UOp, r: UOp) -> bool:
