@@ -120,15 +120,17 @@ def digit(u: UOp) -> tuple[UOp, int, int]:
 
 
 def cut(terms: Terms, places: Places) -> Terms:
-  """Digits, cut into those of which places speak: i // 18 is i // 36 * 2 + (i // 18) % 2 beneath a guard of i // 36."""
+  """Digits of which no place speaks, cut into those of which some do: i // 18 is i // 36 * 2 + (i // 18) % 2 beneath a
+  guard of i // 36."""
+  spoken = {t for known, _ in places.values() for t in known}
   ends: dict[UOp, set[int]] = {}
-  for of, unit, count in (digit(t) for known, _ in places.values() for t in known):
+  for of, unit, count in map(digit, spoken):
     ends.setdefault(of, set()).update((unit, unit * count))
   made: Terms = {}
   for t, c in terms.items():
     of, unit, count = digit(t)
     end, units = unit * count, [unit]  # 0: without end
-    for e in sorted(ends.get(of, ())):
+    for e in sorted(ends.get(of, ())) if t not in spoken else ():
       if e > units[-1] and e % units[-1] == 0 and end % e == 0 and e != end:
         units.append(e)
     parts = [div(of, lo) if not hi else mod(div(of, lo), hi // lo) for lo, hi in pairwise([*units, end])]
