@@ -43,6 +43,7 @@ MISTAKES = [
   ("a value that is traced", lambda a: mini.jit(lambda x: x.item())(a), (1,), None, MiniError, r"x.item\(\) inside a jitted"),
   ("if of many", lambda a: bool(a), (2, 3), None, ShapeError, r"any\(\) or x.all\(\)"),
   ("assign", lambda a, b: a.assign(b), (2, 3), (3, 2), ShapeError, "a has shape"),
+  ("copy_", lambda a, b: a.copy_(b), (2, 3), (2,), ShapeError, r"a\.copy_\(b\): b has shape \(2,\), which does not repeat to that of a, \(2, 3\)"),
   ("layer_norm", lambda a: a.layer_norm(4), (2, 3), None, ShapeError, r"the last axes of x are not \(4,\)"),
   ("backward of many", lambda a: a.requires_grad_().backward(), (2, 3), None, ShapeError, r"a loss has one: x.sum\(\) or x.mean\(\) would fit"),
   ("backward of what requires nothing", lambda a: a.backward(), (), None, MiniError, "depends on no tensor that requires a gradient"),

@@ -109,6 +109,18 @@ def images(rng):
     yield Tensor(x)[:, :, :n, :n].conv2d(Tensor(w)).relu(), want
 
 
+def features(rng):
+  """Two layers of images of all sizes, from little to do to much."""
+  x, w, v = (
+    rng.standard_normal(s).astype(np.float32) for s in ((1, 8, 40, 40), (32, 8, 3, 3), (32, 32, 3, 3))
+  )
+  slid = lambda x: np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+  for n in range(6, 31):
+    want = np.maximum(np.einsum("bchwij,ocij->bohw", slid(x[:, :, :n, :n]), w, optimize=True), 0)
+    want = np.einsum("bchwij,ocij->bohw", slid(want), v, optimize=True)
+    yield Tensor(x)[:, :, :n, :n].conv2d(Tensor(w)).relu().conv2d(Tensor(v)) / 30, want / 30
+
+
 def halved(rng):
   """Images, each of half the size of the one before."""
   x = rng.standard_normal((3, 160, 96), np.float32)
@@ -132,7 +144,7 @@ def test_a_loop_over_sizes_waits_three_times_for_a_compiler(loop, rng):
   assert waited <= 3
 
 
-@pytest.mark.parametrize("most, loop", [(6, shrinking), (6, diagonals), (16, orthogonal)])
+@pytest.mark.parametrize("most, loop", [(6, shrinking), (6, diagonals), (16, orthogonal), (8, features)])
 def test_a_loop_over_sizes_compiles_a_few_of_them(loop, most, rng):
   before = stats["compiles"] + stats["disk_hits"]
   for got, want in loop(rng):

@@ -28,18 +28,10 @@ class Mixed(DeviceError):
 def place(u: UOp) -> Place:
   """Where u is. Mixed, if something beneath it is in two places."""
   got = u.memo.get("place")
-  if got is not None:
-    return got
-  stack = [u]
-  while stack:
-    n = stack[-1]
-    below = [s for s in n.src if "place" not in s.memo]
-    if below:
-      stack += below
-    else:
-      n.memo["place"] = OWN[n.op](n) if n.op in OWN else _met(n)
-      stack.pop()
-  return u.memo["place"]
+  if got is None:
+    for n in unknown(u, "place"):
+      got = n.memo["place"] = OWN[n.op](n) if n.op in OWN else _met(n)
+  return got
 
 
 def device_of(u: UOp) -> Place:
@@ -72,10 +64,7 @@ OWN: dict[str, Callable[[UOp], Place]] = {
 
 def _met(u: UOp) -> Place:
   """Where the inputs of u are."""
-  found: dict[Place, None] = {}
-  for s in u.src:
-    if p := s.memo["place"]:
-      found[p] = None
+  found = {p: None for s in u.src if (p := s.memo["place"])}
   if len(u.src) > 1 and Several.used and any(isinstance(p, tuple) for p in found):
     found = dict.fromkeys(p for s in u.src if isinstance(p := s.memo["place"], tuple) or (p and held(s) > 1))
   if len(found) > 1:

@@ -171,6 +171,7 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   work, shares = cost(k), opened.is_host and not config.NOOPT
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
+    alike_to(k, opened).little = [k]
     return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
   shares = shares and nanoseconds(*work) < own.nanoseconds
   tuned, recipe = with_recipe(k, machine, opened, shares and own.alike and not searched)
@@ -179,10 +180,8 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
     return make()
   if searched or not own.alike:
     return with_sizes(make(), opened, own.sizes)
-  alike = opened.alike.setdefault((config.code, structure(k)), Alike())
-  while len(opened.alike) > FUNCTIONS:
-    opened.alike.pop(next(iter(opened.alike)), None)
-  if not alike.recipes:
+  alike = alike_to(k, opened)
+  if not alike.recipes and not alike.little:
     c = make()
     bare = c.code._replace(name="", source=c.code.source.replace(c.name, ""))
     if len(alike.own) < own.sizes or bare in alike.own:
@@ -195,6 +194,14 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   except RecipeError:
     return with_sizes(make(), opened, own.sizes)
   return c if len(c.sizes) <= MOST_SIZES else with_sizes(make(), opened, own.sizes)
+
+
+def alike_to(k: UOp, opened: Opened) -> Alike:
+  """What is known of kernels that differ from k in sizes alone."""
+  found = opened.alike.setdefault((config.code, structure(k)), Alike())
+  while len(opened.alike) > FUNCTIONS:
+    opened.alike.pop(next(iter(opened.alike)), None)
+  return found
 
 
 def adds_products(k: UOp) -> bool:

@@ -110,6 +110,7 @@ class Alike:
   def __init__(self) -> None:
     # the first ones, with code of their own, by that without a name
     self.own: dict[Code, tuple[Code, UOp]] = {}
+    self.little: list[UOp] = []  # the last one with so little to do that all sizes have one recipe
     self.recipes: list[General] = []
 
   def general(self, k: UOp, own: str, threads: int) -> tuple[str, list[tuple[UOp, UOp]]]:
@@ -118,7 +119,7 @@ class Alike:
 
     own: the recipe of k alone, of which it keeps in which order sums are added up."""
     sizes = tuple(map(rsize, all_ranges(k)))
-    before = [other for _, other in self.own.values()]
+    before = [*self.little, *(other for _, other in self.own.values())]
     mine, sums = alike(own, [*before, k])
     for g in self.recipes:
       near = all(a <= NEAR * b and b <= NEAR * a for a, b in zip(sizes, g.sizes))
@@ -171,7 +172,8 @@ def large(source: str, numbers: Numbers, recipe: str) -> set[int]:
   }
   count = itertools.count()
   ends = LOOP.findall(replaced(source, lambda n: f"@{next(count)}"))
-  return {n for n, size in enumerate(numbers) if size > SMALL} | {int(n) for r, n in ends if r in tiles}
+  inside = {int(n) for r, n in ends if r.removeprefix("u_") in tiles}  # which some loops are called with
+  return {n for n, size in enumerate(numbers) if size > SMALL} | inside
 
 
 def general(source: str, kinds: Kinds, first: int) -> str:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from mini.tensor.aliases import ALIASES, Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS, fail
+from mini.tensor.promotion import broadcast_shape
 from mini.tensor.views import set_data
-from mini.types import ArgumentError, dtypes
+from mini.types import ArgumentError, ShapeError, dtypes
 
 if TYPE_CHECKING:
   from mini.tensor import Tensor
@@ -59,11 +60,19 @@ class InPlace(Aliases):
       set_data(own, new)
 
   def copy_(self, src: Tensor) -> Tensor:
-    """The elements of src, which repeat to this shape, cast to this type. A gradient passes to src.
+    """The elements of src, which repeat to this shape, cast to this type. A gradient passes to src. ShapeError where
+    they do not.
 
     >>> Tensor([1, 2]).copy_(Tensor(3.5))
     Tensor([3, 3])
     """
+    if broadcast_shape(src.shape, self.shape) != self.shape:
+      fail(
+        ShapeError,
+        f"a.copy_(b): b has shape {src.shape}, which does not repeat to that of a, {self.shape}",
+        a=self,
+        b=src,
+      )
     return self._update(src.to(self.device).expand(self.shape).cast(self.dtype), "a.copy_(b)")
 
   def fill_(self, value: Operand) -> Tensor:
