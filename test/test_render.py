@@ -442,7 +442,7 @@ def test_indices_below_zero_are_divided_towards_minus_infinity(dev, n):
 def test_rows_are_well_formed(language):
   """Every row names operations that exist, and can be reached: no row before it takes all that it takes. A row of
   the shared table may be replaced."""
-  known = {*OPS, "load", "store", "shuffle", "inf", "nan", "larger", "smaller"}
+  known = {*OPS, "fma", "load", "store", "shuffle", "inf", "nan", "larger", "smaller"}
   for rows in (language.rows, language.vector_rows):
     seen = {}
     for ops, types, spelled in rows:

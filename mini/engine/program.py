@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
-from mini.engine.sizes import Alike, Family, large, numbers_of, structure
+from mini.engine.sizes import Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
 from mini.ir.kernel import (
@@ -171,7 +171,7 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   work, shares = cost(k), opened.is_host and not config.NOOPT
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
-    alike_to(k, opened).little = [k]
+    remembered(opened.alike, (config.code, structure(k)), Alike).little = [k]
     return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
   shares = shares and nanoseconds(*work) < own.nanoseconds
   tuned, recipe = with_recipe(k, machine, opened, shares and own.alike and not searched)
@@ -180,7 +180,7 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
     return make()
   if searched or not own.alike:
     return with_sizes(make(), opened, own.sizes)
-  alike = alike_to(k, opened)
+  alike = remembered(opened.alike, (config.code, structure(k)), Alike)
   if not alike.recipes and not alike.little:
     c = make()
     bare = c.code._replace(name="", source=c.code.source.replace(c.name, ""))
@@ -196,24 +196,12 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   return c if len(c.sizes) <= MOST_SIZES else with_sizes(make(), opened, own.sizes)
 
 
-def alike_to(k: UOp, opened: Opened) -> Alike:
-  """What is known of kernels that differ from k in sizes alone."""
-  found = opened.alike.setdefault((config.code, structure(k)), Alike())
-  while len(opened.alike) > FUNCTIONS:
-    opened.alike.pop(next(iter(opened.alike)), None)
+def remembered(table: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+  """What a table has for a key; the oldest entries go."""
+  found = table.setdefault(key, make())
+  while len(table) > FUNCTIONS:
+    table.pop(next(iter(table)), None)
   return found
-
-
-def adds_products(k: UOp) -> bool:
-  """Are two products added to each other? Which of them a compiler fuses with the addition may depend on whether sizes
-  are written out, and with it the last bit."""
-
-  def is_product(u: UOp) -> bool:
-    turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
-    return u.op == "mul" and (turned is None or is_product(turned))
-
-  sums = (u for u in toposort(k) if u.op == "add" and u.dtype.kind == "f")
-  return any(all(map(is_product, u.src)) for u in sums)
 
 
 def with_recipe(k: UOp, machine: Machine, opened: Opened, alike: bool = False) -> tuple[UOp, str]:
@@ -251,7 +239,7 @@ def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled
     (s, *numbers_of(s)) for o in (c, *(others or ())) for s in [o.code.source.replace(o.name, "KERNEL")]
   ]
   key = hashlib.sha256("\0".join([text, c.code.prelude, *map(str, c.code.helpers)]).encode()).digest()
-  alike = opened.families.setdefault(key, Family())
+  alike = remembered(opened.families, key, Family)
   kind = c.name.partition("_")[0] + "_n"
   made = lambda source: named(c.code._replace(source=source), kind)
   seen = [n for _, t, n in found if t == text]
@@ -259,8 +247,6 @@ def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled
   always = () if most else large(source, numbers, c.recipe) if evident else range(len(numbers))
   first = len(params_of(c.kernel)) + c.guarded
   code, sizes = alike.code(c.code, source, numbers, first, most, made, always, seen)
-  while len(opened.families) > FUNCTIONS:
-    opened.families.pop(next(iter(opened.families)), None)
   return c._replace(code=code, sizes=sizes, written=c.code)
 
 

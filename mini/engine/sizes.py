@@ -142,6 +142,18 @@ def attempt(k: UOp, recipe: str) -> UOp | None:
     return None
 
 
+def adds_products(k: UOp) -> bool:
+  """Are two products added to each other? Which of them a compiler fuses with the addition may depend on whether sizes
+  are written out, and with it the last bit."""
+
+  def is_product(u: UOp) -> bool:
+    turned = next((s for s, by in zip(u.src, u.src[::-1]) if by.op == "const" and abs(by.arg) == 1), None)
+    return u.op == "mul" and (turned is None or is_product(turned))
+
+  sums = (u for u in toposort(k) if u.op == "add" and u.dtype.kind == "f")
+  return any(all(map(is_product, u.src)) for u in sums)
+
+
 def structure(k: UOp) -> int:
   """A hash of a kernel but for its sizes."""
   order = toposort(k)

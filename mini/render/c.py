@@ -16,6 +16,7 @@ from mini.ir.composites import BODIES, NEAR, ROWS, Near, greatest, least, power_
 from mini.ir.uop import UOp
 from mini.render import cstyle
 from mini.render.expressions import fitting_width
+from mini.render.macros import AHEAD, FENCE, FUSED, STREAM
 from mini.render.spelling import BASE, HELPERS, TO_BF16, Language, Row, Spelling, held
 from mini.types import DType, dtypes
 
@@ -36,8 +37,7 @@ SCALARS: tuple[Row, ...] = (
   ("nan",      "float",       '__builtin_nan{f}("")'),
   ("bitcast",  "f32 f64>int", "{T} r; __builtin_memcpy(&r, &a, sizeof r); return r;"),
   ("bitcast",  "int>f32 f64", "{T} r; __builtin_memcpy(&r, &a, sizeof r); return r;"),
-  ("fma",      "f32",         "FUSED(fmaf, {0}, {1}, {2})"),
-  ("fma",      "f64",         "FUSED(fma, {0}, {1}, {2})"),
+  ("fma",      "f32 f64",     "FUSED(@fma, {0}, {1}, {2})"),
   *BY_BODY,
 )
 
@@ -101,36 +101,6 @@ BITS = {
   "round_f16":   "INLINE float round_f16(float x) {\n  _Float16 h = x;\n#ifdef __AVX512FP16__\n"
                  '  __asm__("" : "+v"(h));\n#endif\n  return h;\n}',
 }
-
-# Past the caches: only whole registers at addresses that are their multiples.
-STREAM = {n: f"""#if defined(__clang__)
-#define STREAM{n}(p, x) __builtin_nontemporal_store(x, (__typeof__(x) *)(p))
-#elif defined({macro})
-typedef long long past{n} __attribute__((vector_size({n})));
-#define STREAM{n}(p, x) __builtin_ia32_movntdq{suffix}((past{n} *)(p), (past{n})(x))
-#else
-#define STREAM{n}(p, x) __builtin_memcpy(p, &x, {n})
-#endif""" for n, macro, suffix in ((16, "__SSE2__", ""), (32, "__AVX__", "256"), (64, "__AVX512F__", "512"))}
-FENCE = """#if defined(__SSE2__)
-#define FENCE() __builtin_ia32_sfence()
-#else
-#define FENCE()
-#endif"""
-# a * b + c with one rounding where the processor has an instruction for it, as vectors get it by -ffp-contract=fast.
-FUSED = """#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__FP_FAST_FMA)
-#define FUSED(f, a, b, c) __builtin_##f(a, b, c)
-#else
-#define FUSED(f, a, b, c) ((a) * (b) + (c))
-#endif"""
-# Long streams are not asked for on AMD's processors, which alone have CLZERO: they find those by themselves. Without
-# that, on two cores of a Zen 4, AdamW takes 0.92 of the time, a chain of five operations 0.91, gradients of layer norms
-# 0.6 to 0.8, a vector times 50257 rows of 768 0.73; on two of a Zen 3 a sum of 64 MB in four places 0.87, one of rows
-# of 768 0.86. (Two of an Ice Lake do AdamW at 42 GB/s with it, and scale numbers in place at 34 without.)
-AHEAD = """#if defined(__CLZERO__)
-#define AHEAD(p, cache)
-#else
-#define AHEAD(p, cache) __builtin_prefetch(p, 0, cache)
-#endif"""
 
 # The larger and the smaller of two vectors: b where they are equal or one is NaN, as x86's instructions have it. clang
 # finds them in the expression; gcc 12 in a loop over elements, too, but that takes it a third of a kernel's time.

@@ -49,7 +49,7 @@ from mini.ir.uop import (
 from mini.render.chains import cuts
 from mini.render.expressions import fits_int, own_ranges, vector
 from mini.render.shuffles import Shuffles, line_lanes, unrolled
-from mini.render.spelling import HALVES, Language, RenderError, Wide
+from mini.render.spelling import Language, RenderError, Wide
 from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
 from mini.types import dtypes
 
@@ -286,16 +286,6 @@ class Renderer(Shuffles):
     if nothing.op != "const" or nothing.arg != identity(u.arg.what, u.dtype):
       return value, "1"
     return some, self.at(gate, env)
-
-  def accumulated(self, how: str, value: UOp, width: int, acc: str, env: dict[UOp, int]) -> str:
-    """acc with a value added, or whatever a reduce does with it. A scalar sum of products says that it is fused where
-    the language can: gcc vectorizes the products of a loop whose length it knows, and then rounds them."""
-    d = value.dtype
-    multiplies = value.op == "mul" and value in self.nested and d not in HALVES
-    if multiplies and how == "add" and width == 1 and self.lang.row("fma", d, d, False).text:
-      a, b = (self.ref(s, env) for s in value.src)
-      return self.spelling.operation("fma", (d, d, d), d).format(a, b, acc)
-    return self.spelled(how, d, width, acc, self.ref(value, env, width > 1))
 
   def fetch(self, u: UOp, env: dict[UOp, int], chunk: int, ahead: Ahead) -> None:
     """Asks for the cache line that a load wants later."""

@@ -238,6 +238,16 @@ class Expressions:
     """An operation that has no node of its own (accumulate, fold): both operands of one type."""
     return self.spelling.operation(op, (dtype, dtype), dtype, width).format(*operands)
 
+  def accumulated(self, how: str, value: UOp, width: int, acc: str, env: dict[UOp, int]) -> str:
+    """acc with a value added, or whatever a reduce does with it. A scalar sum of products says that it is fused where
+    the language can: gcc vectorizes the products of a loop whose length it knows, and then rounds them."""
+    d = value.dtype
+    multiplies = value.op == "mul" and value in self.nested and d not in HALVES
+    if multiplies and how == "add" and width == 1 and self.lang.row("fma", d, d, False).text:
+      a, b = (self.ref(s, env) for s in value.src)
+      return self.spelling.operation("fma", (d, d, d), d).format(a, b, acc)
+    return self.spelled(how, d, width, acc, self.ref(value, env, width > 1))
+
   def width_of(self, u: UOp) -> int:
     return self.lang.width if vector(lanes(u)) is not None else 1
 
