@@ -23,7 +23,7 @@ from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
 from mini.engine.queues import Span, assign
-from mini.engine.sizes import Alike, Family, adds_products, large, numbers_of, structure
+from mini.engine.sizes import ALONE, Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
 from mini.ir.kernel import (
@@ -66,7 +66,6 @@ class Own(NamedTuple):
 
 # kernels of a jitted function, and others
 OFTEN, ONCE = Own(4, 50_000), Own(1, 500_000_000, 200_000, True)
-MOST_SIZES = 256  # of a kernel: with more of them in its way a compiler does not see what it should
 
 
 class Launch(NamedTuple):
@@ -188,12 +187,12 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
       code, _ = alike.own.setdefault(bare, (c.code, k))
       return c._replace(code=code, written=c.code)
   try:
-    recipe, found = alike.general(k, recipe, machine.threads)
-    *others, c = [rendered(t, recipe, family(u), opened, cost(u)) for u, t in found]
-    c = with_sizes(c, opened, 0, others)
+    general, with_it = alike.general(k, recipe, machine.threads)
+    others = lambda: [rendered(t, general, family(u), opened, cost(u)) for u, t in alike.with_recipe(general)]
+    return with_sizes(rendered(with_it, general, family(k), opened, work), opened, 0, others)
   except RecipeError:
+    alike.alone = [*alike.alone[1 - ALONE :], k]
     return with_sizes(make(), opened, own.sizes)
-  return c if len(c.sizes) <= MOST_SIZES else with_sizes(make(), opened, own.sizes)
 
 
 def remembered(table: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
@@ -232,18 +231,21 @@ def named(code: Code, family: str) -> Code:
   return code._replace(name=name, source=code.source.replace("KERNEL", name))
 
 
-def with_sizes(c: Compiled, opened: Opened, most: int, others: Sequence[Compiled] | None = None) -> Compiled:
+def with_sizes(
+  c: Compiled, opened: Opened, most: int, others: Callable[[], Sequence[Compiled]] | None = None
+) -> Compiled:
   """The kernel, with code that it shares with those that differ from it in sizes alone. most: so many have code of
   their own; without any all numbers are arguments or, where others show which are, those that seem to be sizes."""
-  (source, text, numbers), *found = [
-    (s, *numbers_of(s)) for o in (c, *(others or ())) for s in [o.code.source.replace(o.name, "KERNEL")]
-  ]
+  source = c.code.source.replace(c.name, "KERNEL")
+  text, numbers = numbers_of(source)
   key = hashlib.sha256("\0".join([text, c.code.prelude, *map(str, c.code.helpers)]).encode()).digest()
   alike = remembered(opened.families, key, Family)
   kind = c.name.partition("_")[0] + "_n"
   made = lambda source: named(c.code._replace(source=source), kind)
-  seen = [n for _, t, n in found if t == text]
-  evident = others is not None and (seen or alike.shared)
+  asked = others() if others and not alike.shared else ()
+  found = [numbers_of(o.code.source.replace(o.name, "KERNEL")) for o in asked]
+  seen = None if others is None else [n for t, n in found if t == text]
+  evident = seen or (seen is not None and alike.shared)
   always = () if most else large(source, numbers, c.recipe) if evident else range(len(numbers))
   first = len(params_of(c.kernel)) + c.guarded
   code, sizes = alike.code(c.code, source, numbers, first, most, made, always, seen)

@@ -26,6 +26,8 @@ from mini.ir.uop import UOp, rsize, toposort
 
 Numbers = tuple[int, ...]
 Kinds = tuple["int | None", ...]  # of each number the argument that it is, or None where it is written out
+MOST_SIZES = 256  # of a kernel: with more of them in its way a compiler does not see what it should
+ALONE = 3  # kernels that may show of another what its sizes are
 NEAR = 4  # by how much sizes may differ that have one recipe
 
 NUMBER = re.compile(
@@ -57,9 +59,10 @@ class Family:
     most: int,
     made: Callable[[str], Code],
     always: Collection[int] = (),
-    others: Sequence[Numbers] = (),
+    others: Sequence[Numbers] | None = None,
   ) -> tuple[Code, Numbers]:
-    """The code of a kernel, and the sizes that it is called with.
+    """The code of a kernel, and the sizes that it is called with. RecipeError where others do not show which few they
+    are.
 
     own: what it is without sharing, of which `source` is the text with `numbers` in it. first: the number of the first
     argument that is a size. most: as many have code of their own. made: code of a source. Arguments are the numbers
@@ -73,7 +76,7 @@ class Family:
       sizes = arguments(known, kinds, numbers)
       if sizes is not None:
         return code, sizes
-    seen = [*others, *self.own, *(known for known, *_ in self.shared), numbers]
+    seen = [*(others or ()), *self.own, *(known for known, *_ in self.shared), numbers]
     found: dict[Any, int] = {}
 
     def kind(n: int, values: Numbers) -> int | None:
@@ -82,6 +85,8 @@ class Family:
       return found.setdefault(values if len(values) > 1 else n, len(found))
 
     kinds = tuple(itertools.starmap(kind, enumerate(zip(*seen))))
+    if others is not None and len(found) > MOST_SIZES:
+      raise RecipeError(f"{len(found)} of its numbers may be sizes")
     code = made(general(source, kinds, first))
     self.shared.append((numbers, kinds, code))
     return code, arguments(numbers, kinds, numbers) or ()
@@ -111,28 +116,34 @@ class Alike:
     # the first ones, with code of their own, by that without a name
     self.own: dict[Code, tuple[Code, UOp]] = {}
     self.little: list[UOp] = []  # the last one with so little to do that all sizes have one recipe
+    self.alone: list[UOp] = []  # the last ones for which nothing showed what their sizes are
     self.recipes: list[General] = []
 
-  def general(self, k: UOp, own: str, threads: int) -> tuple[str, list[tuple[UOp, UOp]]]:
-    """(a recipe that k has with others, [(a kernel, it with this recipe)]: the last is k; where the recipe is new those
-    with code of their own are before it). RecipeError where there is none.
+  def before(self) -> list[UOp]:
+    return [*self.little, *(k for _, k in self.own.values()), *self.alone]
+
+  def with_recipe(self, recipe: str) -> list[tuple[UOp, UOp]]:
+    """[(a kernel that was there before, it with this recipe)], of those to which it applies."""
+    return [(k, tuned) for k in self.before() if (tuned := attempt(k, recipe))]
+
+  def general(self, k: UOp, own: str, threads: int) -> tuple[str, UOp]:
+    """(a recipe that k has with others, k with it). RecipeError where there is none.
 
     own: the recipe of k alone, of which it keeps in which order sums are added up."""
     sizes = tuple(map(rsize, all_ranges(k)))
-    before = [*self.little, *(other for _, other in self.own.values())]
-    mine, sums = alike(own, [*before, k])
+    mine, sums = alike(own, [*self.before(), k])
     for g in self.recipes:
       near = all(a <= NEAR * b and b <= NEAR * a for a, b in zip(sizes, g.sizes))
       if near and in_chains(g.sums) == in_chains(sums):
         try:
           recipe = adapted(g.recipe, mine, k, threads)
           if keeps(recipe, sums):
-            return recipe, [(k, apply(k, recipe))]
+            return recipe, apply(k, recipe)
         except RecipeError:  # it does not cut this size
           pass
     tuned = apply(k, mine)
     self.recipes.append(General(mine, sums, sizes))
-    return mine, [*((other, t) for other in before if (t := attempt(other, mine))), (k, tuned)]
+    return mine, tuned
 
 
 def attempt(k: UOp, recipe: str) -> UOp | None:
