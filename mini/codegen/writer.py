@@ -114,7 +114,7 @@ def turning(flat: UOp, r: UOp) -> UOp | None:
   return turn if coefficient(turn.src[0], r) == 1 else None
 
 
-LONG = 4  # blocks of a sum, beside which one more is little
+LONG = 2  # blocks of a sum, beside which one more is little
 RUNS = (64, 32, 16)
 
 
