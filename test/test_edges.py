@@ -4,6 +4,7 @@ Right is what PyTorch gives, or what it gives in float64, rounded: where both di
 the type itself. What is neither has a row in ELSEWHERE, with the reason.
 """
 
+import math
 from importlib import import_module
 
 import numpy as np
@@ -351,3 +352,13 @@ def test_functions_of_two_beside_pytorch(kind):
   pytest.importorskip("torch")
   xs = [v.ravel() for v in np.meshgrid(points(FEW, kind), points(FEW, kind), indexing="ij")]
   assert not differences([(name, f, f, xs, kind) for name, f in TWO.items()])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 3e9, -3e9, 1e20])
+def test_a_number_that_no_integer_holds_is_the_same_in_memory_and_written_out(value, dtype):
+  """What it is nobody says, but what computes it makes no difference."""
+  found = [
+    x.cast(dtype).tolist() for x in (Tensor([value]), Tensor.full((1,), value), Tensor([1.0]) * 0 + value)
+  ]
+  assert found[1:] == found[:1] * 2

@@ -30,9 +30,10 @@ def held(x: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def convert(x: np.ndarray, dtype: DType) -> np.ndarray:
-  """cast: float to integer rounds towards zero, wraps to smaller integers."""
+  """cast: float to integer rounds towards zero, wraps to smaller integers. What int32 or int64 do not hold becomes what
+  the processor makes of it."""
   with np.errstate(all="ignore"):
-    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
+    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8 and dtype is not dtypes.int32:
       return x.astype(np.int64).astype(dtype.np)
     return held(x, dtype)
 
