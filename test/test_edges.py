@@ -354,10 +354,10 @@ def test_functions_of_two_beside_pytorch(kind):
   assert not differences([(name, f, f, xs, kind) for name, f in TWO.items()])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 3e9, -3e9, 1e20])
 def test_a_number_that_no_integer_holds_is_the_same_in_memory_and_written_out(value, dtype):
-  """What it is nobody says, but what computes it makes no difference."""
+  """What it is nobody says, but what computes it makes no difference. (Of uint32 processors say other things.)"""
   found = [
     x.cast(dtype).tolist() for x in (Tensor([value]), Tensor.full((1,), value), Tensor([1.0]) * 0 + value)
   ]

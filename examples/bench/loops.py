@@ -139,6 +139,26 @@ def recurrence(lib: Any) -> Callable[[], float]:
   return run
 
 
+def of_sizes(model: Callable[[Any], Any], shape: Callable[[int], tuple[int, ...]]) -> Callable[[Any], Any]:
+  """What a model makes of inputs of 38 sizes."""
+
+  def of(lib: Any) -> Callable[[], float]:
+    lib.manual_seed(0)
+    call, inputs = model(lib), [lib.tensor(floats(*shape(n))) for n in range(2, 40)]
+    return lambda: sum(call(x).sum().item() for x in inputs)
+
+  return of
+
+
+def convolutions(lib: Any) -> Any:
+  nn = lib.nn
+  return nn.Sequential(nn.Conv2d(8, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1))
+
+
+def attention(lib: Any) -> Any:
+  return lambda x: lib.nn.functional.scaled_dot_product_attention(x, x, x)
+
+
 def stepper(make: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Callable[[Any], Callable[[], float]]:
   """A training step: of the parameters and the loss that `make` gives."""
 
@@ -240,6 +260,9 @@ TORCHS = {
   "x[i] = v": elements,
   "numbers read": numbers,
   "each from the last": recurrence,
+  "images of 38 sizes": of_sizes(convolutions, lambda n: (1, 8, n, n)),
+  "batches of 38 sizes": of_sizes(convolutions, lambda n: (n, 8, 12, 12)),
+  "prompts of 38 lengths": of_sizes(attention, lambda n: (4, 8, 4 * n, 64)),
   "MLP step": stepper(mlp),
   "AMP step": stepper(lambda lib: mlp(lib, True)),
   "VAE step": stepper(vae),

@@ -18,8 +18,8 @@ from mini.render.folds import Folds
 
 TERMS = 128  # that one accumulator adds up before it is added to the next
 RUNNING = 32  # the same of a running sum, where each value that it takes is a result
-PRODUCT_TERMS = 256  # the same of a product of matrices, whatever its tile, which saves all of it
-TILE = 8  # accumulators of a thread of a GPU, which has no registers for others then
+PRODUCT_TERMS = 256  # the same of a product of matrices, whose tile leaves the registers between pieces
+TILE = 8  # accumulators of a thread of a GPU: with so many it has no registers for those of pieces
 
 
 def cuts(kernel: UOp, width: int) -> dict[UOp, list[tuple[UOp, int]]]:
