@@ -23,8 +23,8 @@ MISTAKES = """
 i.exp_()                  !   a.exp_(...): the result is float32 and cannot be kept in a, which is int64
 b.add_(1)                 !   a.add_(...): the result is int64 and cannot be kept in a, which is bool
 v.add_(y)                 !   a.add_(...): the result has shape (3, 4) and does not fit into a
-v.copy_(y)                !   expand
-v.fill_(y)                !   expand
+v.copy_(y)                !   copy_
+v.fill_(y)                !   copy_
 y.requires_grad_().zero_()   !   a.fill_(b): a is a leaf that requires a gradient; do it under no_grad()
 y.requires_grad_().unsqueeze_(0)   !   a.unsqueeze_(...): a is a leaf
 y.clone().einsum_("i i += i", v[:3])   !   axis i has size 3 and size 4
