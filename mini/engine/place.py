@@ -27,11 +27,10 @@ class Mixed(DeviceError):
 
 def place(u: UOp) -> Place:
   """Where u is. Mixed, if something beneath it is in two places."""
-  got = u.memo.get("place")
-  if got is None:
+  if "place" not in u.memo:
     for n in unknown(u, "place"):
-      got = n.memo["place"] = OWN[n.op](n) if n.op in OWN else _met(n)
-  return got
+      n.memo["place"] = OWN[n.op](n) if n.op in OWN else _met(n)
+  return u.memo["place"]
 
 
 def device_of(u: UOp) -> Place:
