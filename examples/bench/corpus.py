@@ -31,10 +31,8 @@ STAGES = {"graph": "graph.mini", "schedule": "schedule.mini", "kernel": "kernels
 LAYERS, VOCABULARY = 2, 8192  # of a GPT-2 as wide as the one of 124M: every layer has the same kernels
 TIME = re.compile(r"^# (\S+) +([\d.]+) ms", re.MULTILINE)
 DIGEST = re.compile(r"_[0-9a-f]{10}\b")  # that ends a kernel's name, of its source
-SLOWER, SHARE = (
-  1.1,
-  0.01,
-)  # what is told of a kernel: it takes so many times as long, and loses so much of the step
+SLOWER = 1.1  # times as long: a kernel that is told,
+SHARE = 0.01  # where it loses so much of the step
 
 
 def language_model(tokens: int) -> Callable[[], Any]:
@@ -133,6 +131,8 @@ def main() -> None:
     "--rounds", type=int, default=5, help="runs of which the least time of each kernel counts; 0: none"
   )
   args = p.parse_args()
+  if args.beside and not args.beside.is_dir():
+    p.error(f"--beside {args.beside}: there is no such folder")
   for name, make in programs().items():
     if not chosen(name, args):
       continue
@@ -142,6 +142,9 @@ def main() -> None:
       print(name, flush=True)
       continue
     both = args.beside / folder, args.folder / folder
+    if not both[0].is_dir():
+      print(f"{name}\n  {args.beside} has no texts of it", flush=True)
+      continue
     found = [*differing(*both)] or ["the same text"]
     print("\n  ".join([name, *found, *slower(*both)]), flush=True)
 

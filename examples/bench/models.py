@@ -150,7 +150,7 @@ def unet(nn: Any) -> Any:
       x = self.down(x)
       return self.joined(cat([x, self.up(self.beneath(self.pool(x)))], 1))
 
-  cat = torch.cat if nn is torch.nn else lambda parts, axis: parts[0].cat(*parts[1:], dim=axis)
+  cat = torch.cat if torch and nn is torch.nn else lambda parts, axis: parts[0].cat(*parts[1:], dim=axis)
   return nn.Sequential(Level(3, 32, 2), nn.Conv2d(32, 3, 1))
 
 
