@@ -45,6 +45,46 @@ def test_it_means_the_same_and_nothing_is_copied(kind, axis):
   np.testing.assert_array_equal(data["out"], want)
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("tokens", [16, 64])
+@pytest.mark.parametrize("mixing", ["attention", "tokens", "none"])
+def test_gradients_of_a_language_model_in_one_row(batch, tokens, mixing, rng):
+  """Of embeddings, which scatter, norms, which have sums of rows, and products. A kernel that adds to a piece stores
+  nothing that other pieces are made of."""
+  shapes = {"words": (40, 32), "places": (64, 32), "scale": (32,), "w": (32, 32), "v": (32, 32)}
+  ids = Tensor(rng.integers(0, 40, (batch, tokens)))
+  values = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+
+  def gradients():
+    p = {name: Tensor(x, requires_grad=True) for name, x in values.items()}
+    h = p["words"][ids] + p["places"][Tensor.arange(tokens)]
+    x = h.layer_norm((32,), p["scale"]) @ p["w"]
+    q = x.reshape(batch, tokens, 2, 16).transpose(1, 2)
+    attention = lambda: q.scaled_dot_product_attention(q, q, is_causal=True).transpose(1, 2).reshape(h.shape)
+    mixed = {"attention": attention, "tokens": lambda: x.cumsum(1), "none": x.gelu}[mixing]()
+    h = h + mixed @ p["v"]
+    return (h.layer_norm((32,)) @ p["words"].T).square().mean().gradient(*p.values())
+
+  alone = [g.flatten().numpy() for g in gradients()]
+  row = Tensor.cat(*[g.flatten() for g in gradients()])
+  np.testing.assert_allclose(row.numpy(), np.concatenate(alone), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_attention_in_one_row(rng):
+  """Beside a piece that is made of one of them. They are one kernel where each has memory of its own."""
+  values = [rng.standard_normal((2, 4, 256, 64)).astype(np.float32) for _ in range(3)]
+
+  def gradients():
+    q, k, v = (Tensor(x, requires_grad=True) for x in values)
+    return q.scaled_dot_product_attention(k, v).square().sum().gradient(q, k, v)
+
+  alone = [g.flatten().numpy() for g in gradients()]
+  of_q, of_k, of_v = (g.flatten() for g in gradients())
+  row = Tensor.cat(of_q, of_k, of_v, of_k.sin())
+  np.testing.assert_allclose(row.numpy(), np.concatenate([*alone, np.sin(alone[1])]), rtol=1e-3, atol=1e-3)
+
+
 def test_a_scatter_that_others_read_has_memory_of_its_own():
   u = flat_gradient("add")
   kernels, _ = schedule({"out": u, "inner": u.src[1].src[0]})

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from mini.ir.graph import shape
+from mini.ir.graph import numel, shape
 from mini.ir.guards import guarded
 from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
@@ -209,7 +210,7 @@ class Schedule:
 
     if value is not node and value.op in ("cat", "scatter") and all(map(self.is_part, (*views, value))):
       return value, at if views else place
-    host = self.companion(node, value)
+    host = self.companion(node, value, numel(value) == prod(memory.arg[1]))
     index = output_ranges(shape(value))
     if host is None:
       root = Root(memory, node, value, index, at(index))
@@ -241,8 +242,9 @@ class Schedule:
     """Does one other node alone read this, and need it no memory of its own?"""
     return self.users[u] == 1 and u not in self.kept
 
-  def companion(self, node: UOp, value: UOp) -> Host | None:
-    """A kernel that makes the rows of a chain of which this value is a sum, and makes it, too."""
+  def companion(self, node: UOp, value: UOp, whole: bool) -> Host | None:
+    """A kernel that makes the rows of a chain of which this value is a sum, and makes it, too. whole: is it all of its
+    memory? What is added to a piece waits for the pieces beside it, which may read what that kernel makes."""
     if node is not value and (value in self.memory or value in self.named):
       return None  # it has memory of its own, or will have
     index = output_ranges(shape(value))
@@ -252,7 +254,8 @@ class Schedule:
       for root, there in self.rows_of.get(product, ())
       if self.level(root) == self.late.get(value, 0)
     ]
-    return next((host for host in hosts(value, index, makers) if self.apart(host.root, node, value)), None)
+    found = (host for host in hosts(value, index, makers) if whole or host.across is None)
+    return next((host for host in found if self.apart(host.root, node, value)), None)
 
   def apart(self, root: Root, node: UOp, value: UOp) -> bool:
     """Does a kernel wait for nothing that is made of a value, nor that for what the kernel makes?"""
@@ -381,7 +384,7 @@ class Schedule:
       if not (known or ways[root]) or node.op in ALWAYS_GLOBAL or node in self.forced:
         break
       own = set(live(root.index))
-      if often[root] > 1:
+      if often[root] > 1 or root.gate is not TRUE:  # a scatter waits for its base, and for pieces beside it
         continue
       wide = [(i, n) for i, n in zip(at[root], shape(node)) if n > 1]
       plain = all(i in own and rsize(i) == n for i, n in wide) and len({i for i, _ in wide}) == len(wide)
