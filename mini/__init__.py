@@ -26,6 +26,8 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "Generator": ("mini.tensor.random", "Generator"), "Size": ("mini.types", "Size"),
           "set_default_dtype": ("mini.types", "set_default_dtype"),
           "get_default_dtype": ("mini.types", "get_default_dtype"), "Context": ("mini.config", "Context"),
+          "recipes": ("mini.config", "recipes"),
+          "compile": ("mini.compiled", "compile"), "parse": ("mini.compiled", "parse"),
           "rewrite": ("mini.ir.rules", "rewrite"), "rule": ("mini.extend.rules", "rule"),
           "block": ("mini.tensor.einsum", "block"), "einsum": ("mini.tensor.einsum", "einsum"),
           "optimize": ("mini.nn.optimize", "optimize"),

@@ -209,7 +209,15 @@ def stage_programs(seen: dict[str, list[UOp]], stage: str, machine: Any, dev: st
 
 def test(program: UOp, final: UOp, dev: str) -> bool:
   """Run both on the same random inputs; print a line; do they agree?"""
-  from mini.engine.launch import TOLERANCE, Launchable, difference, interface, interpret, random_array
+  from mini.engine.launch import (
+    TOLERANCE,
+    Launchable,
+    difference,
+    interface,
+    interpret,
+    random_array,
+    returned,
+  )
 
   rng = np.random.default_rng(0)
   data = {m.name: random_array(m, interface(program), rng) for m in interface(program)}
@@ -225,16 +233,17 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
     launchable = Launchable(final, dev)
     got, seconds = launchable.run(inputs)
     flops = launchable.flops
-  errors = {n: difference(w, g) for (n, w), g in zip(want.items(), got.values())}
+  pairs = list(zip(returned(program), returned(final)))
+  errors = [difference(want[a], got[b]) for a, b in pairs]
   kinds = {m.name: m.dtype for m in interface(final)}
   runs = (
     len(final.arg.runs) if final.op == "schedule" else 1
   )  # from one to the next, roundings add up like random steps
-  fine = all(e <= TOLERANCE.get(kinds[n], 0) * runs**0.5 for n, e in zip(got, errors.values()))
+  fine = all(e <= TOLERANCE.get(kinds[n], 0) * runs**0.5 for (_, n), e in zip(pairs, errors))
   speed = f"  {flops / seconds / 1e9:.2f} GFLOP/s" if flops else ""
-  error = f"error {max(errors.values(), default=0):.1e}"
+  error = f"error {max(errors, default=0):.1e}"
   names = {
-    "graph": lambda: program.arg,
+    "graph": lambda: program.arg.name,
     "schedule": lambda: program.arg.name,
     "kernel": lambda: program.arg.what,
   }
@@ -348,7 +357,7 @@ COMMANDS = {
   "config":  Command("", "the settings: value, where it came from, meaning", lambda argv: str(config)),
   "devices": Command("", "what is here, and of the rest the one line that would help", lambda argv: devices()),
   "cache":   Command("[clear]", "what is kept on disk", lambda argv: cache("clear" in argv)),
-  "docs":    Command("", "every method of Tensor, from the docstrings: docs/api.md", lambda argv: docs()),
+  "docs":    Command("", "every method of Tensor, from the docstrings, in Markdown", lambda argv: docs()),
   "ulp":     Command("", "how far functions are from exact results: docs/accuracy.md", lambda argv: ulp()),
   "tune":    Command("FILE.mini | --model gpt2 [...]", "searches for faster recipes, kernel by kernel, and keeps them",
                      tune_command, "mini.tune"),

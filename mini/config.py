@@ -10,6 +10,7 @@ the nearest. Where a plain name is another program's, who has a DEBUG too, the p
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -107,6 +108,26 @@ def quantities(*names: str) -> Callable[[str], tuple[tuple[str, int], ...]]:
 UNITS = {"K": 10, "M": 20}
 
 
+def pins(value: str) -> tuple[tuple[str, str], ...]:
+  """(pattern of kernels' names, recipe) of each line `PATTERN: STEP; STEP`, or of those of a file."""
+  if value and not re.search(r":(\s|$)", value):
+    try:
+      with open(value, encoding="utf-8") as f:
+        value = f.read()
+    except (OSError, UnicodeDecodeError) as e:
+      raise ValueError(f"a file of recipes, or PATTERN: STEP; STEP; {e}") from None
+  found = []
+  for line in value.splitlines():
+    pattern, colon, recipe = line.partition("#")[0].partition(":")
+    if pattern.strip() and not colon:
+      raise ValueError(
+        f"each line is PATTERN: STEP; STEP, such as contract_*: par i, but not {line.strip()!r}"
+      )
+    if pattern.strip():
+      found.append((pattern.strip(), "\n".join(s.strip() for s in recipe.split(";") if s.strip())))
+  return tuple(found)
+
+
 def folder(value: str) -> str:
   if value in ("0", "1") or "/" in value:
     return value
@@ -155,6 +176,9 @@ TABLE = {s.name: s for s in (
   Setting("SEARCH", "0", number(0, 256),
     "n: times n candidates a round for the recipe of each kernel that is new, in another process, and keeps "
     "the best on disk: slow once (python -m mini tune)"),
+  Setting("RECIPES", "", pins,
+    "recipes for kernels of one's own programs: a file of lines PATTERN: STEP; STEP, of which the first whose pattern "
+    "fits a kernel's name counts, such as contract_64_*; one that does not apply is an error"),
   Setting("MACHINE", "", quantities("lanes", "registers", "threads", "streams", "issue", "l1", "l2", "stack"),
     "what recipes are to think of the CPU, for what is not as it was found: "
     "lanes=8,registers=16,threads=2,streams=8,issue=4,l1=32K,l2=512K,stack=512K"),
@@ -168,7 +192,7 @@ TABLE = {s.name: s for s in (
 )}
 # fmt: on
 PREFIX = "MINI_"
-CODE = ("NOOPT", "FAST", "MACHINE", "SEARCH")  # the settings that kernels depend on
+CODE = ("NOOPT", "FAST", "MACHINE", "SEARCH", "RECIPES")  # the settings that kernels depend on
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -265,6 +289,22 @@ class Context:
 
   def __exit__(self, *exception: object) -> None:
     _override.reset(self.tokens.pop())
+
+
+def recipes(pinned: Mapping[str, str]) -> Context:
+  """Recipes of one's own for a block: `with mini.recipes({"contract_64_*": "split j 8 -> jo, jv; vec jv; par i"}):`.
+
+  pinned: pattern of kernels' names, as SHOW and PROFILE tell them -> steps, with ; or line ends between them. The first
+  that fits a kernel counts, and such a kernel has code of its own. RecipeError where a step does not apply; the steps
+  are in docs/text.md. `RECIPES=FILE` does the same for a process; `python -m mini tune --out FILE` writes one.
+
+  >>> import mini
+  >>> with mini.recipes({"map_*": "par i"}):
+  ...   mini.Tensor([1.0, 2.0]).exp2().numpy()
+  array([2., 4.], dtype=float32)
+  """
+  lines = ((pattern, "; ".join(recipe.splitlines())) for pattern, recipe in pinned.items())
+  return Context(RECIPES="\n".join(f"{pattern}: {recipe}" for pattern, recipe in lines))
 
 
 def spelled(value: Any) -> str:

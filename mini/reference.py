@@ -77,11 +77,11 @@ def _untyped(function: Any, skip: int = 0) -> inspect.Signature:
 
 
 def document() -> str:
-  """docs/api.md: every public method by family, from the docstrings."""
+  """Every public method by family, from the docstrings."""
   lines = [
     "# The methods of Tensor",
     "",
-    "Written by `python -m mini docs > docs/api.md` from the docstrings; the examples are run by the tests.",
+    "Written by `python -m mini docs` from the docstrings; the examples are run by the tests.",
   ]
   for c, names in families().items():
     lines += _section(c.__name__, inspect.getmodule(c))
@@ -111,7 +111,8 @@ def _section(title: str, module: Any) -> list[str]:
 def _entry(title: str, value: Any) -> list[str]:
   words, example, rest = inspect.cleandoc(value.__doc__ or "").partition(">>> ")
   code = ["", "```python", example + rest, "```"] if example else []
-  return ["", f"### `{title}`", "", words.strip(), *code]
+  said = ["", words.strip()] if words.strip() else []
+  return ["", f"### `{title}`", *said, *code]
 
 
 # ---------------------------------------------------------------- which operations a method is made of

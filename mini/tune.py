@@ -7,6 +7,7 @@ what that gains. What is found is kept (engine/search.py), and used from then on
     --seconds S    no new round begins after that; the longest kernels come first
     --batch B --tokens T   of the training step (4, 64)
     --again        also kernels whose recipe is known
+    --out FILE     writes those that are faster as a file for RECIPES, which other machines and programs may read, too
     --time=600 --memory=4G   what a file's programs may take, in a process of their own; 0 for no limit
 """
 
@@ -25,7 +26,8 @@ from mini.command import BadCommand, Parser
 from mini.config import Context, config
 from mini.engine.device import Device
 from mini.engine.passes import kernels_of, passes, run_pass
-from mini.engine.program import cost, family, machine_of, nameless
+from mini.engine.plan import name_of, nameless
+from mini.engine.program import cost, machine_of
 from mini.engine.search import Found, Timer, found_for, known, result_key
 from mini.ir.uop import UOp
 
@@ -72,11 +74,11 @@ def of_training_step(name: str, batch: int, tokens: int) -> list[UOp]:
 
   both = np.random.default_rng(0).integers(0, gpt2.MODELS[name].vocabulary, (batch, tokens + 1))
   x, y = Tensor(both[:, :-1]).realize(), Tensor(both[:, 1:]).realize()
-  compiled = Device["CPU"].compiled.setdefault(config.code, {})
-  before = set(compiled)
+  compiled = lambda: [k for known in Device["CPU"].compiled.values() for k in known]
+  before = set(compiled())
   for _ in range(2):
     step(x, y).item()
-  return [k for k in compiled if k not in before]
+  return [k for k in compiled() if k not in before]
 
 
 # ---------------------------------------------------------------- tuning
@@ -93,13 +95,13 @@ def tune(
   rows: list[tuple[str, Found | None]] = []
   with Timer() as timer:
     for n, k in enumerate(order):
-      progress(n, len(order), family(k), rows)
+      progress(n, len(order), name_of(k), rows)
       heuristic = write_recipe(k, machine)[1]
       key = result_key(k, heuristic, machine, compiler)
       found = known(key)
       if time.perf_counter() < deadline and (again or found is None):
         found = found_for(k, heuristic, machine, compiler, timer, width, deadline)
-      rows.append((family(k), found))
+      rows.append((name_of(k), found))
   progress(len(order), len(order), "", rows)
   return rows
 
@@ -154,6 +156,7 @@ def main(argv: list[str], read: Any, columns: Any) -> int:
   parser.add_argument("--batch", type=int, default=4)
   parser.add_argument("--tokens", type=int, default=64)
   parser.add_argument("--again", action="store_true")
+  parser.add_argument("--out")
   args = parser.parse_args(argv)
   if (args.file is None) == (args.model is None):
     print((__doc__ or "").strip())
@@ -165,6 +168,13 @@ def main(argv: list[str], read: Any, columns: Any) -> int:
       kernels = of_programs(read(args.file, {}))
   rows = tune(kernels, args.width, args.seconds, args.again)
   print(columns(report(rows)))
+  if args.out:
+    pins = [f"{name}: {'; '.join(f.recipe.splitlines())}\n" for name, f in rows if f and f.ratio < 1]
+    try:
+      Path(args.out).write_text("# kernel: recipe, for RECIPES (python -m mini tune)\n" + "".join(pins))
+    except OSError as e:
+      raise BadCommand(f"{args.out}: {e.strerror}") from None
+    print(f"{len(pins)} recipes in {args.out}")
   for name, found in rows:
     for line in found.refused if found else ():
       print(f"! {name}: {line}")

@@ -25,7 +25,7 @@ from mini.codegen.matrix import instruction_of
 from mini.codegen.recipe import RecipeError, Tuning
 from mini.codegen.threads import threads
 from mini.engine.launch import interface
-from mini.engine.program import nameless, scheduled
+from mini.engine.plan import nameless, scheduled
 from mini.engine.realize import Numbered
 from mini.ir import interp
 from mini.ir.kernel import access, all_ranges, extent, guarded, kernel, params_of, stage_index, stores
@@ -163,7 +163,7 @@ FAMILIES = {
 def kernels_of(made: Tensor | tuple[Tensor, ...], gpu: bool = False) -> list[UOp]:
   roots = made if isinstance(made, tuple) else (made,)
   graph = graph_program("g", tuple(simplify(Numbered([x.uop for x in roots]).roots)))
-  return [nameless(k).kernel for k in scheduled(graph, {}, gpu)[0]]
+  return [nameless(k).kernel for k in scheduled(graph, gpu).kernels]
 
 
 def random_data(k: UOp, seed: int) -> dict[str, np.ndarray]:

@@ -14,7 +14,8 @@ from mini.codegen.linearize import linearize, places
 from mini.codegen.recipe import apply
 from mini.config import Context
 from mini.engine.launch import Launchable, interface, interpret, random_array
-from mini.engine.program import assumed, machine_of, nameless
+from mini.engine.plan import nameless
+from mini.engine.program import assumed, machine_of
 from mini.ir.bounded import taken
 from mini.ir.interp import evaluate
 from mini.ir.kernel import access, extent, guarded, kernel, params_of, stores

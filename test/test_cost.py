@@ -6,7 +6,8 @@ import gc
 import pytest
 
 from mini import Tensor, stats
-from mini.engine.program import cost, scheduled
+from mini.engine.plan import scheduled
+from mini.engine.program import cost
 from mini.ir.text import graph_program
 from mini.ir.uop import range_, structural_key, uop
 from mini.types import dtypes
@@ -29,7 +30,7 @@ def work(make, n):
   """Operations and bytes of all kernels together."""
   outs = make(n)
   outs = outs if isinstance(outs, (tuple, list)) else [outs]
-  kernels, _, _ = scheduled(graph_program("g", tuple(t.uop for t in outs)), {})
+  kernels = scheduled(graph_program("g", tuple(t.uop for t in outs))).kernels
   return sum(sum(cost(k)) for k in kernels)
 
 

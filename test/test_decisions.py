@@ -29,7 +29,7 @@ from mini.codegen import convolution as window
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.codegen.search import estimate, neighbours
-from mini.engine.program import scheduled
+from mini.engine.plan import scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import shape
 from mini.ir.rules import simplify
@@ -487,9 +487,9 @@ def written(kernel, name, machine):
 
 
 def decided(model, roots, name, machine):
-  why = {}
   is_first = name == next(iter(MACHINES)) and model not in {m.__name__ for m in DRAWN}
-  kernels, same, _ = scheduled(graph_program("g", tuple(roots)), {}, machine.kind == "gpu", why=why)
+  found = scheduled(graph_program("g", tuple(roots)), machine.kind == "gpu")
+  kernels, same, why = found.kernels, found.same(), found.why
   made = [(k, *written(k, name, machine)) for k in kernels]
   cycles = [f"{estimate(k, machine):.6g}" if machine.kind == "cpu" else "" for _, k, *_ in made]
   head = f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"

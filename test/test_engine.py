@@ -118,7 +118,7 @@ def size_of(depth, step):
   run = jit(step(Stack(depth)))
   run(floats(2, 8, 24))
   program = next(iter(run.captured.values()))[0].program
-  return len(program.launches), len({c.name for c in program.compiled})
+  return len(program.runs), len({c.name for c in program.compiled})
 
 
 def test_big_kernels_that_share_only_numbers_are_one_that_runs_for_each():

@@ -12,7 +12,8 @@ import pytest
 
 import mini
 from mini import DTypeError, ShapeError, Tensor, einsum, stats
-from mini.engine.program import cost, scheduled
+from mini.engine.plan import scheduled
+from mini.engine.program import cost
 from mini.ir import graph
 from mini.ir.text import graph_program
 from mini.ir.uop import toposort
@@ -526,5 +527,5 @@ def test_gradients_of_convolutions_are_contractions():
   counts = []
   for y in (einsum("n c y+i x+j, o c i j => n o y x", x, w), x.conv2d(w)):
     program = graph_program("g", tuple(g.uop for g in y.square().sum().gradient(x, w)))
-    counts.append(sum(cost(kernel)[0] for kernel in scheduled(program, {})[0]))
+    counts.append(sum(cost(kernel)[0] for kernel in scheduled(program).kernels))
   assert counts[0] <= 1.01 * counts[1]

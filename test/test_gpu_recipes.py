@@ -13,7 +13,7 @@ from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.engine.launch import interface, interpret, random_array
-from mini.engine.program import nameless, scheduled
+from mini.engine.plan import nameless, scheduled
 from mini.engine.realize import Numbered
 from mini.ir.kernel import load, param
 from mini.ir.parse import parse
@@ -34,7 +34,7 @@ def zeros(*shape):
 def tuned(expression, gpu=True):
   """[(kernel, the same with its recipe, the recipe)] of a tensor expression. gpu: is it scheduled for one, too?"""
   graph = graph_program("g", tuple(simplify(Numbered([expression.uop]).roots)))
-  kernels = [nameless(k).kernel for k in scheduled(graph, {}, gpu)[0]]
+  kernels = [nameless(k).kernel for k in scheduled(graph, gpu).kernels]
   return [(k, *write_recipe(k, MACHINE)) for k in kernels]
 
 

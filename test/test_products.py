@@ -7,7 +7,7 @@ import pytest
 
 from mini import Device, Tensor
 from mini.codegen.heuristic import Machine, write_recipe
-from mini.engine.program import nameless
+from mini.engine.plan import nameless
 from mini.ir.kernel import extent
 from mini.ir.parse import parse
 from mini.ir.verify import verify

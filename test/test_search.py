@@ -18,7 +18,8 @@ from mini.config import Context
 from mini.engine import realize, search
 from mini.engine.cache import result_cache
 from mini.engine.launch import difference
-from mini.engine.program import machine_of, nameless
+from mini.engine.plan import nameless
+from mini.engine.program import machine_of
 from mini.engine.search import Found, Timer, Timing, keep, known
 from mini.ir.parse import parse
 from mini.ir.text import text

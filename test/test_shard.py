@@ -301,9 +301,9 @@ def test_random_bits_are_made_where_they_are_used(monkeypatch):
   (value,) = spread([x._uop])
   numbered = Numbered(list(value.parts))
   for part in numbered.program(numbered.roots).parts:
-    (launch,) = part.program.launches
-    assert any(u.op == "threefry" for u in toposort(launch.kernel))
-    assert prod(map(rsize, closed(launch.kernel))) == 3 * 40  # each makes its own
+    (kernel,) = part.program.schedule.src
+    assert any(u.op == "threefry" for u in toposort(kernel))
+    assert prod(map(rsize, closed(kernel))) == 3 * 40  # each makes its own
 
 
 # ---------------------------------------------------------------- training

@@ -6,17 +6,20 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mini import Tensor, jit, stats
+from mini import Device, Tensor, jit, nn, stats
 from mini import __main__ as command
 from mini.config import Context
-from mini.engine import limits, profile, program
+from mini.engine import limits, plan, profile, program
 from mini.engine.cache import open_cache
 from mini.engine.launch import Launchable, interface, interpret
+from mini.engine.passes import kernels_of, passes, run_pass
+from mini.engine.program import machine_of
 from mini.engine.watch import STAGES, CheckError
 from mini.ir.parse import parse_file
 from mini.ir.text import text
@@ -96,6 +99,78 @@ def test_each_stage_gives_the_same(shown):
     data = {m.name: x if m.where == "in" else np.zeros(m.shape, np.float32) for m in names}
     (out,) = interpret(p, data).values()
     np.testing.assert_allclose(out, got, rtol=1e-5)
+
+
+# ---------------------------------------------------------------- the text that prints is the program that runs
+
+
+def mlp_step(devices=()):
+  """A training step: weights and the optimizer's state are updated in place, gradients lie in one row."""
+  Tensor.manual_seed(1)
+  model = nn.Sequential(
+    nn.Linear(12, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 12), nn.GELU(), nn.Linear(12, 5)
+  )
+  x = Tensor(np.linspace(-1, 1, 96, dtype=np.float32).reshape(8, 12))
+  if devices:
+    model.to(devices)
+    x = x.shard(devices, 0)
+  optimizer = nn.optim.AdamW(model.parameters(), lr=1e-3)
+
+  @jit
+  def step(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+  return lambda: step(x)
+
+
+def function(f, *shapes):
+  xs = [Tensor(np.linspace(-1, 1, prod(s), dtype=np.float32).reshape(s)).realize() for s in shapes]
+  jitted = jit(f)
+  return lambda: jitted(*xs)
+
+
+PROGRAMS = {
+  "softmax": lambda: function(lambda x: x.softmax(1), (6, 20)),
+  "the same twice": lambda: function(lambda x: (x.exp(), x.exp() + 1, x.exp()), (4, 3)),
+  "attention": lambda: function(lambda q: q.scaled_dot_product_attention(q, q), (2, 4, 24, 16)),
+  "parts of a memory": lambda: function(lambda x, y: Tensor.cat(x.sin(), y.cumsum(0), x[:3]), (9, 4), (5, 4)),
+  "convolutions": lambda: function(
+    lambda x, w, v: x.conv2d(w, padding=1).relu().max_pool2d(2).conv2d(v), (2, 3, 12, 12), (8, 3, 3, 3), (4, 8, 3, 3)
+  ),
+  "scatter": lambda: function(
+    lambda x: x.index_add(0, Tensor([1, 0, 1]), x[:3]).softmax(0), (6, 20)
+  ),
+  "a step": mlp_step,
+  "a step of two devices": lambda: mlp_step(("CPU", "CPU:1")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_shown_is_what_the_list_of_passes_makes(name, shown, monkeypatch):
+  """Of its graph, byte for byte, at each stage; and nothing is scheduled to be shown."""
+  call = PROGRAMS[name]()
+  for _ in range(3):
+    call()
+  monkeypatch.setattr(plan, "schedule", None)
+  with Context(SHOW="graph,schedule,kernel,source"):
+    call()
+  monkeypatch.undo()
+  printed = {
+    stage: [p for p in parsed if p.op == stage] for parsed in [parse_file(shown())] for stage in STAGES
+  }
+  table = passes(machine_of(Device["CPU"].shim.info))
+  found = printed["graph"]
+  for stage in ("simplify", "schedule"):
+    found = run_pass(table[stage], found)
+  assert [text(p) for p in found] == [text(p) for p in printed["schedule"]]
+  if "devices" not in name:  # whose sources are those of each device
+    found = run_pass(table["recipe"], found)
+    assert [text(k) for p in found for k in kernels_of(p)] == [text(k) for k in printed["kernel"]]
+    assert [text(p) for p in run_pass(table["source"], found)] == [text(p) for p in printed["source"]]
 
 
 def test_a_program_is_shown_once_in_a_block(shown):

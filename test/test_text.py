@@ -16,8 +16,9 @@ import mini as framework
 from mini import Tensor
 from mini import __main__ as command
 from mini.engine import launch
-from mini.engine.launch import interpret
-from mini.engine.passes import passes, planned, run_pass
+from mini.engine.launch import interpret, returned
+from mini.engine.passes import passes, run_pass
+from mini.engine.plan import planned
 from mini.grad import gradient
 from mini.ir import graph as G
 from mini.ir import interp
@@ -642,17 +643,55 @@ def test_an_attribute_that_is_missing_is_said():
     parse("graph g(%x: f32[2]) {\n  %0 = reduce.add %x : f32[1]\n  return %0\n}")
 
 
-def test_kernels_of_one_label_have_names_of_their_own():
-  kernels = [
-    parse(f"""kernel k(%a{n}: out f32[{n}], %b{n}: in f32[{n}]) {{
+def test_kernels_are_called_what_they_compute():
+  """The same with other memory is one kernel, run twice; a part of a memory is told by the element at which it begins."""
+
+  def copy(n, target, source, first=0, size=None):
+    return parse(f"""kernel k(%{target}: out f32[{n}], %{source}: in f32[{size or n}]) {{
   %i = range {n}
-  %0 = load %b{n}[%i] : f32
-  store %a{n}[%i], %0
+  %0 = load %{source}[%i + {first}] : f32
+  store %{target}[%i], %0
   end over (%i)
 }}""")
-    for n in (2, 3, 4)
-  ]
-  for labels, names in ((("m", "m", "x"), ("m.0", "m.1", "x")), (("m", "x", "m"), ("m.0", "x", "m.2"))):
-    program = planned("f", kernels, ["a2", "a3", "a4"], labels=labels)
-    assert parse(text(program)) is program
-    assert re.findall(r"kernel ([\w.]+)\(", text(program)) == [*names]
+
+  kernels = [copy(2, "a", "x"), copy(3, "b", "y"), copy(2, "c", "z", 4, 9)]
+  program = planned("f", kernels, ["c", "a", "b"])
+  found = text(program)
+  assert parse(found) is program
+  one, two = re.findall(r"kernel (map_[23]_[0-9a-f]{10})\(", found)
+  runs = [f"run {one}(%a, %x)", f"run {two}(%b, %y)", f"run {one}(%c, %z + 4)"]
+  assert re.findall(r"run .*", found) == runs
+  assert re.findall(r"%(\w+): out f32\[\d\],", found)[:3] == ["c", "a", "b"]
+  got = interpret(program, {n: np.arange(m, dtype=np.float32) for n, m in (("x", 2), ("y", 3), ("z", 9))})
+  assert [got[n].tolist() for n in returned(program)] == [[4, 5], [0, 1], [0, 1, 2]]
+
+
+def test_results_that_share_memory_are_returned_by_name():
+  """Equal outputs, and one that takes the memory of an input, also of one that is not read."""
+  graph = parse("""graph f(%x: f32[4], %y: f32[4]) {
+  %0 = exp %x : f32[4]
+  %1 = add %x, 1.0 : f32[4]
+  return %0 into %y, %0, %1 into %x
+}""")
+  assert parse(text(graph)) is graph
+  (program,) = run_pass(passes()["schedule"], [graph])
+  assert parse(text(program)) is program and text(program).endswith("  return %y, %y, %x\n}")
+  data = {"x": np.arange(4, dtype=np.float32), "y": np.zeros(4, np.float32)}
+  want, got = interpret(graph, data), interpret(program, data)
+  for a, b in zip(returned(graph), returned(program)):
+    np.testing.assert_array_equal(want[a], got[b])
+
+
+@pytest.mark.parametrize(
+  "ends, message",
+  [
+    ("%0 into %0", "no input"),
+    ("%0 into %w", "no input"),
+    ("%0 into %x, %0 into %x", "two outputs"),
+    ("%0 into %z", "not defined"),
+    ("%0 into", "expected a value"),
+  ],
+)
+def test_what_an_output_cannot_go_into(ends, message):
+  with pytest.raises(TextError, match=message):
+    parse(f"graph f(%x: f32[4], %w: f32[3]) {{\n  %0 = exp %x : f32[4]\n  return {ends}\n}}")

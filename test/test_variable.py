@@ -8,7 +8,7 @@ import pytest
 from mini import ShapeError, Tensor, Variable, grad, jit, nn, stats
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.engine.masked import plain
-from mini.engine.program import nameless
+from mini.engine.plan import nameless
 from mini.ir.kernel import all_ranges, stores, wanted
 from mini.ir.parse import parse
 from mini.ir.text import kernel_text

@@ -11,7 +11,8 @@ import sweep
 from mini import Tensor, grad
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
-from mini.engine.program import cost, scheduled
+from mini.engine.plan import scheduled
+from mini.engine.program import cost
 from mini.engine.realize import Numbered
 from mini.ir.graph import numel
 from mini.ir.kernel import carries_value, contractions, is_inline
@@ -59,7 +60,7 @@ def decided(roots):
 
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(fuse, "decide", noted)
-    kernels, _, _ = scheduled(graph_program("g", tuple(roots)), {})
+    kernels = scheduled(graph_program("g", tuple(roots))).kernels
   times, apart = {}, {}
   for u, decisions in values.items():
     again = [v for v, found in decisions if found.where == "inline" and not v.overlapping]
@@ -137,7 +138,7 @@ def test_what_a_row_has_once_is_not_done_for_each_of_its_elements(name, columns)
   *_, tuned = looked_at([out])
   assert tuned < 4
   roots = simplify(Numbered([out.uop]).roots)
-  for k in scheduled(graph_program("g", tuple(roots)), {})[0]:
+  for k in scheduled(graph_program("g", tuple(roots))).kernels:
     made = write_recipe(k, MACHINE)[0]
     assert on_stack(made) <= MACHINE.stack_bytes
     # what stands outside of the parallel loop each thread does for itself
@@ -207,7 +208,7 @@ def test_a_product_is_no_part_of_a_kernel_that_adds_by_an_index():
 
 def kernels_of(x):
   roots = simplify(Numbered([x.uop]).roots)
-  return scheduled(graph_program("g", tuple(roots)), {})[0]
+  return scheduled(graph_program("g", tuple(roots))).kernels
 
 
 def slope_of_stride(x, w, d):

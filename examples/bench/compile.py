@@ -96,7 +96,7 @@ def measured(layers: int, spent: Counter) -> dict[str, float]:
   spent.clear()
   routine = captured(step, tokens)
   found = {part: round(spent[part], 3) for part in PARTS}
-  return {"kernels": len(routine.program.launches), **found, "all": round(sum(spent.values()), 3)}
+  return {"kernels": len(routine.program.runs), **found, "all": round(sum(spent.values()), 3)}
 
 
 def main() -> None:

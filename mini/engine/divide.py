@@ -6,7 +6,7 @@ random bits) is computed wherever it is used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mini.engine.place import place
@@ -138,6 +138,12 @@ class Division:
     levels = [arrives.get(v, 0) for v in inputs]
     return Share(device, [memo[u] for u in wanted], list(inputs), levels, list(wanted.values()))
 
-  @property
-  def copied(self) -> set[int]:
-    return {t.source for t in self.transfers}
+  def taken_over(self, share: Share, inout: Mapping[int, int]) -> dict[int, int]:
+    """{output of a share: its input}, of roots and inputs of the graph. Where a value is copied to another device, no
+    other is written over it, nor it over another: when would that be?"""
+    fixed = self.free.union(t.source for t in self.transfers)
+    return {
+      share.outputs.index(v): share.inputs.index(i)
+      for n, i in inout.items()
+      if (v := self.roots[n]) in share.outputs and i in share.inputs and not {v, i} & fixed
+    }

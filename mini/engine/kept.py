@@ -54,7 +54,7 @@ def key_of(
 ) -> str:
   """What a plan of this program is kept under; "" where none is: of a small one, of one for another device than the
   CPU, and of one that somebody watches or searches recipes for."""
-  order, kind = toposort(graph), device.partition(":")[0]
+  order, kind = toposort(*graph.src), device.partition(":")[0]
   if len(order) < LARGE or kind != "CPU" or config.watched or config.SEARCH or disk_cache() is None:
     return ""
   nodes, version = text_of(order), sources()
@@ -62,7 +62,9 @@ def key_of(
     return ""
   found = result_cache()
   tuned = sorted(found.names().values()) if found else []
-  about = inputs, sorted(inout.items()), tuple(levels), machine, config.code, tuned
+  number = {u: n for n, u in enumerate(order)}
+  outputs = [number[u] for u in graph.src]
+  about = inputs, outputs, sorted(inout.items()), tuple(levels), machine, config.code, tuned
   return "\n".join(["plan", sys.version, version, repr(about), nodes])
 
 

@@ -31,17 +31,28 @@ TOLERANCE = {dtypes.float16: 1e-2, dtypes.bfloat16: 5e-2, dtypes.float32: 1e-4, 
 def interface(program: UOp) -> list[Memory]:
   """The memory that a program gets from outside, by name. What a graph returns is called out0, out1, ..."""
   if program.op == "graph":
-    return [Memory(name[1:], "in", u.dtype, u.arg[1]) for u, name in input_names(program.src).items()]
+    return [Memory(name[1:], "in", u.dtype, u.arg[1]) for u, name in input_names(program).items()]
   if program.op == "schedule":
     return [m for m in program.arg.memory if isinstance(m.where, str)]
   return [Memory(p.arg[0], d, p.dtype, p.arg[1]) for p, d in directions(program).items()]
+
+
+def returned(program: UOp) -> list[str]:
+  """The memory of each output, by the name that it has in what `interpret` gives."""
+  if program.op == "graph":
+    return [f"out{n}" for n in range(len(program.src))]
+  return (
+    [*program.arg.returned]
+    if program.op == "schedule"
+    else [m.name for m in interface(program) if m.where != "in"]
+  )
 
 
 def interpret(program: UOp, data: Arrays) -> Arrays:
   """What a program writes, by name, as the reference interpreter computes it. `data` is left as it is."""
   data = {name: x.copy() for name, x in data.items()}
   if program.op == "graph":
-    names = {u: name[1:] for u, name in input_names(program.src).items()}
+    names = {u: name[1:] for u, name in input_names(program).items()}
     values = evaluate(list(program.src), lambda u: data[names[u]])
     return {f"out{n}": v for n, v in enumerate(values)}
   (run_schedule if program.op == "schedule" else run_kernel)(program, data)
@@ -100,20 +111,25 @@ class Launchable:
       calls = []
       for run in group:
         c = made[run.kernel, key]
-        slots = [self.slots[key][n] for n in run.names] + [(-1, 0)] * c.guarded
+        slots = []
+        for p, (n, start) in zip(directions(c.kernel), run.parts):
+          slot, at = self.slots[key][n]
+          slots.append((slot, at + start * p.dtype.itemsize))
+        slots += [(-1, 0)] * c.guarded
         calls.append(Call(functions[key][c.code], slots, c.extent, c.nanoseconds, c.group, name=c.name))
       yield key, opened[key].shim.sequence(calls)
 
   def compiled(self, n: int, opened: Opened) -> Compiled:
     k = self.kernels[n]
-    return rendered(k, "", "text", opened, self.work[n])
+    return rendered(k, "", opened, self.work[n])
 
   @property
   def flops(self) -> int:
     return sum(self.work[run.kernel][0] for run in self.plan.runs if isinstance(run, Run))
 
   def run(self, data: Arrays, repeat_seconds: float = 0.2) -> tuple[Arrays, float]:
-    """(what it writes, the seconds of the fastest of several runs). IndexError where a guard fired."""
+    """(what it writes, the seconds of the fastest of several runs, for as long as `repeat_seconds`). IndexError where a
+    guard fired."""
     buffers: dict[str, dict[str, Buffer]] = {}
     handles: dict[str, list[Any]] = {}
     for d in self.devices:
@@ -137,7 +153,7 @@ class Launchable:
         d = m.device or self.devices[0]
         raw = Device[d].shim.download(buffers[d][m.name].memory, m.dtype.itemsize * prod(m.shape))
         found[m.name] = from_storage(raw.view(m.dtype.storage), m.dtype).reshape(m.shape).copy()
-    return found, self.fastest(handles, repeat_seconds)
+    return found, self.fastest(handles, repeat_seconds) if repeat_seconds else 0.0
 
   def once(self, handles: dict[str, list[Any]]) -> None:
     kinds = {m.name: m.dtype.itemsize * prod(m.shape) for m in self.plan.memory}

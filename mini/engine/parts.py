@@ -18,6 +18,7 @@ from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.divide import Division, Share, Transfer
+from mini.engine.plan import taken_over
 from mini.engine.program import Bound, Program
 from mini.ir.text import graph_program
 from mini.ir.uop import UOp
@@ -61,22 +62,14 @@ class Parts:
     self.device, self.inout = homes[0], inout or {}
     self.often = inout is not None  # of a jitted function
     self.division = Division(roots, devices, homes, free)
-    self.graph = graph_program("g", self.division.graph)
+    self.graph = graph_program("g", self.division.graph, taken_over(self.division.graph, self.inout, devices))
     self.values, self.roots = self.division.values, self.division.roots
     self.parts = [self.part(share) for share in self.division.shares]
     self.settle()
     self.steps = self.ordered()
 
   def part(self, share: Share) -> Part:
-    """Where a value is copied to another device, no other is written over it, nor it over another:
-    when would that be?"""
-    fixed = self.division.copied | self.division.free
-    mine = {
-      share.outputs.index(v): share.inputs.index(i)
-      for n, i in self.inout.items()
-      if (v := self.roots[n]) in share.outputs and i in share.inputs and not {v, i} & fixed
-    }
-    inout = mine if self.often else None
+    inout = self.division.taken_over(share, self.inout) if self.often else None
     program = Program(share.roots, len(share.inputs), share.device, inout, share.levels)
     program.is_part = True
     return Part(program, share.inputs, share.outputs)

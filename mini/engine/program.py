@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -13,7 +14,6 @@ from weakref import ref
 import numpy as np
 
 from mini.codegen.heuristic import Machine, write_recipe
-from mini.codegen.linearize import is_loop
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.config import config
@@ -22,34 +22,29 @@ from mini.engine.buffer import Buffer
 from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
 from mini.engine.kept import Plan, Planned
+from mini.engine.plan import (
+  Scheduled,
+  Segment,
+  as_schedule,
+  late,
+  name_of,
+  renamed,
+  scheduled,
+  segments_of,
+  taken_over,
+)
 from mini.engine.queues import Span, assign
 from mini.engine.sizes import ALONE, Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
-from mini.ir.kernel import (
-  access,
-  directions,
-  extent,
-  guarded,
-  is_inline,
-  kernel,
-  param,
-  params_of,
-  results,
-)
+from mini.ir.kernel import access, directions, extent, guarded, is_inline, params_of
 from mini.ir.outside import MOST_SIZE, out_of_bounds
 from mini.ir.rules import rules_here, simplify
-from mini.ir.text import graph_program
-from mini.ir.uop import UOp, closed, rsize, substitute, toposort, without_collector
+from mini.ir.text import Memory, Run, graph_program
+from mini.ir.uop import UOp, closed, rsize, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
-from mini.schedule import NONE, Why, schedule
-from mini.schedule.early import early
-from mini.schedule.flat import in_pieces
-from mini.schedule.memory import Need, in_place, plan
-from mini.schedule.merge import MOST_PARAMS, levels_of
-from mini.schedule.overwrite import overwrite
-from mini.schedule.regions import regions
-from mini.schedule.split import split_reductions
+from mini.schedule import NONE
+from mini.schedule.memory import aligned
 from mini.stats import stats
 from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
@@ -66,15 +61,6 @@ class Own(NamedTuple):
 
 # kernels of a jitted function, and others
 OFTEN, ONCE = Own(4, 50_000), Own(1, 500_000_000, 200_000, True)
-
-
-class Launch(NamedTuple):
-  """A kernel, free of names, and what it runs on this time."""
-
-  kernel: UOp  # its params are a0, a1, ...
-  names: tuple[str, ...]  # of the memory that a0, a1, ... stand for
-  label: str  # for people: what it writes
-  starts: tuple[int, ...] = ()  # byte offsets at which a0, a1, ... begin in their memory
 
 
 class Compiled(NamedTuple):
@@ -107,29 +93,6 @@ class Compiled(NamedTuple):
 def nanoseconds(flops: int, nbytes: int) -> float:
   """What it takes one core, roughly."""
   return flops / 8 + nbytes / 16
-
-
-class Made(NamedTuple):
-  """What a program runs: each launch, and what its kernel became."""
-
-  launches: list[Launch]
-  compiled: list[Compiled]
-
-
-def nameless(k: UOp, split: bool = False) -> Launch:
-  """Kernels that are equal up to their memory become one node; with `split`, those that are so up to offsets too."""
-  body, where = regions(k) if split else (k, {})
-  params = params_of(body)
-  if len(params) > MOST_PARAMS:  # parts of one memory, each by itself
-    body, where = k, {}
-    params = params_of(body)
-  table = {p: param(f"a{n}", p.arg[1], p.dtype) for n, p in enumerate(params)}
-  body = substitute(body, table)
-  found = [where.get(p, (p.arg[0], 0)) for p in params]
-  starts = tuple(p.dtype.itemsize * first for p, (_, first) in zip(params, found))
-  return Launch(
-    kernel("k", results(body), closed(body)), tuple(name for name, _ in found), k.arg.what, starts
-  )
 
 
 def cost(k: UOp) -> tuple[int, int]:
@@ -168,13 +131,15 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
 def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   """A kernel with its recipe and code: of its own, or what it shares with other sizes."""
   work, shares = cost(k), opened.is_host and not config.NOOPT
+  if (own_recipe := pinned(k)) is not None:
+    return rendered(*own_recipe, opened, work, name_of(k))
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
     remembered(opened.alike, (config.code, structure(k)), Alike).little = [k]
-    return with_sizes(rendered(*write_recipe(k, machine, little=True), family(k), opened, work), opened, 0)
+    return with_sizes(rendered(*write_recipe(k, machine, little=True), opened, work, name_of(k)), opened, 0)
   shares = shares and nanoseconds(*work) < own.nanoseconds
   tuned, recipe = with_recipe(k, machine, opened, shares and own.alike and not searched)
-  make = lambda: rendered(tuned, recipe, family(k), opened, work)
+  make = lambda: rendered(tuned, recipe, opened, work, name_of(k))
   if not shares or adds_products(tuned):
     return make()
   if searched or not own.alike:
@@ -188,11 +153,22 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
       return c._replace(code=code, written=c.code)
   try:
     general, with_it = alike.general(k, recipe, machine.threads)
-    others = lambda: [rendered(t, general, family(u), opened, cost(u)) for u, t in alike.with_recipe(general)]
-    return with_sizes(rendered(with_it, general, family(k), opened, work), opened, 0, others)
+    others = lambda: [rendered(t, general, opened, cost(u)) for u, t in alike.with_recipe(general)]
+    return with_sizes(rendered(with_it, general, opened, work, name_of(k)), opened, 0, others)
   except RecipeError:
     alike.alone = [*alike.alone[1 - ALONE :], k]
     return with_sizes(make(), opened, own.sizes)
+
+
+def pinned(k: UOp) -> tuple[UOp, str] | None:
+  """The kernel with the recipe that RECIPES has for it, and that recipe. RecipeError where it does not apply."""
+  for pattern, recipe in () if config.NOOPT else config.RECIPES:
+    if fnmatchcase(name_of(k), pattern):
+      try:
+        return apply(k, recipe), recipe
+      except RecipeError as e:
+        raise RecipeError(f"RECIPES, {pattern}, for {name_of(k)}: {e}") from None
+  return None
 
 
 def remembered(table: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
@@ -220,14 +196,14 @@ def with_recipe(k: UOp, machine: Machine, opened: Opened, alike: bool = False) -
   return tuned, recipe
 
 
-def rendered(tuned: UOp, recipe: str, family: str, opened: Opened, work: tuple[int, int]) -> Compiled:
-  """A kernel with its recipe applied, in the device's language, under a name that is its own as a rule."""
-  code = named(opened.render(tuned), family)
+def rendered(tuned: UOp, recipe: str, opened: Opened, work: tuple[int, int], name: str = "") -> Compiled:
+  """A kernel with its recipe applied, in the device's language; by default under a name that is that of its source."""
+  code = named(opened.render(tuned), name)
   return Compiled(tuned, recipe, code, extent(tuned), threads(tuned), guarded(tuned), *work)
 
 
-def named(code: Code, family: str) -> Code:
-  name = f"{family}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
+def named(code: Code, name: str = "", kind: str = "text") -> Code:
+  name = name or f"{kind}_{hashlib.sha1(code.source.encode()).hexdigest()[:10]}"
   return code._replace(name=name, source=code.source.replace("KERNEL", name))
 
 
@@ -241,7 +217,7 @@ def with_sizes(
   key = hashlib.sha256("\0".join([text, c.code.prelude, *map(str, c.code.helpers)]).encode()).digest()
   alike = remembered(opened.families, key, Family)
   kind = c.name.partition("_")[0] + "_n"
-  made = lambda source: named(c.code._replace(source=source), kind)
+  made = lambda source: named(c.code._replace(source=source), kind=kind)
   asked = others() if others and not alike.shared else ()
   found = [numbers_of(o.code.source.replace(o.name, "KERNEL")) for o in asked]
   seen = None if others is None else [n for t, n in found if t == text]
@@ -267,17 +243,6 @@ def assumed() -> Machine:
   return Machine().described(config.MACHINE)
 
 
-def family(k: UOp) -> str:
-  """What a profile calls a kernel: its shape of work and its output sizes."""
-  from mini.ir.kernel import contractions
-
-  reduces = any(u.op == "reduce" for u in toposort(k))
-  what = (
-    "contract" if contractions(k) else "rows" if reduces and closed(k) else "reduce" if reduces else "map"
-  )
-  return "_".join([what, *(str(rsize(r)) for r in closed(k) if is_loop(r))])
-
-
 def check(stage: str, programs: Sequence[UOp]) -> None:
   """CHECK=1: the verifier, between two passes."""
   for p in programs if config.CHECK else ():
@@ -293,56 +258,6 @@ def binary(nbytes: float) -> str:
   while nbytes >= 1024 and len(units) > 1:
     nbytes, units = nbytes / 1024, units[1:]
   return f"{nbytes:.0f} B" if units[0] == "B" else f"{nbytes:.1f} {units[0]}"
-
-
-def scheduled(
-  graph: UOp, inout: dict[int, int], gpu: bool = False, levels: Sequence[int] = (), why: Why | None = None
-) -> tuple[list[UOp], list[int], dict[int, int]]:
-  """(the kernels, for each output the one whose memory it shares, {output: input} of those that are updated in place).
-  why: gets the reasons of the schedule."""
-  roots = in_pieces(graph.src)
-  kernels, aliases = schedule(
-    {f"out{n}": o for n, o in enumerate(roots if config.NOOPT else split_reductions(roots, gpu))},
-    late(levels),
-    why,
-    gpu,
-    not config.NOOPT,
-  )
-  same = [int(aliases.get(f"out{n}", f"out{n}")[3:]) for n in range(len(graph.src))]
-  pairs = {f"out{n}": f"in{i}" for n, i in inout.items() if f"out{n}" not in aliases}
-  kernels, done = overwrite(kernels, pairs, late(levels))
-  for out, old in done.items():
-    if why is not None and out in why:
-      why[old] = why.pop(out)
-  kernels = early(kernels, late(levels))
-  if not config.NOOPT:
-    kernels, place = in_place(kernels)
-    for new, old in place.items():
-      if why is not None and new in why:
-        why.setdefault(old, []).extend(f"then {reason}" for reason in why.pop(new))
-  return kernels, same, {int(out[3:]): int(old[2:]) for out, old in done.items()}
-
-
-def late(levels: Sequence[int]) -> dict[str, int]:
-  """The inputs that are not there at once."""
-  return {f"in{n}": level for n, level in enumerate(levels) if level}
-
-
-class Segment(NamedTuple):
-  """Launches start..stop-1 of a program, which need inputs up to this level."""
-
-  level: int
-  start: int
-  stop: int
-
-
-def segments_of(kernels: list[UOp], levels: Sequence[int]) -> list[Segment]:
-  found = [Segment(0, 0, 0)]
-  for n, level in enumerate(levels_of(kernels, late(levels))):
-    if level > found[-1].level:
-      found.append(Segment(level, n, n))
-    found[-1] = found[-1]._replace(stop=n + 1)
-  return found[1:] if found[0].stop == 0 < len(found) - 1 else found
 
 
 class Bound(NamedTuple):
@@ -390,9 +305,8 @@ class Program:
     self.opened = opened = Device[device]
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
-    self.graph = graph_program(
-      "g", tuple(outputs if opened.interprets or config.NOOPT else simplify(list(outputs)))
-    )
+    simple = outputs if opened.interprets or config.NOOPT else simplify(list(outputs))
+    self.graph = graph_program("g", tuple(simple), taken_over(simple, self.inout))
     self.labels = simplified(labels)
     self.outputs = [(o.dtype, shape(o)) for o in outputs]
     self.devices = [device] * len(outputs)
@@ -404,7 +318,7 @@ class Program:
     self.segments = [Segment(0, 0, 0)]
     if opened.interprets:
       stats["schedules"] += 1
-      self.made = Made([], [])
+      self.compiled = []
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
     else:
@@ -431,12 +345,11 @@ class Program:
       opened.build(codes)
     else:
       stats["schedules"] += 1
-      kernels, self.same, self.inplace = scheduled(self.graph, self.inout, self.gpu, self.levels)
-      check("schedule", kernels)
-      self.segments = segments_of(kernels, self.levels)
-      self.place(kernels)
+      self.same, self.inplace = self.scheduled.same(), self.scheduled.inplace()
+      check("schedule", self.scheduled.kernels)
+      self.segments = segments_of(self.scheduled.kernels, self.levels)
+      self.place(self.schedule.arg.memory)
       ahead += opened.ahead([self.arena_bytes])
-      self.made = self.compile(kernels)
       codes = list(dict.fromkeys(c.code for c in self.compiled))
       calls = self.planned(codes)
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
@@ -448,23 +361,29 @@ class Program:
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
     del ahead  # not before: it is all in use at once
 
-  def compile(self, kernels: Sequence[UOp]) -> Made:
-    launches = [nameless(k, split=True) for k in kernels]
-    compiled = compile_kernels([launch.kernel for launch in launches], self.opened, self.often)
-    return Made(launches, [compiled[launch.kernel] for launch in launches])
+  # an earlier process leaves code and places alone: the rest is made anew for who looks at it
 
   @cached_property
-  def made(self) -> Made:
-    """The kernels, for who looks at them: an earlier process leaves their code alone."""
-    return self.compile(scheduled(self.graph, self.inout, self.gpu, self.levels)[0])
+  def scheduled(self) -> Scheduled:
+    return scheduled(self.graph, self.gpu, self.levels)
+
+  @cached_property
+  def schedule(self) -> UOp:
+    """The kernels, their order and their memory, as a node that prints."""
+    found = self.scheduled
+    inout = {f"in{n}" for n in found.inplace().values()}
+    return as_schedule(self.graph, found, inout)
 
   @property
-  def launches(self) -> list[Launch]:
-    return self.made.launches
+  def runs(self) -> Sequence[Run]:
+    return self.schedule.arg.runs
 
-  @property
+  @cached_property
   def compiled(self) -> list[Compiled]:
-    return self.made.compiled
+    """What became of the kernel of each run."""
+    kernels = [renamed(k, "k") for k in self.schedule.src]
+    found = compile_kernels(kernels, self.opened, self.often)
+    return [found[kernels[run.kernel]] for run in self.runs]
 
   def levels_of_outputs(self) -> list[int]:
     level: dict[UOp, int] = {}
@@ -478,13 +397,14 @@ class Program:
     calls: list[Planned] = []
     number = {c: n for n, c in enumerate(codes)}
     touched: list[list[Span]] = []
-    for launch, c in zip(self.launches, self.compiled):
-      where = {}
-      for n, (name, start) in enumerate(zip(launch.names, launch.starts)):
-        slot, at = self.slots[name]
-        where[f"a{n}"] = slot, at + start
+    for run, c in zip(self.runs, self.compiled):
       params = directions(c.kernel)  # the recipe may load them in another order
-      args = [where[p.arg[0]] for p in params]
+      where = {f"a{n}": part for n, part in enumerate(run.parts)}
+      args = []
+      for p in params:
+        name, start = where[p.arg[0]]
+        slot, at = self.slots[name]
+        args.append((slot, at + start * p.dtype.itemsize))
       spans = zip(args, params.items())
       touched.append(
         [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
@@ -497,24 +417,15 @@ class Program:
         calls[n] = calls[n]._replace(queue=queue, waits=waits)
     return calls
 
-  def place(self, kernels: list[UOp]) -> None:
+  def place(self, memory: Sequence[Memory]) -> None:
     """Temporaries and numbers get a slot and a byte offset."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    size: dict[str, int] = {}
-    for n, k in enumerate(kernels):
-      for p in params_of(k):
-        name, s = p.arg
-        if name[0] == "c":
-          self.slots[name] = (self.numbers, 8 * int(name[1:]))
-        if name in self.slots:
-          continue
-        first.setdefault(name, n)
-        last[name] = n
-        size[name] = p.dtype.itemsize * prod(s)
-    offsets, self.arena_bytes = plan([Need(name, size[name], first[name], last[name]) for name in size])
-    self.slots.update({name: (self.arena, at) for name, at in offsets.items()})
-    self.temporaries = {name: (at, size[name]) for name, at in offsets.items()}
+    for m in memory:
+      if isinstance(m.where, int):
+        self.slots[m.name] = self.arena, m.where
+        self.temporaries[m.name] = m.where, m.dtype.itemsize * prod(m.shape)
+      elif m.name[0] == "c":
+        self.slots[m.name] = self.numbers, 8 * int(m.name[1:])
+    self.arena_bytes = aligned(max((at + size for at, size in self.temporaries.values()), default=0))
 
   def run(
     self,

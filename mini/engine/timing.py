@@ -58,7 +58,7 @@ class Bench:
   def compiled(self, kernel: UOp, recipe: str) -> Compiled | str:
     """The kernel with a recipe, or why there is none."""
     try:
-      return rendered(apply(kernel, recipe), recipe, "timed", self.opened, cost(kernel))
+      return rendered(apply(kernel, recipe), recipe, self.opened, cost(kernel))
     except (RecipeError, DeviceError) as e:
       return str(e)
 

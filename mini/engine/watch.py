@@ -23,25 +23,25 @@ from mini.codegen.heuristic import write_recipe
 from mini.config import config
 from mini.engine import profile
 from mini.engine.device import Device
-from mini.engine.passes import (
-  Scheduled,
-  planned,
-  planned_for,
-  renamed,
-  schedule_of,
-  schedule_pass,
-  with_own_names,
-)
-from mini.engine.program import Program, assumed, scheduled
+from mini.engine.passes import planned_for, schedule_of, schedule_pass, with_own_names
+from mini.engine.plan import renamed
+from mini.engine.program import Program, assumed
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program, noted, source_program, text, uops_program
+from mini.ir.text import (
+  graph_program,
+  noted,
+  noted_of,
+  schedule_program,
+  source_program,
+  text,
+  uops_program,
+)
 from mini.ir.uop import UOp
 from mini.render import NAMES
 from mini.render.c import render
 from mini.render.cstyle import link
-from mini.schedule import Why
 from mini.types import DType, MiniError, from_storage
 
 if TYPE_CHECKING:
@@ -99,17 +99,16 @@ class View:
 
   @property
   def graph(self) -> list[UOp]:
-    return [noted(graph_program(self.name, self.program.graph.src), self.program.labels)]
+    graph = self.program.graph
+    return [noted(graph_program(self.name, graph.src, dict(graph.arg.into)), self.program.labels)]
 
   @cached_property
   def schedule(self) -> list[UOp]:
     if self.interpreted:
-      return schedule_pass(graph_program(self.name, tuple(simplify(list(self.program.graph.src)))))
-    why: Why = {}
-    kernels, same, inplace = scheduled(self.program.graph, self.program.inout, self.program.gpu, why=why)
-    outputs = [f"in{inplace[n]}" if n in inplace else f"out{n}" for n in dict.fromkeys(same)]
-    names = [c.name for c in self.program.compiled]
-    return [noted(planned(self.name, kernels, outputs, {f"in{i}" for i in inplace.values()}, names), why)]
+      simple = tuple(simplify(list(self.program.graph.src)))
+      return schedule_pass(graph_program(self.name, simple, dict(self.program.graph.arg.into)))
+    made = self.program.schedule
+    return [noted(schedule_program(made.arg._replace(name=self.name), made.src), noted_of(made))]
 
   @cached_property
   def recipes(self) -> dict[UOp, str]:
@@ -144,7 +143,7 @@ class View:
     """What DEBUG=1 says."""
     if self.interpreted:
       return f"# {self.name}: a graph for the interpreter"
-    n, different = len(self.program.launches), len({c.shown for c in self.program.compiled})
+    n, different = len(self.program.runs), len({c.shown for c in self.program.compiled})
     return (
       f"# {self.name}: {n} kernels, {different} different; {self.program.arena_bytes:,} bytes of temporaries"
     )
@@ -160,19 +159,13 @@ class PartsView(View):
 
   @property
   def graph(self) -> list[UOp]:
-    return [graph_program(self.name, self.parts.graph.src)]
+    return [graph_program(self.name, self.parts.graph.src, dict(self.parts.graph.arg.into))]
 
   @cached_property
   def schedule(self) -> list[UOp]:
-    found = []
-    for part, share in zip(self.parts.parts, self.parts.division.shares):
-      p = part.program
-      if Device[p.device].interprets:
-        found.append(schedule_of(share))
-      else:
-        why: Why = {}
-        made = scheduled(p.graph, p.inout, p.gpu, p.levels, why)
-        found.append(Scheduled(*made, [c.name for c in p.compiled], why))
+    shares = zip(self.parts.parts, self.parts.division.shares)
+    interprets = lambda part: Device[part.program.device].interprets
+    found = [schedule_of(share, {}) if interprets(part) else part.program.scheduled for part, share in shares]
     names = [f"in{n}" for n in range(self.parts.division.inputs)]
     return [planned_for(self.name, self.parts.division, names, found)]
 
@@ -256,18 +249,19 @@ def run_checked(program: Program, handles: Sequence[Any], segment: int) -> int:
   for n, (dtype, s) in enumerate(program.outputs):
     if segment == 0 and n not in program.inplace and program.same[n] == n:
       shim.upload(handles[program.slots[f"out{n}"][0]], bytes(dtype.itemsize * prod(s)))
-  begun = {name for launch in program.launches[:start] for name in launch.names}
-  for launch, c, call in list(zip(program.launches, program.compiled, program.calls))[start:stop]:
-    for name in launch.names:
+  begun = {name for run in program.runs[:start] for name in run.names}
+  for run, c, call in list(zip(program.runs, program.compiled, program.calls))[start:stop]:
+    kernel = program.schedule.src[run.kernel]
+    for name in run.names:
       if name in program.temporaries and name not in begun:
         at, nbytes = program.temporaries[name]
         shim.upload(handles[program.arena], bytes(nbytes), at)
         begun.add(name)
     found = []
-    for (p, direction), name, first in zip(directions(launch.kernel).items(), launch.names, launch.starts):
+    for (p, direction), (name, first) in zip(directions(kernel).items(), run.parts):
       slot, at = program.slots[name]
-      found.append(Region(p.dtype, direction, handles[slot], at + first, name))
-    sizes = [prod(p.arg[1]) for p in directions(launch.kernel)]
+      found.append(Region(p.dtype, direction, handles[slot], at + first * p.dtype.itemsize, name))
+    sizes = [prod(p.arg[1]) for p in directions(kernel)]
     clean = not any(nans(r.read(shim, n), r.dtype) for r, n in zip(found, sizes) if r.direction != "out")
     sequence = shim.sequence([call._replace(queue=0, waits=())])
     error = sequence.run(handles) or sequence.error()
@@ -278,7 +272,7 @@ def run_checked(program: Program, handles: Sequence[Any], segment: int) -> int:
       if nans(x, r.dtype):
         raise CheckError(
           f"CHECK: kernel {c.name} wrote {nans(x, r.dtype)} NaNs to {r.name}, and read none; the first is element "
-          f"{int(np.isnan(from_storage(x, r.dtype)).argmax())}\n{text(renamed(launch.kernel, c.name))}")  # fmt: skip
+          f"{int(np.isnan(from_storage(x, r.dtype)).argmax())}\n{text(kernel)}")  # fmt: skip
   return 0
 
 

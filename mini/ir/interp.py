@@ -207,8 +207,10 @@ def run_schedule(program: UOp, data: dict[str, np.ndarray]) -> None:
       memory[run.target] = memory[run.source].reshape(memory[run.target].shape).copy()
       continue
     kernel = program.src[run.kernel]
-    params = [p.arg[0] for p in directions(kernel)]
-    run_kernel(kernel, {p: memory[n] for p, n in zip(params, run.names)})
+    touched = {}
+    for p, (n, start) in zip(directions(kernel), run.parts):
+      touched[p.arg[0]] = memory[n].reshape(-1)[start:][: math.prod(p.arg[1])].reshape(p.arg[1])
+    run_kernel(kernel, touched)
   data.update({m.name: memory[m.name].reshape(m.shape) for m in plan.memory if isinstance(m.where, str)})
 
 

@@ -5,9 +5,10 @@
   program    = graph NAME(inputs) { lines }  |  schedule ...  |  uops ...
              | kernel NAME(params) [recipe("STEP", ...)] { lines }    the steps (codegen/recipe.py) are applied
              | source NAME "LANGUAGE" { ... } end source
-  line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  return ...  |  end ...
-               in a schedule  %NAME = arena OFFSET [on "DEVICE"] : TYPE  |  kernel ...  |
-                              run KERNEL(%NAME, ...)  |  copy %NAME -> %NAME
+  line       = %NAME = OP operands [{ATTRIBUTE=VALUE}] : TYPE  |  store ...  |  end ...  |
+               return operand [into %NAME], ...      an output that may take the memory of an input
+               in a schedule  %NAME = arena OFFSET [on "DEVICE"] : TYPE  |  kernel ...  |  copy %NAME -> %NAME  |
+                              run KERNEL(%NAME [+ ELEMENT], ...)  |  return %NAME, ...
                in a kernel    %NAME = range SIZE [KIND] [from EXPRESSION to EXPRESSION]
   operand    = %NAME  |  NUMBER  |  TYPE(NUMBER)  |  an index expression or condition, infix
   # a comment goes to the end of its line
@@ -70,12 +71,15 @@ class Reader(Operands):
         self.fail("a graph ends with return")
       self.graph_line()
       self.newline()
-    outputs = [self.value(None)]
-    while self.accept(","):
+    outputs: list[UOp] = []
+    into: dict[int, UOp] = {}
+    while not outputs or self.accept(","):
       outputs.append(self.value(None))
+      if self.accept("into"):
+        into[len(outputs) - 1] = self.defined()
     self.newline()
     self.take("}")
-    return self.finish(graph_program(name, tuple(outputs)), start)
+    return self.finish(graph_program(name, tuple(outputs), into), start)
 
   def graph_input(self) -> None:
     at = self.at
@@ -184,6 +188,7 @@ class Reader(Operands):
   def schedule(self) -> UOp:
     start, memory, kernels = self.at, [], []
     runs: list[Run | Copy] = []
+    results: list[str] = []
     env: dict[str, Memory] = {}
 
     def place(name: str, where: str | int, at: int, device: str | None = None) -> None:
@@ -211,21 +216,32 @@ class Reader(Operands):
           self.fail(f"there are two kernels {kernels[-1].arg.what}", at)
       elif self.accept("run"):
         which = named[self.word("a kernel", named)]
-        runs.append(Run(which, tuple(self.listed(lambda: self.one_of(env).name, "(", ")"))))
+        got = self.listed(
+          lambda: (self.one_of(env).name, self.integer(0) if self.accept("+") else None), "(", ")"
+        )
+        names, starts = zip(*got) if got else ((), ())
+        runs.append(Run(which, names, () if set(starts) <= {None} else starts))
       elif self.accept("copy"):
         source = self.one_of(env).name
         self.take("-")
         self.take(">")
         runs.append(Copy(source, self.one_of(env).name))
+      elif self.accept("return"):
+        results = [self.one_of(env).name]
+        while self.accept(","):
+          results.append(self.one_of(env).name)
       else:
-        target = self.name("memory, or kernel, run or copy")
+        target = self.name("memory, or kernel, run, copy or return")
         self.take("=")
         self.take("arena")
         offset, device = self.integer(0), self.device()
         self.take(":")
         place(target, offset, at, device)
       self.newline()
-    return self.finish(schedule_program(Plan(name, tuple(memory), tuple(runs)), tuple(kernels)), start)
+    plan = Plan(name, tuple(memory), tuple(runs))
+    if tuple(results) != plan.returned:
+      plan = plan._replace(results=tuple(results))
+    return self.finish(schedule_program(plan, tuple(kernels)), start)
 
   def one_of(self, env: dict[str, Memory]) -> Memory:
     at, name = self.at, self.name("memory")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import ref
@@ -31,9 +32,20 @@ Notes = Mapping[Any, Sequence[str]]  # memory, or a value of a graph -> sentence
 WIDTH = 56  # types stand in one column, not further to the right than this
 
 
-def graph_program(name: str, outputs: tuple[UOp, ...]) -> UOp:
+class Graph(NamedTuple):
+  """The argument of a graph, whose sources are its outputs."""
+
+  name: str
+  into: tuple[
+    tuple[int, UOp], ...
+  ] = ()  # (output, the input whose memory it may take: nobody wants its old value)
+
+
+def graph_program(name: str, outputs: tuple[UOp, ...], into: Mapping[int, UOp] = MappingProxyType({})) -> UOp:
   """A tensor program as one node: what `graph NAME(...) { ... return ... }` reads as."""
-  return uop("graph", dtypes.void, tuple(outputs), name)
+  return uop(
+    "graph", dtypes.void, tuple(outputs), Graph(name, tuple(sorted(into.items(), key=lambda p: p[0])))
+  )
 
 
 class Memory(NamedTuple):
@@ -51,6 +63,12 @@ class Run(NamedTuple):
 
   kernel: int
   names: tuple[str, ...]
+  starts: tuple[int | None, ...] = ()  # of those that are parts of a memory: the element at which they begin
+
+  @property
+  def parts(self) -> list[tuple[str, int]]:
+    """(memory, the element at which a parameter begins) of each."""
+    return [(name, start or 0) for name, start in zip_longest(self.names, self.starts)]
 
 
 class Copy(NamedTuple):
@@ -67,6 +85,13 @@ class Plan(NamedTuple):
   name: str
   memory: tuple[Memory, ...]  # arguments first
   runs: tuple[Run | Copy, ...]
+  results: tuple[
+    str, ...
+  ] = ()  # the memory of each output of the graph; by default what is written, in order
+
+  @property
+  def returned(self) -> tuple[str, ...]:
+    return self.results or tuple(m.name for m in self.memory if m.where in ("out", "inout"))
 
 
 def schedule_program(plan: Plan, kernels: tuple[UOp, ...]) -> UOp:
@@ -286,16 +311,16 @@ def _nested(v: Any) -> str:
   return dims(map(_nested, v)) if isinstance(v, tuple) else f'"{v}"' if isinstance(v, str) else str(v)
 
 
-def input_names(outputs: tuple[UOp, ...]) -> dict[UOp, str]:
+def input_names(graph: UOp) -> dict[UOp, str]:
   """The buffers of a graph: by the name they have, or, for memory of this process, by number."""
-  buffers = [u for u in toposort(*outputs) if u.op == "buffer"]
+  buffers = [u for u in toposort(*graph.src, *(b for _, b in graph.arg.into)) if u.op == "buffer"]
   named = {u: u.arg[0] for u in buffers if isinstance(u.arg[0], str) and IDENTIFIER.fullmatch(u.arg[0])}
   fresh = (f"b{n}" for n in range(2 * len(buffers)) if f"b{n}" not in named.values())
   return {u: f"%{named[u] if u in named else next(fresh)}" for u in buffers}
 
 
 def graph_text(graph: UOp, notes: Notes = MappingProxyType({})) -> str:
-  names = input_names(graph.src)
+  names = input_names(graph)
   inputs = [f"{name}: {type_text(u)}{on(''.join(u.arg[2:]))}" for u, name in names.items()]
   show = Names(names)
   rows: list[tuple[str, str]] = []
@@ -305,8 +330,10 @@ def graph_text(graph: UOp, notes: Notes = MappingProxyType({})) -> str:
     name = f"{u.op}.{u.arg[0]}" if u.op in KINDS else u.op
     rows.append((f"{names[u]} = {name}{' ' if operands else ''}{operands}{attribute(u)}", type_text(u)))
     rows += [(f"# {note}", "") for note in notes.get(u, ())]
-  rows.append((f"return {', '.join(show.operand(u, None) for u in graph.src)}", ""))
-  return block(header("graph", graph.arg, inputs), rows)
+  into = {n: f" into {names[b]}" for n, b in graph.arg.into}
+  returned = [show.operand(u, None) + into.get(n, "") for n, u in enumerate(graph.src)]
+  rows.append((f"return {', '.join(returned)}", ""))
+  return block(header("graph", graph.arg.name, inputs), rows)
 
 
 # ---------------------------------------------------------------- kernel
@@ -407,7 +434,11 @@ def schedule_text(program: UOp, why: Notes = MappingProxyType({})) -> str:
     filled = [n for n, d in zip(run.names, directions(kernel).values()) if d != "in" and n not in told]
     rows += [(f"# {n}: {reason}", "") for n in filled for reason in why.get(n, ())]
     told.update(filled)
-    rows.append((f"run {kernel.arg.what}({', '.join('%' + n for n in run.names)})", ""))
+    starts = run.starts or [None] * len(run.names)
+    touched = [f"%{n}" if start is None else f"%{n} + {start}" for n, start in zip(run.names, starts)]
+    rows.append((f"run {kernel.arg.what}({', '.join(touched)})", ""))
+  if plan.returned != plan._replace(results=()).returned:
+    rows.append((f"return {', '.join('%' + n for n in plan.returned)}", ""))
   head = [f"%{m.name}: {m.where} {m.dtype.short}{dims(m.shape)}{on(m.device)}" for m in arguments]
   return block(header("schedule", plan.name, head), rows)
 

@@ -173,6 +173,15 @@ def check_graph_node(u: UOp) -> None:
 def verify_graph(graph: UOp) -> None:
   for u in toposort(*graph.src):
     check_graph_node(u)
+  taken = [b for _, b in graph.arg.into]
+  for n, b in graph.arg.into:
+    out = graph.src[n]
+    if b.op != "buffer" or b.dtype is not out.dtype or numel(b) != numel(out):
+      raise VerifyError(
+        graph, f"output {n} goes into {b.op}, which is no input of as many elements of its type"
+      )
+    if taken.count(b) > 1:
+      raise VerifyError(graph, f"two outputs go into %{b.arg[0]}")
 
 
 # ---------------------------------------------------------------- kernel
@@ -407,12 +416,19 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
   """(name, direction) of what a run touches, after checking that its memory is what the kernel expects."""
   kernel = program.src[run.kernel]
   params = directions(kernel)
-  if len(params) != len(run.names) or len(set(run.names)) < len(run.names):
+  if len(params) != len(run.names):
     raise VerifyError(program, f"run {kernel.arg.what}: it takes {len(params)} different memories")
-  for p, n in zip(params, run.names):
-    if p.dtype is not memory[n].dtype or p.arg[1] != memory[n].shape:
+  parts: dict[str, list[tuple[int, int]]] = {}
+  for p, n, start in zip(params, run.names, run.starts or (None,) * len(run.names)):
+    first, last = start or 0, (start or 0) + prod(p.arg[1])
+    fits = p.arg[1] == memory[n].shape if start is None else last <= prod(memory[n].shape)
+    if p.dtype is not memory[n].dtype or not fits:
       want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:4]))
-      raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}")
+      at = "" if start is None else f" from element {start} on"
+      raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}{at}")
+    if any(a < last and first < b for a, b in parts.setdefault(n, [])):
+      raise VerifyError(program, f"run {kernel.arg.what}: it takes {len(params)} different memories")
+    parts[n].append((first, last))
   return list(zip(run.names, params.values()))
 
 
@@ -473,6 +489,8 @@ def verify_schedule(program: UOp) -> None:
     raise VerifyError(program, f"no run of kernel {program.src[min(idle)].arg.what}")
   if empty := [m.name for m in plan.memory if m.where == "out" and m.name not in written and prod(m.shape)]:
     raise VerifyError(program, f"%{empty[0]} is out, and never written")
+  if lost := [n for n in plan.results if memory[n].where not in ("out", "inout", "in")]:
+    raise VerifyError(program, f"%{lost[0]} is returned, and a part of the arena")
   arena = [
     (m.where, m.where + prod(m.shape) * m.dtype.itemsize, m) for m in plan.memory if isinstance(m.where, int)
   ]

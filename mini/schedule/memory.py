@@ -77,11 +77,15 @@ def plan(needs: Sequence[Need]) -> tuple[dict[str, int], int]:
       if at + need.nbytes <= lo:
         break
       at = max(at, hi)
-    end = -(-(at + need.nbytes) // ALIGN) * ALIGN
+    end = aligned(at + need.nbytes)
     taken.take(need.first, need.last, at, end)
     offset[need.name] = at
     total = max(total, end)
   return offset, total
+
+
+def aligned(nbytes: int) -> int:
+  return -(-nbytes // ALIGN) * ALIGN
 
 
 class Taken:
