@@ -57,6 +57,26 @@ def test_loops():
 
 
 @pytest.mark.full
+def test_corpus(tmp_path):
+  """The same text twice, and what SHOW prints is what the list of passes makes."""
+  few = [
+    sys.executable,
+    str(BENCH / "corpus.py"),
+    "--rounds",
+    "1",
+    "--only",
+    "convnet,LSTM,DCGAN,GPT-2 of 64",
+  ]
+  for folder, more in (("a", []), ("b", ["--beside", str(tmp_path / "a")])):
+    done = subprocess.run([*few, str(tmp_path / folder), *more], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len([line for line in lines if not line.startswith(" ")]) == 4 and "SHOW prints" not in done.stdout
+  assert [line for line in lines if "text" in line] == ["  the same text"] * 4
+  assert len([line for line in lines if "of the time" in line]) == 4
+
+
+@pytest.mark.full
 def test_large():
   rows = figures("large.py", "--size", "2")["rows"]
   assert [row["size"] for row in rows] == [2, 8, 32] * (len(rows) // 3) and len(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mini
 from mini import Device, Tensor, jit, nn, stats
 from mini import __main__ as command
 from mini.config import Context
@@ -211,6 +212,34 @@ def test_a_routine_that_changes_nothing_is_shown(shown):
     assert step(Tensor([2.0])).tolist() == [2.0] and w.tolist() == [1.0, 2.0]
   _, s, *_ = parse_file(shown())
   assert s.op == "schedule" and s.arg.memory == () and not s.src
+
+
+def test_a_recipe_says_who_wrote_it(shown):
+  """By which estimates, and with DEBUG=3 which steps were refused."""
+  a, image, w = (Tensor(np.ones(s, np.float32)).realize() for s in ((48, 48), (1, 8, 16, 16), (8, 8, 3, 3)))
+  both = jit(lambda a, image, w: (a @ a, a.softmax(1), image.conv2d(w)))
+  whose = lambda: re.findall(r"^#   by (\w+) in mini/codegen/(\w+)\.py(.*)", shown(), re.MULTILINE)
+  with Context(SHOW="kernel"):
+    both(a, image, w)
+  found = {name: (file, rest) for name, file, rest in whose()}
+  assert {name: file for name, (file, _) in found.items()} == {
+    "tile": "contraction", "stream": "stream", "windows": "convolution"}  # fmt: skip
+  assert re.fullmatch(
+    r": \w+ of \d+ by \d+, [\d,]+ cycles; else \w+ of \d+ by \d+, [\d,]+ cycles", found["tile"][1]
+  )
+  assert "vectors along" in found["windows"][1] and found["stream"][1] == ""
+  with Context(SHOW="kernel"):
+    (a + 1).realize()
+  assert whose() in (
+    [("even", "even", "")],
+    [("stream", "stream", "")],
+  )  # the latter where recipes were searched for
+  with mini.recipes({"map_*": "par i"}), Context(SHOW="kernel"):
+    (a + 2).realize()
+  assert "#   by RECIPES" in shown()
+  with Context(DEBUG=3):
+    jit(lambda a: a.reshape(2, 24, 48).cumsum(1))(a)
+  assert re.search(r"^#   refused: \w+ .*: .*", shown(), re.MULTILINE)
 
 
 def test_recipes_can_be_used_again(shown, tmp_path):

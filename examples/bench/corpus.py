@@ -4,6 +4,8 @@ of each kernel. Who changes a pass writes it before and after, on one machine, a
   python examples/bench/corpus.py /tmp/before
   python examples/bench/corpus.py /tmp/after --beside /tmp/before     what differs, and the kernels that became slower
   python examples/bench/corpus.py /tmp/after --only GPT-2 --rounds 0  texts alone
+
+Of each program it also says where what SHOW prints is not, byte for byte, what the list of passes makes of its graph.
 """
 
 from __future__ import annotations
@@ -24,13 +26,20 @@ import models
 import numpy as np
 from common import chosen
 
-from mini import Context, Tensor, jit, nn
+from mini import Context, Device, Tensor, jit, nn
+from mini.engine.passes import kernels_of, passes, run_pass
+from mini.engine.program import machine_of
+from mini.ir.parse import parse_file
+from mini.ir.text import text
 from mini.nn import functional
 
 STAGES = {"graph": "graph.mini", "schedule": "schedule.mini", "kernel": "kernels.mini", "source": "source.c"}
 LAYERS, VOCABULARY = 2, 8192  # of a GPT-2 as wide as the one of 124M: every layer has the same kernels
 TIME = re.compile(r"^# (\S+) +([\d.]+) ms", re.MULTILINE)
 DIGEST = re.compile(r"_[0-9a-f]{10}\b")  # that ends a kernel's name, of its source
+NUMBER = re.compile(
+  r"^(graph|schedule|source) g\d+", re.MULTILINE
+)  # of a program, counts what was shown before
 SLOWER = 1.1  # times as long: a kernel that is told,
 SHARE = 0.01  # where it loses so much of the step
 
@@ -94,9 +103,24 @@ def write(folder: Path, call: Callable[[], Any], rounds: int) -> None:
   (folder / "times.json").write_text(json.dumps(times(call, rounds)))
 
 
-def bare(text: str) -> str:
+def unlisted(folder: Path) -> Iterator[str]:
+  """The stages that are not what the list of passes makes of the graph."""
+  shown = {stage: parse_file((folder / file).read_text()) for stage, file in STAGES.items()}
+  table, found = passes(machine_of(Device["CPU"].shim.info)), shown["graph"]
+  for name in ("simplify", "schedule", "recipe", "source"):
+    found = run_pass(table[name], found)
+    made = [k for p in found for k in kernels_of(p)] if name == "recipe" else found
+    stage = "kernel" if name == "recipe" else name
+    here, there = (
+      [NUMBER.sub(r"\1 g", text(p)) for p in programs] for programs in (made, shown.get(stage, made))
+    )
+    if here != there:
+      yield f"{stage}: SHOW prints other text than the list of passes makes"
+
+
+def bare(printed: str) -> str:
   """Without digests of sources, and without the numbers of programs, which count what was shown before."""
-  return re.sub(r"^(graph|schedule|source) g\d+", r"\1 g", DIGEST.sub("", text), flags=re.MULTILINE)
+  return NUMBER.sub(r"\1 g", DIGEST.sub("", printed))
 
 
 def differing(before: Path, after: Path) -> Iterator[str]:
@@ -138,15 +162,16 @@ def main() -> None:
       continue
     folder = re.sub(r"\W+", "_", name)
     write(args.folder / folder, make(), args.rounds)
+    said_otherwise = [*unlisted(args.folder / folder)]
     if args.beside is None:
-      print(name, flush=True)
+      print("\n  ".join([name, *said_otherwise]), flush=True)
       continue
     both = args.beside / folder, args.folder / folder
     if not both[0].is_dir():
       print(f"{name}\n  {args.beside} has no texts of it", flush=True)
       continue
     found = [*differing(*both)] or ["the same text"]
-    print("\n  ".join([name, *found, *slower(*both)]), flush=True)
+    print("\n  ".join([name, *said_otherwise, *found, *slower(*both)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,9 @@ class Plan(NamedTuple):
   parallel: str
   terms: int = 0  # of a sum that panels hold
 
+  def __str__(self) -> str:
+    return f"{self.kind} of {self.rows} by {self.columns}, {self.cycles:,.0f} cycles"
+
   @property
   def is_even(self) -> bool:
     """Is no element in two tiles?"""
@@ -381,11 +384,12 @@ def tile(w: Writer, machine: Machine) -> bool:
   # where the range that the outputs lie along makes no vector, another may
   if found[0] is None or rsize(found[0].columns) < machine.lanes:
     found.append(largest_product(w.kernel))
-  proposed = (plan for p in found if p is not None for plan in plans(w.kernel, p, machine))
+  proposed = [plan for p in found if p is not None for plan in plans(w.kernel, p, machine)]
   once = not w.repeatable(w.kernel)
-  plan = min(proposed, key=lambda p: (once and not p.is_even, p.cycles), default=None)
+  plan, *others = sorted(proposed, key=lambda p: (once and not p.is_even, p.cycles)) or [None]
   if plan is None:
     return False
+  w.notes += map(str, (plan, *others[:1]))
   write(w, plan, machine)
   return True
 

@@ -109,6 +109,9 @@ class Plan(NamedTuple):
   padded: bool = False  # is what slides copied to the stack, with zeros around it, not read through a guard?
   panel: bool = False  # is what a tile sees copied once more, to stand as it is read?
 
+  def __str__(self) -> str:
+    return f"vectors along {self.along}, tiles of {self.vectors}, {self.cost:.2f} of full vectors' time"
+
 
 def plans(found: Windows, p: UOp | None, beside: int | None, machine: Machine) -> Iterator[Plan]:
   """Vectors along the rows of the output, of what fits the stack, p being those rows.
@@ -413,9 +416,12 @@ def windows(w: Writer, machine: Machine) -> bool:
   name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
   step = coefficient(flat_index(stores(w.kernel)[-1]), found.columns[0])
   p = next((r for r in found.columns[1:] if step == 1 and follows(w.kernel, found.columns[0], r)), None)
-  best = min([*plans(found, p, step, machine), *channel_plans(w.kernel, found, machine)], default=None)
+  best, *others = sorted([*plans(found, p, step, machine), *channel_plans(w.kernel, found, machine)]) or [
+    None
+  ]
   if best is None or not name:
     return False
+  w.notes += map(str, (best, *others[:1]))
   if best.along == "channels":
     channels(w, found, best, name, machine)
     return True

@@ -8,6 +8,9 @@ heuristic tries, it does not prove.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from mini.codegen.contraction import tile
 from mini.codegen.convolution import windows
 from mini.codegen.depthwise import places, slid
@@ -25,20 +28,40 @@ PARTS = "div", "mod"  # of an index, which are ranges of their own once it is sp
 def write_recipe(kernel: UOp, machine: Machine, little: bool = False, alike: bool = False) -> tuple[UOp, str]:
   """(the kernel with the recipe applied, the recipe). little: one that is the same for any size. alike: one whose sums
   are added up in the same order whatever their size."""
+  w, _ = written(kernel, machine, little, alike)
+  return w.kernel, "\n".join(w.lines)
+
+
+def explained(
+  kernel: UOp, machine: Machine, little: bool = False, alike: bool = False
+) -> tuple[str, str, list[str]]:
+  """(the recipe of `write_recipe`, who wrote it and by which estimates, the steps that were refused, with reasons)."""
+  w, by = written(kernel, machine, little, alike)
+  told = f"by {by.__name__} in {by.__module__.replace('.', '/')}.py"
+  if w.notes:
+    told += f": {'; else '.join(w.notes)}"
+  return "\n".join(w.lines), told, w.refused
+
+
+def written(kernel: UOp, machine: Machine, little: bool, alike: bool) -> tuple[Writer, Callable[..., Any]]:
+  """(what `write_recipe` gives, the writer of its family)"""
   w = Writer(kernel) if machine.kind == "gpu" or little else begun(kernel, alike)
+  by: Callable[..., Any] = even
   if machine.kind == "gpu":
     from mini.codegen import gpu  # which a start on a CPU does without
 
+    by = gpu.write
     gpu.write(w, machine)
   elif little:
     even(w, machine)
   else:
-    if not any(family(w, machine) for family in (rows, sums, windows, tile, slid, places)):
+    by = next((family for family in (rows, sums, windows, tile, slid, places) if family(w, machine)), stream)
+    if by is stream:
       stream(w, machine)
     in_turns(w, machine)
   if any(below_data(u) for u in toposort(w.kernel)) or wanted(w.kernel):
     bound(w)
-  return w.kernel, "\n".join(w.lines)
+  return w, by
 
 
 def begun(kernel: UOp, alike: bool) -> Writer:

@@ -59,17 +59,21 @@ class Machine(NamedTuple):
 
 
 class Writer(Tuning):
-  """A recipe in the making: steps that apply are kept. alike: long sums end in the same way whatever their size."""
+  """A recipe in the making: steps that apply are kept. alike: long sums end in the same way whatever their size.
+  notes: what was estimated; refused: steps that do not apply, with the reason. Both are for people."""
 
   def __init__(self, kernel: UOp, alike: bool = False):
     super().__init__(kernel)
     self.alike = alike
     self.lines: list[str] = []
+    self.notes: list[str] = []
+    self.refused: list[str] = []
 
   def attempt(self, line: str) -> bool:
     try:
       self.step(line)
-    except RecipeError:
+    except RecipeError as e:
+      self.refused.append(str(e))
       return False
     self.lines.append(line)
     return True

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mini.codegen.heuristic import write_recipe
+from mini.codegen.heuristic import explained, write_recipe
 from mini.config import config
 from mini.engine import profile
 from mini.engine.device import Device
 from mini.engine.passes import planned_for, schedule_of, schedule_pass, with_own_names
 from mini.engine.plan import renamed
-from mini.engine.program import Program, assumed
+from mini.engine.program import Program, assumed, machine_of
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
@@ -139,6 +139,19 @@ class View:
     found = link([(c.source, c.helpers) for c in codes], codes[0].prelude if codes else "")
     return [source_program(self.name, NAMES.get(kind, kind.lower()), found.strip("\n"))]
 
+  def origin(self, name: str, recipe: str) -> list[str]:
+    """Comments: who wrote a kernel's recipe, by which estimates; for DEBUG=3 the steps that were refused, too."""
+    plain = next((k for k in self.schedule[0].src if k.arg.what == name), None)
+    if plain is None or config.NOOPT:
+      return []
+    machine = assumed() if self.interpreted else machine_of(Device[self.program.device].shim.info)
+    ways: list[dict[str, bool]] = [{}, {"alike": True}, {"little": True}]  # as program.py's made_of chooses
+    for how in ways if self.program.often else ways[::-1]:
+      found, told, refused = explained(renamed(plain, "k"), machine, **how)
+      if found == recipe:
+        return [f"#   {line}" for line in (told, *(f"refused: {r}" for r in refused if config.DEBUG >= 3))]
+    return ["#   by RECIPES, SEARCH, or for several sizes"]
+
   def summary(self) -> str:
     """What DEBUG=1 says."""
     if self.interpreted:
@@ -173,6 +186,9 @@ class PartsView(View):
   def recipes(self) -> dict[UOp, str]:
     return {k: recipe for view in self.views for k, recipe in view.recipes.items()}
 
+  def origin(self, name: str, recipe: str) -> list[str]:
+    return next((found for view in self.views if (found := view.origin(name, recipe))), [])
+
   @property
   def source(self) -> list[UOp]:
     return [p for view in self.views for p in view.source]
@@ -196,17 +212,18 @@ def show(program: Program | Parts) -> None:
     view = View(program, name) if isinstance(program, Program) else PartsView(program, name)
   lines = [view.summary()] if config.DEBUG else []
   if config.DEBUG >= 3 and "kernel" not in wanted:
-    lines += [line for k, recipe in view.recipes.items() for line in recipe_lines(k, recipe)]
+    lines += [line for k, recipe in view.recipes.items() for line in recipe_lines(view, k, recipe)]
   for stage in wanted:
     for p in getattr(view, stage):
-      lines += recipe_lines(p, view.recipes[p]) if stage == "kernel" else []
+      lines += recipe_lines(view, p, view.recipes[p]) if stage == "kernel" else []
       lines.append(text(p, comments=True))
   emit(lines)
 
 
-def recipe_lines(k: UOp, recipe: str) -> list[str]:
-  """A comment that `--recipe` takes."""
-  return [f"# {k.arg.what}: {'; '.join(recipe.splitlines()) or 'no recipe'}"]
+def recipe_lines(view: View, k: UOp, recipe: str) -> list[str]:
+  """A comment that `--recipe` takes, and where it comes from."""
+  head = f"# {k.arg.what}: {'; '.join(recipe.splitlines()) or 'no recipe'}"
+  return [head, *view.origin(k.arg.what, recipe)]
 
 
 # ---------------------------------------------------------------- times: DEBUG=2 and PROFILE
