@@ -218,12 +218,11 @@ def test(program: UOp, final: UOp, dev: str) -> bool:
     random_array,
     returned,
   )
+  from mini.engine.passes import as_given
 
   rng = np.random.default_rng(0)
   data = {m.name: random_array(m, interface(program), rng) for m in interface(program)}
-  inputs = {
-    m.name: data.get(m.name.removeprefix("in."), np.zeros(m.shape, m.dtype.np)) for m in interface(final)
-  }
+  inputs = {m.name: data.get(as_given(m.name, data), np.zeros(m.shape, m.dtype.np)) for m in interface(final)}
   want = interpret(program, data)
   start = time.perf_counter()
   if dev == "INTERP":

@@ -12,6 +12,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import count
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -23,13 +25,13 @@ from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
 from mini.engine.launch import Launchable, interface, interpret
-from mini.engine.passes import passes, run_pass, with_own_names
+from mini.engine.passes import as_given, passes, run_pass, with_own_names
 from mini.engine.program import assumed, machine_of
 from mini.engine.realize import Numbered
 from mini.ir.graph import buffer
 from mini.ir.inline import inlined
 from mini.ir.kernel import all_ranges
-from mini.ir.parse import parse as parsed
+from mini.ir.parse import with_arguments
 from mini.ir.text import IDENTIFIER, Memory, graph_program, schedule_program, text
 from mini.ir.uop import UOp, rkind, substitute, toposort
 from mini.tensor import Tensor
@@ -37,7 +39,27 @@ from mini.tensor.autograd import custom_gradient
 from mini.tensor.data import default_device, device_named
 from mini.tensor.errors import fail, function
 from mini.tensor.transforms import vjp
-from mini.types import ArgumentError, DTypeError, MiniError, ShapeError
+from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError
+
+
+class Traced(Buffer):
+  """An argument while a function is traced: memory that is not there."""
+
+  __slots__ = ()
+
+  def __init__(self, device: str, dtype: DType, size: int):
+    super().__init__(device, dtype, size, ())
+
+  @property
+  def memory(self) -> Any:
+    raise ArgumentError(
+      "compile: the function asks for a value while it is traced (item, numpy, realize, if, a jitted function): there "
+      "is none yet"
+    )
+
+  @memory.setter
+  def memory(self, handle: Any) -> None:
+    pass
 
 
 class Stage:
@@ -119,11 +141,13 @@ class Compiled:
       raise ArgumentError(
         'replace: either a kernel and its recipe, replace("map_*", recipe="par i"), or a schedule'
       )
+    if not isinstance(kernel, str) or not isinstance(recipe, (str, type(None))):
+      raise ArgumentError("replace: a pattern of names and a recipe are text")
     if recipe is not None:
       steps = "\n".join(s.strip() for s in recipe.replace(";", "\n").splitlines() if s.strip())
       recipes = ((kernel, steps), *self._recipes)
       return self._other(self._schedule, recipes)
-    node = _read(str(schedule))
+    node, _ = _read(str(schedule))
     if node.op != "schedule":
       raise ArgumentError(f"replace: this is the text of a {node.op}, not of a schedule")
     was, now = ({(m.name, m.where, m.dtype, m.shape) for m in interface(s)} for s in (self._schedule, node))
@@ -157,7 +181,7 @@ class Compiled:
     """By the names of the schedule: a graph's input that is called like a temporary has another one there."""
     data = {m.name: x.numpy() for m, x in zip(self.arguments, xs)}
     data.update({name: Tensor(leaf).numpy() for name, leaf in self._held.items()})
-    wanted = {m.name: m.name.removeprefix("in.") for m in interface(self._program)}
+    wanted = {m.name: as_given(m.name, data) for m in interface(self._program)}
     return {name: data[given] for name, given in wanted.items() if given in data}
 
   def _run(self, *xs: Tensor) -> Any:
@@ -189,59 +213,63 @@ class Compiled:
     """The gradients of the graph, whatever the stages after it have become."""
     through = [n for n, x in enumerate(xs) if x.dtype.kind == "f"]
     slopes: list[Tensor | None] = [None] * len(xs)
+    results, passed = ((y,) if isinstance(y, Tensor) else tuple(y) for y in (out, g))
+    real = [n for n, y in enumerate(results) if y.dtype.kind == "f"]
 
     def again(*some: Tensor) -> Any:
       values = [*xs]
       for n, x in zip(through, some):
         values[n] = x
-      return self._as_tensors(values)
+      made = self._as_tensors(values)
+      return tuple(made[n] for n in real)
 
     _, pull = vjp(again, *[xs[n] for n in through])
-    found = pull(g)
-    for n, slope in zip(through, found if isinstance(found, tuple) else (found,)):
+    for n, slope in zip(through, pull(tuple(passed[n] for n in real))):
       slopes[n] = slope
     return tuple(slopes)
 
-  def _as_tensors(self, xs: Sequence[Tensor]) -> Any:
+  def _as_tensors(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The graph itself, of other inputs."""
     assert self._graph is not None
-    known = {m.name: x._uop for m, x in zip(self.arguments, xs)} | self._held
+    known = {**{m.name: x._uop for m, x in zip(self.arguments, xs)}, **self._held}
     table = {u: known[u.arg[0]] for u in toposort(*self._graph.src) if u.op == "buffer"}
-    out = tuple(Tensor(substitute(o, table)) for o in self._graph.src)
-    return out[0] if self._single else out
+    return tuple(Tensor(substitute(o, table)) for o in self._graph.src)
 
 
 def compile(what: Callable[..., Any] | str, *examples: Any, device: str | None = None) -> Compiled:
   """A program in the hand, whose stages are text that can be edited, and run: of a function of tensors, for arguments
   like the examples (their shapes and types; the function returns a tensor or several), or of the text of a graph, a
-  schedule or a kernel. Tensors that the function reaches otherwise are read when it is called. device: where it runs;
-  by default where the first example is, or DEV.
+  schedule or a kernel, whose arguments are those that its head lists and does not only write. The function has no other
+  effects, and asks for no values; tensors that it reaches otherwise stay as they are now, and get no gradient. device:
+  where it runs; by default where the first example is, or DEV.
 
-  ArgumentError: the function returns something else. TextError: the text does not parse, or does not verify.
+  ArgumentError: the function returns something else, or asks for a value. TextError: the text does not parse, or does
+  not verify.
 
-  >>> p = mini.compile(lambda x: x.softmax(1), Tensor([[1.0, 2.0]]))
-  >>> p(Tensor([[3.0, 3.0]]))
-  Tensor([[0.5, 0.5]])
-  >>> p.replace("rows_*", recipe="par i")([[0.0, 0.0]])
-  Tensor([[0.5, 0.5]])
+  >>> p = mini.compile(lambda x: x.softmax(1), Tensor.zeros(2, 2))
+  >>> p(Tensor([[3.0, 3.0], [1.0, 1.0]])).tolist()
+  [[0.5, 0.5], [0.5, 0.5]]
+  >>> p.replace("rows_*", recipe="par i")([[0.0, 0.0], [5.0, 5.0]]).tolist()
+  [[0.5, 0.5], [0.5, 0.5]]
   """
-  if isinstance(what, str):
-    return _of_text(_read(what), device_named(device or default_device()))
+  if isinstance(what, (str, Stage)):
+    return _of_text(str(what), device_named(device or default_device()))
   function("compile", what)
   given = [x if isinstance(x, Tensor) else Tensor(x) for x in examples]
+  if wrong := [x for x in given if not isinstance(x.device, str)]:
+    fail(ArgumentError, "compile: an example is on several devices", "x.to(x.device[0])", x=wrong[0])
   place = device_named(device or (given[0].device if given else default_device()))
   arguments = [Memory(n, "in", x.dtype, tuple(x.shape)) for n, x in zip(_names(what, len(given)), given)]
-  leaves = [buffer(Buffer.of(x.numpy(), x.dtype, place), m.shape, m.dtype) for m, x in zip(arguments, given)]
+  leaves = [buffer(Traced(place, m.dtype, prod(m.shape)), m.shape, m.dtype) for m in arguments]
   result = what(*map(Tensor, leaves))
-  several = (
-    [result] if isinstance(result, Tensor) else result if isinstance(result, (tuple, list)) else [None]
-  )
-  if not all(isinstance(t, Tensor) for t in several):
+  several = [result] if isinstance(result, Tensor) else result
+  if not isinstance(several, (tuple, list)) or not all(isinstance(t, Tensor) for t in several):
     raise ArgumentError("compile: the function returns a tensor, or a tuple of tensors")
   numbered = Numbered(inlined([t._uop for t in several]), lift=False)
   inner = {u.arg[0]: u for u in toposort(*numbered.roots) if u.op == "buffer"}
   names = {leaf: m.name for leaf, m in zip(leaves, arguments)}
-  held = {f"held{n}": leaf for n, leaf in enumerate(numbered.leaves) if leaf not in names}
+  spare = (name for n in count() if (name := f"held{n}") not in names.values())
+  held = {next(spare): leaf for leaf in numbered.leaves if leaf not in names}
   names.update({leaf: name for name, leaf in held.items()})
   table = {
     inner[f"in{n}"]: buffer(names[leaf], inner[f"in{n}"].arg[1], leaf.dtype)
@@ -272,16 +300,18 @@ def _names(f: Callable[..., Any], count: int) -> list[str]:
   return found[:count] if plain else [f"x{n}" for n in range(count)]
 
 
-def _read(source: str) -> UOp:
-  node = parsed(source)
+def _read(source: str) -> tuple[UOp, list[Memory]]:
+  """(the program, its arguments in the order of its head)"""
+  node, listed = with_arguments(source)
   node = node.src[0] if node.op == "uops" else node
   if node.op == "source":
     raise ArgumentError("compile: a source is what a renderer wrote, and is not read as a program")
-  return node
+  return node, listed
 
 
-def _of_text(node: UOp, device: str) -> Compiled:
-  arguments = [m for m in interface(node) if m.where != "out"]
+def _of_text(source: str, device: str) -> Compiled:
+  node, listed = _read(source)
+  arguments = [m for m in listed if m.where != "out"]
   if node.op == "graph":
     return _of_graph(node, device, arguments, len(node.src) == 1)
   if node.op == "kernel":

@@ -303,6 +303,8 @@ def recipes(pinned: Mapping[str, str]) -> Context:
   ...   mini.Tensor([1.0, 2.0]).exp2().numpy()
   array([2., 4.], dtype=float32)
   """
+  if wrong := [x for pair in pinned.items() for x in pair if not isinstance(x, str)]:
+    raise ConfigError(f"recipes: patterns and recipes are text, not {wrong[0]!r}")
   lines = ((pattern, "; ".join(recipe.splitlines())) for pattern, recipe in pinned.items())
   return Context(RECIPES="\n".join(f"{pattern}: {recipe}" for pattern, recipe in lines))
 

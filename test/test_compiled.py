@@ -8,11 +8,9 @@ import pytest
 
 import mini
 from mini import Context, Tensor, grad, jit, nn
-from mini.__main__ import main
 from mini.codegen import recipe
 from mini.codegen.recipe import RecipeError
 from mini.config import ConfigError, config
-from mini.engine.search import Timer, Timing
 from mini.ir import parse
 from mini.ir.ops import OPS
 from mini.ir.text import ATTRIBUTES
@@ -95,6 +93,77 @@ def test_what_it_is_given_stays_as_it_is():
   assert p(x).tolist() == p(x).tolist() == [2, 3, 4] and x.tolist() == [1, 2, 3] and p.seconds(x) > 0
 
 
+@pytest.mark.parametrize(
+  "text, args, want",
+  [
+    ("graph f(%x: f32[2], %y: f32[2]) {\n  %0 = div %y, %x : f32[2]\n  return %0\n}", [[1, 2], [4, 8]], [[4, 4]]),
+    ("graph f(%x: f32[2], %y: f32[2]) {\n  return %y\n}", [[1, 2], [4, 8]], [[4, 8]]),
+    ("graph f(%in.x: f32[1]) {\n  %0 = add %in.x, 1.0 : f32[1]\n  return %0\n}", [[2]], [[3]]),
+    ("graph f(%t0: f32[1], %in.t0: f32[1]) {\n  %0 = div %t0, %in.t0 : f32[1]\n  return %0\n}", [[1], [4]], [[0.25]]),
+    ("graph f(%x: f32[1], %y: f32[1]) {\n  %0 = add %y, 1.0 : f32[1]\n  return %x into %x, %0\n}", [[1], [4]], [[1], [5]]),
+    ("graph f(%x: f32[1]) {\n  return %x into %x\n}", [[7]], [[7]]),
+    ("graph f(%x: f32[1]) {\n  %0 = add %x, 1.0 : f32[1]\n  return %0, %x into %x\n}", [[7]], [[8], [7]]),
+    ("graph f(%x: f32[0], %y: f32[1]) {\n  %0 = add %x, 1.0 : f32[0]\n  return %0 into %x, %y\n}", [[], [3]], [[], [3]]),
+    (
+      ("kernel k(%b: in f32[2], %c: in f32[2], %o: out f32[2]) {\n  %i = range 2\n  %0 = load %c[%i] : f32\n"
+      "  %1 = load %b[%i] : f32\n  %2 = div %0, %1 : f32\n  store %o[%i], %2\n  end over (%i)\n}"),
+      [[1, 2], [4, 8]], [[4, 4]],
+    ),
+    (
+      ("schedule f(%out: out f32[2], %x: in f32[2], %y: in f32[2]) {\n"
+      "  kernel k(%b: in f32[2], %o: out f32[2], %c: in f32[2]) {\n    %i = range 2\n    %0 = load %c[%i] : f32\n"
+      "    %1 = load %b[%i] : f32\n    %2 = div %0, %1 : f32\n    store %o[%i], %2\n    end over (%i)\n  }\n"
+      "  run k(%x, %out, %y)\n  return %out, %x\n}"),
+      [[1, 2], [4, 8]], [[4, 4], [1, 2]],
+    ),
+    (
+      ('schedule f(%o: out f32[2] on "CPU:1", %p: out f32[2], %x: in f32[2]) {\n'
+      "  kernel k(%a: out f32[2], %b: in f32[2]) {\n    %i = range 2\n    %0 = load %b[%i] : f32\n"
+      "    store %a[%i], %0\n    end over (%i)\n  }\n  run k(%o, %x)\n  run k(%p, %x)\n}"),
+      [[1, 2]], [[1, 2], [1, 2]],
+    ),
+    ('schedule f(%o: out f32[2] on "CPU:1", %x: in f32[2]) {\n  copy %x -> %o\n}', [[1, 2]], [[1, 2]]),
+  ],
+)  # fmt: skip
+def test_arguments_are_those_of_the_head_and_results_those_that_are_returned(text, args, want):
+  """Whatever they are called, wherever they stand, and whether a kernel touches them."""
+  for device in ("CPU", "INTERP"):
+    p = mini.compile(text, device=device)
+    for q in (p, p.replace(schedule=p.schedule)):
+      got = q(*(np.array(x, np.float32) for x in args))
+      assert [t.tolist() for t in (got if isinstance(got, tuple) else (got,))] == want, device
+
+
+def test_what_a_function_reaches_is_kept_as_it_is():
+  """By names that no argument has; and a gradient passes by results of other types."""
+  x, w = (Tensor(a).realize() for a in (np.float32([1, 2, 3]), np.float32([10, 20, 30])))
+
+  def f(held0, held1):
+    return held0 / w * held1, held0 > 1
+
+  p = mini.compile(f, x, x)
+  w.assign(w * 2).realize()
+  np.testing.assert_allclose(p(x, x)[0].numpy(), [0.1, 0.2, 0.3], rtol=1e-6)
+  assert p(x, x)[1].tolist() == [False, True, True]
+  np.testing.assert_allclose(grad(lambda x: p(x, x.detach())[0].sum())(x).numpy(), [0.1, 0.1, 0.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+  "f",
+  [
+    lambda x: (x * 2).realize() + x,
+    lambda x: x * x.sum().item(),
+    lambda x: x * x[0].item(),
+    lambda x: x * 2 if x[0] > 0 else x,
+    lambda x: jit(lambda x: x * 3)(x),
+    lambda x: mini.parse(HALVES)(x),
+  ],
+)
+def test_a_function_that_asks_for_a_value_is_refused(f):
+  with pytest.raises(ArgumentError, match="asks for a value"):
+    mini.compile(f, Tensor([1.0, 2.0, 3.0, 4.0]))
+
+
 def test_an_edit_changes_what_is_computed_there_alone():
   p = mini.parse(HALVES)
   q = p.replace(schedule=str(p.schedule).replace("0.5", "0.25"))
@@ -123,6 +192,14 @@ def test_an_edit_changes_what_is_computed_there_alone():
     (lambda p: mini.compile(str(p.source)), ArgumentError, "a source"),
     (lambda p: mini.compile(lambda x: 3, 1.0), ArgumentError, "returns a tensor"),
     (lambda p: mini.compile(3), TypeError, "no function"),
+    (lambda p: p.replace("*", recipe=3), ArgumentError, "are text"),
+    (lambda p: p.replace(3, recipe="par i"), ArgumentError, "are text"),
+    (lambda p: mini.recipes({"*": None}), ConfigError, "are text"),
+    (
+      lambda p: mini.compile(lambda x: x, Tensor.ones(4, 2).shard(("CPU", "CPU:1"), 0)),
+      ArgumentError,
+      "several devices",
+    ),
     (lambda p: jit(lambda x: p(x))(Tensor([1.0, 2, 3, 4])), mini.MiniError, "jitted"),
   ],
 )
@@ -183,22 +260,6 @@ def test_what_recipes_are(value, found):
       assert found == config.RECIPES
   else:
     assert found == config.RECIPES
-
-
-def test_tune_writes_what_recipes_reads(tmp_path, monkeypatch, capsys):
-  monkeypatch.setattr(Timer, "__call__", lambda self, k, base, recipes:
-    (Timing(1e-3, 1.0 if r == base else 0.5 if "unroll" in r else 2.0, "") for r in recipes))  # fmt: skip
-  program, pins = tmp_path / "g.mini", tmp_path / "recipes.mini"
-  program.write_text(
-    "graph g(%x: f32[300, 40]) {\n  %0 = reduce.add %x {axes=[0]} : f32[1, 40]\n  return %0\n}\n"
-  )
-  assert main(["tune", str(program), "--width", "30", "--out", str(pins)]) == 0
-  assert f"1 recipes in {pins}" in capsys.readouterr().out
-  (name,) = re.findall(r"^(\S+): .*unroll", pins.read_text(), re.MULTILINE)
-  with Context(RECIPES=str(pins)):
-    (made,) = mini.parse(program.read_text()).kernels
-    assert name == made.node.arg.what and [p for p, _ in config.RECIPES] == [name]
-    np.testing.assert_array_equal(Tensor(np.ones((300, 40), np.float32)).sum(0).numpy(), 300)
 
 
 # ---------------------------------------------------------------- docs/text.md

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from functools import lru_cache
 
@@ -9,12 +10,13 @@ import fuzz_recipe
 import numpy as np
 import pytest
 
+import mini
 from mini import Device, Tensor
 from mini.__main__ import BadCommand, main
 from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import apply
 from mini.codegen.search import candidate, estimate, neighbours
-from mini.config import Context
+from mini.config import Context, config
 from mini.engine import realize, search
 from mini.engine.cache import result_cache
 from mini.engine.launch import difference
@@ -325,3 +327,19 @@ def test_tune(cache, monkeypatch, capsys):
   assert main(["tune"]) == 2
   with pytest.raises(BadCommand, match="there are pico, nano"):
     main(["tune", "--model", "gpt9"])
+
+
+def test_tune_writes_what_recipes_reads(cache, monkeypatch, capsys):
+  monkeypatch.setattr(Timer, "__call__", lambda self, k, base, recipes:
+    (Timing(1e-3, 1.0 if r == base else 0.5 if "unroll" in r else 2.0, "") for r in recipes))  # fmt: skip
+  program, pins = cache / "g.mini", cache / "recipes.mini"
+  program.write_text(
+    "graph g(%x: f32[300, 40]) {\n  %0 = reduce.add %x {axes=[0]} : f32[1, 40]\n  return %0\n}\n"
+  )
+  assert main(["tune", str(program), "--width", "30", "--out", str(pins)]) == 0
+  assert f"1 recipes in {pins}" in capsys.readouterr().out
+  (name,) = re.findall(r"^(\S+): .*unroll", pins.read_text(), re.MULTILINE)
+  with Context(RECIPES=str(pins)):
+    (made,) = mini.parse(program.read_text()).kernels
+    assert name == made.node.arg.what and [p for p, _ in config.RECIPES] == [name]
+    np.testing.assert_array_equal(Tensor(np.ones((300, 40), np.float32)).sum(0).numpy(), 300)

@@ -56,7 +56,8 @@ def interpret(program: UOp, data: Arrays) -> Arrays:
     values = evaluate(list(program.src), lambda u: data[names[u]])
     return {f"out{n}": v for n, v in enumerate(values)}
   (run_schedule if program.op == "schedule" else run_kernel)(program, data)
-  return {m.name: data[m.name] for m in interface(program) if m.where != "in"}
+  wanted = returned(program)
+  return {m.name: data[m.name] for m in interface(program) if m.where != "in" or m.name in wanted}
 
 
 class Launchable:
@@ -71,7 +72,8 @@ class Launchable:
     self.home = {m.name: m.device for m in self.plan.memory}  # "": on every device
     self.devices = list(dict.fromkeys(self.device_of(run) for run in self.plan.runs if isinstance(run, Run)))
     self.devices += [d for d in dict.fromkeys(self.home.values()) if d and d not in self.devices]
-    self.devices = self.devices or [device]
+    if "" in self.home.values() or not self.devices:  # memory of which none is said
+      self.devices = [device, *(d for d in self.devices if d != device)]
     self.slots = {d: self.placed(d) for d in self.devices}
     self.steps = list(self.in_steps())
 
@@ -149,8 +151,8 @@ class Launchable:
         raise AxisError(f"an index is out of bounds for an axis of size {error >> 32 & 0xFFFFFFFF}")
     found = {}
     for m in self.arguments:
-      if m.where != "in":
-        d = m.device or self.devices[0]
+      if m.where != "in" or m.name in self.plan.returned:
+        d = m.device or self.device
         raw = Device[d].shim.download(buffers[d][m.name].memory, m.dtype.itemsize * prod(m.shape))
         found[m.name] = from_storage(raw.view(m.dtype.storage), m.dtype).reshape(m.shape).copy()
     return found, self.fastest(handles, repeat_seconds) if repeat_seconds else 0.0

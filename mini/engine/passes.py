@@ -8,7 +8,8 @@ schedule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from mini.codegen.heuristic import Machine, write_recipe
@@ -66,12 +67,20 @@ def with_own_names(k: UOp) -> UOp:
 
 def in_other_words(graph: UOp) -> dict[UOp, UOp]:
   """The inputs of a graph by names that no temporary and no output takes."""
-  buffers = [u for u in toposort(*graph.src) if u.op == "buffer"]
-  return {
-    u: uop("buffer", u.dtype, (), (f"in.{u.arg[0]}", *u.arg[1:]))
-    for u in buffers
-    if re.match(r"(t|out)[\d.]*$", str(u.arg[0]))
-  }
+  buffers = [u for u in toposort(*graph.src, *(b for _, b in graph.arg.into)) if u.op == "buffer"]
+  taken = {u.arg[0] for u in buffers}
+  found = {}
+  for u in buffers:
+    if re.match(r"(t|out)[\d.]*$", str(u.arg[0])):
+      ways = (f"in{n or ''}.{u.arg[0]}" for n in count())
+      name = next(name for name in ways if name not in taken)
+      found[u] = uop("buffer", u.dtype, (), (name, *u.arg[1:]))
+  return found
+
+
+def as_given(name: str, known: Container[str]) -> str:
+  """What an input of a schedule was called in its graph. known: the names there."""
+  return name if name in known else re.sub(r"^in\d*\.", "", name)
 
 
 def schedule_pass(graph: UOp, gpu: bool = False, dev: str = "CPU") -> list[UOp]:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from mini.codegen.linearize import is_loop
 from mini.config import config
 from mini.ir.graph import buffer, numel, shape
-from mini.ir.kernel import contractions, kernel, param, params_of, results, stores
+from mini.ir.kernel import access, contractions, kernel, param, params_of, results, stores
 from mini.ir.text import Copy, Memory, Plan, Run, noted, schedule_program
-from mini.ir.uop import UOp, closed, rsize, substitute, toposort
+from mini.ir.uop import UOp, closed, const, rebuild, rsize, substitute, toposort, uop
 from mini.schedule import NONE, Why, schedule
 from mini.schedule.early import early
 from mini.schedule.flat import in_pieces
@@ -66,7 +66,7 @@ def scheduled(graph: UOp, gpu: bool = False, levels: Sequence[int] = ()) -> Sche
     gpu,
     not config.NOOPT,
   )
-  into = {f"out{n}": b.arg[0] for n, b in graph.arg.into}
+  into = {f"out{n}": b.arg[0] for n, b in graph.arg.into if numel(b)}
   kernels, done = overwrite(kernels, {o: i for o, i in into.items() if o not in aliases}, late(levels))
   for out, old in done.items():
     if out in why:
@@ -83,8 +83,8 @@ def scheduled(graph: UOp, gpu: bool = False, levels: Sequence[int] = ()) -> Sche
 
 def as_schedule(graph: UOp, found: Scheduled, inout: Container[str]) -> UOp:
   """Of a graph and what it was scheduled as. inout: the memory of outputs that holds something before."""
-  empty = {f"out{n}": (o.dtype, shape(o)) for n, o in enumerate(graph.src) if not numel(o)}
-  return planned(graph.arg.name, found.kernels, found.results, inout, found.why, empty)
+  untouched = {name: (o.dtype, shape(o)) for name, o in zip(found.results, graph.src)}  # some, by any kernel
+  return planned(graph.arg.name, found.kernels, found.results, inout, found.why, untouched)
 
 
 def late(levels: Sequence[int]) -> dict[str, int]:
@@ -124,16 +124,37 @@ def nameless(k: UOp, split: bool = False) -> Launch:
   if len(params) > MOST_PARAMS:  # parts of one memory, each by itself
     body, where = k, {}
     params = params_of(body)
-  table = {p: param(f"a{n}", p.arg[1], p.dtype) for n, p in enumerate(params)}
-  body = substitute(body, table)
   whole = {p.arg[0]: p.arg[1] for p in params_of(k)}
   found = [where.get(p, (p.arg[0], 0)) for p in params]
   starts = [None if p.arg[1] == whole[name] else first for p, (name, first) in zip(params, found)]
+  body = without_ones(body)
+  body = substitute(body, {p: param(f"a{n}", p.arg[1], p.dtype) for n, p in enumerate(params_of(body))})
   return Launch(
     kernel("k", results(body), closed(body)),
     tuple(name for name, _ in found),
     () if set(starts) <= {None} else tuple(starts),
   )
+
+
+def without_ones(k: UOp) -> UOp:
+  """The kernel, for whose memories axes of size 1 do not count, where every index there is 0."""
+  order = toposort(k)
+  uses = [(u, *access(u)[:2]) for u in order if u.op in ("load", "store") and access(u)[0].op == "param"]
+  left = {p: {a for a, n in enumerate(p.arg[1]) if n == 1} for _, p, _ in uses}
+  for _, p, index in uses:
+    left[p] = {a for a in left[p] if index[a] is const(0)}
+  kept = {p: [a for a in range(len(p.arg[1])) if a not in axes] for p, axes in left.items() if axes}
+  memo: dict[UOp, UOp] = {}
+  for u in order if kept else ():
+    src = [memo[s] for s in u.src]
+    if u in kept:
+      memo[u] = param(u.arg[0], tuple(u.arg[1][a] for a in kept[u]), u.dtype)
+    elif u.op in ("load", "store") and u.src[0] in kept:
+      first = len(src) - len(u.src[0].arg[1])
+      memo[u] = uop(u.op, u.dtype, (*src[:first], *(src[first + a] for a in kept[u.src[0]])), u.arg)
+    else:
+      memo[u] = rebuild(u, tuple(src))
+  return memo.get(k, k)
 
 
 def family(k: UOp) -> str:
@@ -208,10 +229,9 @@ def planned(
     offsets.update(plan(mine)[0])
   inputs = sorted((n for n in needs if n not in written), key=lambda n: needs[n].first)
   where = {n: "in" if n in inputs else "inout" if n in inout else "out" for n in (*outputs, *inputs)}
-  # an output that is its input, and that no kernel touches, needs no memory of the schedule's
-  memory = [Memory(n, w, *found[n], devices.get(n, "")) for n, w in where.items() if n in found]
+  memory = [Memory(n, w, *found[n], devices.get(n, "")) for n, w in where.items()]
   memory += [Memory(n, offsets[n], *found[n], devices.get(n, "")) for n in needs if n in temporary]
   made = Plan(name, tuple(memory), tuple(runs))
-  if made.returned != tuple(returned) and all(n in found for n in returned):
+  if made.returned != tuple(returned):
     made = made._replace(results=tuple(returned))
   return noted(schedule_program(made, tuple(renamed(k, name_of(k)) for k in known)), why)

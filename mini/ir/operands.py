@@ -33,6 +33,9 @@ class Operands(Tokens):
     self.env: dict[str, UOp] = {}  # the names of the program that is being read
     self.lines: dict[UOp, int] = {}  # the token at which a node's line begins
     self.directions: dict[str, tuple[str, int]] = {}  # of a kernel's parameters, and where they stand
+    self.declared: dict[
+      str, UOp
+    ] = {}  # the inputs of a graph or the parameters of a kernel, as its head lists them
     self.steps: list[tuple[int, str]] = []  # the recipe in its head, with the token of each step
     self.depth = self.terms = self.ranges = 0
 
@@ -291,6 +294,7 @@ class Operands(Tokens):
     takes_recipe = self.take() == "kernel"
     name = self.word("a name")
     self.listed(item, "(", ")")
+    self.declared = dict(self.env)
     if takes_recipe and self.accept("recipe"):
       self.steps = self.listed(lambda: (self.at, self.string()), "(", ")")
     self.take("{")

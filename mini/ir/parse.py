@@ -28,7 +28,7 @@ from mini.codegen.matrix import marked
 from mini.given import with_lost_gradient
 from mini.ir.extern import Extern, extern
 from mini.ir.graph import buffer, full, shape
-from mini.ir.kernel import kernel, reduce_over, scan_over, stage_at, store
+from mini.ir.kernel import directions, kernel, reduce_over, scan_over, stage_at, store
 from mini.ir.operands import MAX_RANGES, MAX_STEPS, Operands
 from mini.ir.ops import OPS, is_elementwise
 from mini.ir.parse_uops import SPACES, UopsReader
@@ -206,12 +206,14 @@ class Reader(Operands):
 
     name = self.head(argument)
     named: dict[str, int] = {}
+    heads: list[list[str]] = []
     while not self.accept("}"):
       at = self.at
       if self.is_variable():
         self.variable()
       elif self.next == "kernel":
         kernels.append(self.kernel())
+        heads.append([*self.declared])
         if named.setdefault(kernels[-1].arg.what, len(named)) != len(kernels) - 1:
           self.fail(f"there are two kernels {kernels[-1].arg.what}", at)
       elif self.accept("run"):
@@ -220,6 +222,11 @@ class Reader(Operands):
           lambda: (self.one_of(env).name, self.integer(0) if self.accept("+") else None), "(", ")"
         )
         names, starts = zip(*got) if got else ((), ())
+        if len(names) == len(
+          heads[which]
+        ):  # given in the order of the head, which may be another than that of the lines
+          places = [heads[which].index(p.arg[0]) for p in directions(kernels[which])]
+          names, starts = (tuple(values[n] for n in places) for values in (names, starts))
         runs.append(Run(which, names, () if set(starts) <= {None} else starts))
       elif self.accept("copy"):
         source = self.one_of(env).name
@@ -523,8 +530,19 @@ def parse(text: str, where: str = "<text>", sizes: dict[str, int] | None = None)
   >>> parse(text(p)) is p
   True
   """
+  return with_arguments(text, where, sizes)[0]
+
+
+def with_arguments(
+  text: str, where: str = "<text>", sizes: dict[str, int] | None = None
+) -> tuple[UOp, list[Memory]]:
+  """(the one program in a text, its arguments in the order in which its head lists them)"""
   reader = Reader(text, where, sizes or {})
   programs = reader.file()
   if len(programs) != 1:
     reader.fail(f"expected one program, found {len(programs)}", 0)
-  return programs[0]
+  program, directions = programs[0], reader.directions
+  if program.op == "schedule":
+    return program, [m for m in program.arg.memory if isinstance(m.where, str)]
+  way = lambda name: directions[name][0] if name in directions else "in"
+  return program, [Memory(n, way(n), u.dtype, u.arg[1]) for n, u in reader.declared.items()]

@@ -8,6 +8,7 @@ parameter that is read and written is so at one index. The verifier refuses what
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -421,13 +422,17 @@ def _check_run(program: UOp, run: Run, memory: dict[str, Memory]) -> list[tuple[
   parts: dict[str, list[tuple[int, int]]] = {}
   for p, n, start in zip(params, run.names, run.starts or (None,) * len(run.names)):
     first, last = start or 0, (start or 0) + prod(p.arg[1])
-    fits = p.arg[1] == memory[n].shape if start is None else last <= prod(memory[n].shape)
+    squeezed = ([m for m in s if m != 1] for s in (p.arg[1], memory[n].shape))
+    fits = operator.eq(*squeezed) if start is None else last <= prod(memory[n].shape)
     if p.dtype is not memory[n].dtype or not fits:
       want, has = (f"{d.short}{list(s)}" for d, s in ((p.dtype, p.arg[1]), memory[n][2:4]))
       at = "" if start is None else f" from element {start} on"
       raise VerifyError(program, f"run {kernel.arg.what}: %{p.arg[0]} is {want}, but %{n} is {has}{at}")
     if any(a < last and first < b for a, b in parts.setdefault(n, [])):
-      raise VerifyError(program, f"run {kernel.arg.what}: it takes {len(params)} different memories")
+      raise VerifyError(
+        program,
+        f"run {kernel.arg.what}: it takes {len(params)} different memories, and two of them overlap in %{n}",
+      )
     parts[n].append((first, last))
   return list(zip(run.names, params.values()))
 
