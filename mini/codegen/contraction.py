@@ -386,11 +386,11 @@ def tile(w: Writer, machine: Machine) -> bool:
     found.append(largest_product(w.kernel))
   proposed = [plan for p in found if p is not None for plan in plans(w.kernel, p, machine)]
   once = not w.repeatable(w.kernel)
-  plan, *others = sorted(proposed, key=lambda p: (once and not p.is_even, p.cycles)) or [None]
-  if plan is None:
+  ranked = sorted(proposed, key=lambda p: (once and not p.is_even, p.cycles))
+  if not ranked:
     return False
-  w.notes += map(str, (plan, *others[:1]))
-  write(w, plan, machine)
+  w.notes += map(str, ranked[:2])
+  write(w, ranked[0], machine)
   return True
 
 

@@ -416,12 +416,11 @@ def windows(w: Writer, machine: Machine) -> bool:
   name = next((n[1:] for n, u in w.named.items() if u is found.seen), "")
   step = coefficient(flat_index(stores(w.kernel)[-1]), found.columns[0])
   p = next((r for r in found.columns[1:] if step == 1 and follows(w.kernel, found.columns[0], r)), None)
-  best, *others = sorted([*plans(found, p, step, machine), *channel_plans(w.kernel, found, machine)]) or [
-    None
-  ]
-  if best is None or not name:
+  ranked = sorted([*plans(found, p, step, machine), *channel_plans(w.kernel, found, machine)])
+  if not ranked or not name:
     return False
-  w.notes += map(str, (best, *others[:1]))
+  best = ranked[0]
+  w.notes += map(str, ranked[:2])
   if best.along == "channels":
     channels(w, found, best, name, machine)
     return True
