@@ -41,11 +41,9 @@ def returned(program: UOp) -> list[str]:
   """The memory of each output, by the name that it has in what `interpret` gives."""
   if program.op == "graph":
     return [f"out{n}" for n in range(len(program.src))]
-  return (
-    [*program.arg.returned]
-    if program.op == "schedule"
-    else [m.name for m in interface(program) if m.where != "in"]
-  )
+  if program.op == "schedule":
+    return [*program.arg.returned]
+  return [m.name for m in interface(program) if m.where != "in"]
 
 
 def interpret(program: UOp, data: Arrays) -> Arrays:

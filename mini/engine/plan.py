@@ -40,14 +40,13 @@ class Scheduled(NamedTuple):
   """Kernels in the order in which they run, over memory called in0, in1, ..., out0, t0, ..."""
 
   kernels: list[UOp]
-  results: list[
-    str
-  ]  # the memory of each output: its own, that of an equal one, or of an input that it takes over
+  results: list[str]  # the memory of each output: its own, an equal one's, or an input's that it takes over
   why: Why
 
   def same(self) -> list[int]:
     """Of each output the one whose memory it shares."""
-    return [self.results.index(name) for name in self.results]
+    first: dict[str, int] = {}
+    return [first.setdefault(name, n) for n, name in enumerate(self.results)]
 
   def inplace(self) -> dict[int, int]:
     """{output: the input whose memory it takes over}"""

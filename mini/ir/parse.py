@@ -222,10 +222,9 @@ class Reader(Operands):
           lambda: (self.one_of(env).name, self.integer(0) if self.accept("+") else None), "(", ")"
         )
         names, starts = zip(*got) if got else ((), ())
-        if len(names) == len(
-          heads[which]
-        ):  # given in the order of the head, which may be another than that of the lines
-          places = [heads[which].index(p.arg[0]) for p in directions(kernels[which])]
+        head = {name: n for n, name in enumerate(heads[which])}
+        if len(names) == len(head):  # in whose order they are given: that of the lines may be another
+          places = [head[p.arg[0]] for p in directions(kernels[which])]
           names, starts = (tuple(values[n] for n in places) for values in (names, starts))
         runs.append(Run(which, names, () if set(starts) <= {None} else starts))
       elif self.accept("copy"):

@@ -36,16 +36,13 @@ class Graph(NamedTuple):
   """The argument of a graph, whose sources are its outputs."""
 
   name: str
-  into: tuple[
-    tuple[int, UOp], ...
-  ] = ()  # (output, the input whose memory it may take: nobody wants its old value)
+  into: tuple[tuple[int, UOp], ...] = ()  # (output, the input whose memory it may take)
 
 
 def graph_program(name: str, outputs: tuple[UOp, ...], into: Mapping[int, UOp] = MappingProxyType({})) -> UOp:
   """A tensor program as one node: what `graph NAME(...) { ... return ... }` reads as."""
-  return uop(
-    "graph", dtypes.void, tuple(outputs), Graph(name, tuple(sorted(into.items(), key=lambda p: p[0])))
-  )
+  pairs = tuple((n, into[n]) for n in sorted(into))
+  return uop("graph", dtypes.void, tuple(outputs), Graph(name, pairs))
 
 
 class Memory(NamedTuple):
@@ -85,9 +82,7 @@ class Plan(NamedTuple):
   name: str
   memory: tuple[Memory, ...]  # arguments first
   runs: tuple[Run | Copy, ...]
-  results: tuple[
-    str, ...
-  ] = ()  # the memory of each output of the graph; by default what is written, in order
+  results: tuple[str, ...] = ()  # the memory of each output; by default what is written, in order
 
   @property
   def returned(self) -> tuple[str, ...]:

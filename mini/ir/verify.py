@@ -174,15 +174,16 @@ def check_graph_node(u: UOp) -> None:
 def verify_graph(graph: UOp) -> None:
   for u in toposort(*graph.src):
     check_graph_node(u)
-  taken = [b for _, b in graph.arg.into]
+  taken: set[UOp] = set()
   for n, b in graph.arg.into:
     out = graph.src[n]
     if b.op != "buffer" or b.dtype is not out.dtype or numel(b) != numel(out):
       raise VerifyError(
         graph, f"output {n} goes into {b.op}, which is no input of as many elements of its type"
       )
-    if taken.count(b) > 1:
+    if b in taken:
       raise VerifyError(graph, f"two outputs go into %{b.arg[0]}")
+    taken.add(b)
 
 
 # ---------------------------------------------------------------- kernel
