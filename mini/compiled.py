@@ -24,6 +24,7 @@ from mini.codegen.recipe import RecipeError, apply
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
+from mini.engine.edited import same_interface
 from mini.engine.launch import Launchable, interface, interpret
 from mini.engine.passes import as_given, passes, run_pass, with_own_names
 from mini.engine.program import assumed, machine_of
@@ -150,10 +151,7 @@ class Compiled:
     node, _ = _read(str(schedule))
     if node.op != "schedule":
       raise ArgumentError(f"replace: this is the text of a {node.op}, not of a schedule")
-    was, now = ({(m.name, m.where, m.dtype, m.shape) for m in interface(s)} for s in (self._schedule, node))
-    if was != now or node.arg.returned != self._schedule.arg.returned:
-      changed = sorted({f"%{name}" for name, *_ in was ^ now}) or ["what it returns"]
-      raise ShapeError(f"replace: the other schedule differs in {', '.join(changed)}")
+    same_interface(self._schedule, node, "replace")
     return self._other(node)
 
   def _other(self, schedule: UOp, recipes: Sequence[tuple[str, str]] = ()) -> Compiled:

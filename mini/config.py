@@ -64,6 +64,48 @@ def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
   return parse
 
 
+class Stages(tuple):
+  """Names of stages, and the folder that they are written to; "" for stderr."""
+
+  folder = ""
+
+
+def stages(*names: str) -> Callable[[str], Stages]:
+  """Some of the names, and after a colon the path of a folder."""
+  some = some_of(*names)
+
+  def parse(text: str) -> Stages:
+    listed, colon, folder = text.partition(":")
+    found = Stages(some(listed))
+    if colon and (not folder or not found):
+      raise ValueError("stages, a colon, and the path of a folder: schedule,kernel:/tmp/stages")
+    found.folder = folder
+    return found
+
+  return parse
+
+
+class Texts(tuple):
+  """(path, text) of files, and the folder where they were."""
+
+  folder = ""
+
+
+def texts(folder: str) -> Texts:
+  """Each file `*.mini` of a folder."""
+  found: list[tuple[str, str]] = []
+  try:
+    for name in sorted(os.listdir(folder)) if folder else ():
+      if name.endswith(".mini"):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+          found.append((os.path.join(folder, name), f.read()))
+  except (OSError, UnicodeDecodeError) as e:
+    raise ValueError(f"a folder that SHOW=...:FOLDER has written; {e}") from None
+  held = Texts(found)
+  held.folder = folder
+  return held
+
+
 def number(least: int, most: int) -> Callable[[str], int]:
   def parse(text: str) -> int:
     try:
@@ -153,8 +195,11 @@ TABLE = {s.name: s for s in (
     "kind; empty for the first that opens of CUDA, METAL, CL on a GPU, CPU"),
   Setting("DEBUG", "0", number(0, 6),
     "prints 1 schedules, 2 times, 3 recipes, 4 sources, 5 kernels, 6 uops; each adds to those before"),
-  Setting("SHOW", "", some_of("graph", "schedule", "kernel", "uops", "source"),
-    "prints these stages of each program once, with commas between them, to stderr, as text that parses"),
+  Setting("SHOW", "", stages("graph", "schedule", "kernel", "uops", "source"),
+    "prints these stages of each program once, with commas between them, to stderr, as text that parses; or, after a "
+    "colon, to files of a folder: schedule,kernel:/tmp/stages"),
+  Setting("EDIT", "", texts,
+    "a folder of such files: the schedules and kernels there take the place of those that a program would have"),
   Setting("NOOPT", "0", switch,
     "1: each operation is a kernel of plain loops: nothing is rewritten, fused or tuned"),
   Setting("CHECK", "0", switch,
@@ -192,7 +237,7 @@ TABLE = {s.name: s for s in (
 )}
 # fmt: on
 PREFIX = "MINI_"
-CODE = ("NOOPT", "FAST", "MACHINE", "SEARCH", "RECIPES")  # the settings that kernels depend on
+CODE = ("NOOPT", "FAST", "MACHINE", "SEARCH", "RECIPES", "EDIT")  # the settings that kernels depend on
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -313,6 +358,10 @@ def spelled(value: Any) -> str:
   """A value as the environment would spell it."""
   if isinstance(value, bool):
     return str(int(value))
+  if isinstance(value, Stages) and value.folder:
+    return f"{','.join(value)}:{value.folder}"
+  if isinstance(value, Texts):
+    return value.folder
   if isinstance(value, (tuple, list)):
     return ",".join(v if isinstance(v, str) else f"{v[0]}={v[1]}" for v in value)
   return str(value)

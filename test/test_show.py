@@ -417,3 +417,63 @@ def test_check_verifies_between_passes(monkeypatch):
   x = Tensor([1.0, 2.0, 3.0, 4.0, 5.0])
   with Context(CHECK=1), pytest.raises(VerifyError, match="after simplify: add: inputs are f32, bool"):
     (x * 3.0).realize()
+
+
+# ---------------------------------------------------------------- files of stages
+
+
+EDITABLE = """
+import numpy as np
+from mini import Tensor, jit
+x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)).realize()
+w = Tensor(np.ones(4, np.float32)).realize()
+@jit
+def step(x):
+  w.assign(w * 0.5)
+  return (x * w).sum(1)
+print([step(x).tolist() for _ in range(3)][-1], (x + 1.25).tolist()[0])
+"""
+
+
+def test_stages_are_written_to_files_and_taken_from_there(tmp_path):
+  """Schedules by their graph, kernels by their name; what does not fit says where it stands."""
+  folder = tmp_path / "stages"
+
+  def printed(**settings):
+    found = subprocess.run(
+      [sys.executable, "-c", EDITABLE], capture_output=True, text=True, timeout=120, check=False,
+      env={**os.environ, "PYTHONPATH": str(ROOT), "CACHE": str(tmp_path / "cache"), **settings})  # fmt: skip
+    return found.stdout.strip(), found.stderr
+
+  plain, err = printed(SHOW=f"graph,schedule,kernel:{folder}")
+  assert plain == "[0.75, 2.75, 4.75] [1.25, 2.25, 3.25, 4.25]" and not err
+  names = sorted(os.listdir(folder))
+  assert len(names) == 6 and len({re.sub(r"\w+\.mini$", "", n) for n in names}) == 2
+  assert printed(EDIT=str(folder)) == (plain, "")
+  paths = {
+    stage: [folder / n for n in names if n.endswith(f".{stage}.mini")] for stage in ("schedule", "kernel")
+  }
+  for path in paths["kernel"]:
+    path.rename(tmp_path / path.name)
+  step, alone = paths["schedule"]
+  step.write_text(step.read_text().replace("0.5", "1.0"))
+  assert printed(EDIT=str(folder))[0] == "[6.0, 22.0, 38.0] [1.25, 2.25, 3.25, 4.25]"
+  step.unlink()
+  for path in paths["kernel"]:
+    (tmp_path / path.name).rename(path)
+  path = paths["kernel"][1]
+  path.write_text(re.sub(r"add (%\d+), (%\d+)", r"mul \1, \2", path.read_text()))
+  assert printed(EDIT=str(folder))[0].endswith("[0.0, 1.25, 2.5, 3.75]")
+  for change, message in (
+    (("[%i, %j]", "[%i, %j + 1]"), rf"{path.name}:\d+:\d+: .*not proved"),
+    (("f32[3, 4]", "f32[4, 4]"), f"{path.name}: map_.* takes other memory"),
+    (("store", "stare"), rf"{path.name}:\d+:\d+"),
+  ):
+    was = path.read_text()
+    path.write_text(was.replace(*change))
+    assert re.search(message, err := printed(EDIT=str(folder))[1]), err
+    path.write_text(was)
+  alone.write_text(alone.read_text().replace("%in0", "%in7"))
+  assert re.search(f"{alone.name}: .* differs in %in0, %in7", printed(EDIT=str(folder))[1])
+  assert "a folder that SHOW" in printed(EDIT=str(tmp_path / "nothing"))[1]
+  assert "path of a folder" in printed(SHOW="graph:")[1]

@@ -455,7 +455,7 @@ def test_tables(mini):
   )
   assert [line.split()[0] for line in mini("ops", "--all")[1].splitlines()] == list(OPS)
   assert [line.split()[0] for line in mini("rules")[1].splitlines()] == [r.name for r in RULES]
-  assert len(mini("config")[1].splitlines()) <= 17
+  assert len(mini("config")[1].splitlines()) <= 18
   assert mini("devices")[0] == 0 and mini("passes")[0] == 0 and mini("cache")[0] == 0
 
 

@@ -17,7 +17,7 @@ from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.config import config
-from mini.engine import kept
+from mini.engine import edited, kept
 from mini.engine.buffer import Buffer
 from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
@@ -37,11 +37,11 @@ from mini.engine.queues import Span, assign
 from mini.engine.sizes import ALONE, Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
 from mini.ir.interp import evaluate
-from mini.ir.kernel import access, directions, extent, guarded, is_inline, params_of
+from mini.ir.kernel import access, all_ranges, directions, extent, guarded, is_inline, params_of
 from mini.ir.outside import MOST_SIZE, out_of_bounds
 from mini.ir.rules import rules_here, simplify
 from mini.ir.text import Memory, Run, graph_program
-from mini.ir.uop import UOp, closed, rsize, toposort, without_collector
+from mini.ir.uop import UOp, closed, rkind, rsize, toposort, without_collector
 from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE
 from mini.schedule.memory import aligned
@@ -131,8 +131,8 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
 def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   """A kernel with its recipe and code: of its own, or what it shares with other sizes."""
   work, shares = cost(k), opened.is_host and not config.NOOPT
-  if (own_recipe := pinned(k)) is not None:
-    return rendered(*own_recipe, opened, work, name_of(k))
+  if (fixed := as_written(k)) is not None:
+    return rendered(*fixed, opened, work, name_of(k))
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
     remembered(opened.alike, (config.code, structure(k)), Alike).little = [k]
@@ -158,6 +158,14 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   except RecipeError:
     alike.alone = [*alike.alone[1 - ALONE :], k]
     return with_sizes(make(), opened, own.sizes)
+
+
+def as_written(k: UOp) -> tuple[UOp, str] | None:
+  """A kernel that needs no recipe, or has one of the user's: of EDIT, or whose text says how it runs, or by RECIPES."""
+  mine = edited.kernel(k, name_of(k)) if config.EDIT else None
+  if mine is not None or any(rkind(r) != "loop" for r in all_ranges(k)):
+    return mine or k, ""
+  return pinned(k)
 
 
 def pinned(k: UOp) -> tuple[UOp, str] | None:
@@ -347,7 +355,9 @@ class Program:
       stats["schedules"] += 1
       self.same, self.inplace = self.scheduled.same(), self.scheduled.inplace()
       check("schedule", self.scheduled.kernels)
-      self.segments = segments_of(self.scheduled.kernels, self.levels)
+      self.segments = [Segment(0, 0, len(self.runs))]
+      if self.levels:
+        self.segments = segments_of(self.scheduled.kernels, self.levels)
       self.place(self.schedule.arg.memory)
       ahead += opened.ahead([self.arena_bytes])
       codes = list(dict.fromkeys(c.code for c in self.compiled))
@@ -372,7 +382,8 @@ class Program:
     """The kernels, their order and their memory, as a node that prints."""
     found = self.scheduled
     inout = {f"in{n}" for n in found.inplace().values()}
-    return as_schedule(self.graph, found, inout)
+    made = as_schedule(self.graph, found, inout)
+    return edited.schedule(self.graph, made) if config.EDIT and not self.levels else made
 
   @property
   def runs(self) -> Sequence[Run]:

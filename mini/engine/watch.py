@@ -21,7 +21,7 @@ import numpy as np
 
 from mini.codegen.heuristic import explained, write_recipe
 from mini.config import config
-from mini.engine import profile
+from mini.engine import edited, profile
 from mini.engine.device import Device
 from mini.engine.passes import planned_for, schedule_of, schedule_pass, with_own_names
 from mini.engine.plan import renamed
@@ -150,7 +150,7 @@ class View:
       found, told, refused = explained(renamed(plain, "k"), machine, **how)
       if found == recipe:
         return [f"#   {line}" for line in (told, *(f"refused: {r}" for r in refused if config.DEBUG >= 3))]
-    return ["#   by RECIPES, SEARCH, or for several sizes"]
+    return ["#   by EDIT, RECIPES, SEARCH, or for several sizes"]
 
   def summary(self) -> str:
     """What DEBUG=1 says."""
@@ -214,9 +214,14 @@ def show(program: Program | Parts) -> None:
   if config.DEBUG >= 3 and "kernel" not in wanted:
     lines += [line for k, recipe in view.recipes.items() for line in recipe_lines(view, k, recipe)]
   for stage in wanted:
+    told = []
     for p in getattr(view, stage):
-      lines += recipe_lines(view, p, view.recipes[p]) if stage == "kernel" else []
-      lines.append(text(p, comments=True))
+      told += recipe_lines(view, p, view.recipes[p]) if stage == "kernel" else []
+      told.append(text(p, comments=True))
+    if config.SHOW.folder and stage in config.SHOW:
+      edited.write(config.SHOW.folder, program.graph, name, stage, told)
+    else:
+      lines += told
   emit(lines)
 
 
