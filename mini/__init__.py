@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini.config import config as _config
 from mini.ir.sizes import Variable
@@ -40,15 +40,41 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
 
+if TYPE_CHECKING:  # the same names, for editors
+  from mini import autograd, distributions, fft, nn, numpy, signal, special
+  from mini.compiled import compile, parse
+  from mini.config import Context, recipes
+  from mini.drawing import inspect, visualize
+  from mini.engine.device import Device
+  from mini.extend.host import wrap_as_operation
+  from mini.extend.kernel import kernel
+  from mini.extend.named import op
+  from mini.extend.rules import rule
+  from mini.extend.walk import walk
+  from mini.ir.rules import rewrite
+  from mini.jitted import jit
+  from mini.jitted import jit as TinyJit
+  from mini.named import Dim, compose
+  from mini.nn.optimize import optimize
+  from mini.quantization import quantize
+  from mini.tensor import linalg
+  from mini.tensor.autocast import autocast
+  from mini.tensor.data import DeviceName as device
+  from mini.tensor.einsum import block, einsum
+  from mini.tensor.random import Generator
+  from mini.tensor.transforms import chain_rule, gradient, hessian, jacobian, jvp, vjp, vmap
+  from mini.types import Size, get_default_dtype, set_default_dtype
+  from mini.unknown import Unknown
+else:
 
-def __getattr__(name: str) -> Any:
-  """What is imported when it is first asked for."""
-  if name not in _LATER:
-    raise AttributeError(f"mini has no {name!r}", name=name, obj=sys.modules[__name__])
-  module, attribute = _LATER[name]
-  found = import_module(module)
-  globals()[name] = found if attribute is None else getattr(found, attribute)
-  return globals()[name]
+  def __getattr__(name: str) -> Any:
+    """What is imported when it is first asked for."""
+    if name not in _LATER:
+      raise AttributeError(f"mini has no {name!r}", name=name, obj=sys.modules[__name__])
+    module, attribute = _LATER[name]
+    found = import_module(module)
+    globals()[name] = found if attribute is None else getattr(found, attribute)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,18 @@
 """What a PyTorch user takes for granted beside operations: sizes, devices and types that know what they are, generators,
 gradients by function, buffers that no checkpoint has."""
 
+import ast
+import importlib
+import inspect
+import os
+import runpy
+
 import numpy as np
 import pytest
 
 import mini
 from mini import Tensor, dtypes, jit, nn
+from mini.nn.module import layers_of
 from mini.types import MiniError, ShapeError
 
 
@@ -306,3 +313,43 @@ def test_what_pytorch_does_in_place_is_in_place_here():
   x, y = Tensor([1.0, -2.0]), Tensor([1.0, -2.0])
   assert x.absolute_().multiply_(3).divide_(2).subtract_(1).negative_() is x
   assert x.tolist() == [-0.5, -2.0] and y.greater_(0).tolist() == [1.0, 0.0]
+
+
+def test_editors_see_what_is_imported_later():
+  """The names that mini imports when they are first asked for, and those that type checkers read, are the same."""
+  (block,) = (
+    node for node in ast.parse(inspect.getsource(mini)).body
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+  )  # fmt: skip
+  seen = {}
+  for line in block.body:
+    for name in line.names:
+      whole = (f"{line.module}.{name.name}", None) if line.module == "mini" else (line.module, name.name)
+      seen[name.asname or name.name] = ("mini.tensor.linalg", None) if name.name == "linalg" else whole
+  assert seen == mini._LATER
+
+
+def test_files_of_layers_list_them():
+  """As `__all__`, written out: type checkers call nothing."""
+  for name in [
+    "adaptive",
+    "attention",
+    "convolution",
+    "embedding",
+    "functions",
+    "layers",
+    "normalization",
+    "pooling",
+    "recurrent",
+  ]:
+    module = importlib.import_module(f"mini.nn.{name}")
+    assert sorted(module.__all__) == sorted(
+      n
+      for n in layers_of(vars(module))
+      if vars(module)[n].__module__ in (module.__name__, nn.ReLU.__module__)
+    )
+
+
+def test_calls_that_type_checkers_read_run(capsys):
+  runpy.run_path(os.path.join(os.path.dirname(__file__), "types", "calls.py"))
+  assert "schedule" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.layers import Dropout, Linear, ModuleList, weight
-from mini.nn.module import Module, layers_of
+from mini.nn.module import Module
 from mini.nn.normalization import LayerNorm
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
@@ -487,4 +487,5 @@ class Transformer(Module):
     return seen.where(Tensor.zeros(sz, sz, dtype=dtype, device=device), -math.inf)
 
 
-__all__ = layers_of(globals())
+__all__ = ["GroupedQueryAttention", "MultiheadAttention", "RotaryEmbedding", "Transformer", "TransformerDecoder",
+           "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]  # fmt: skip

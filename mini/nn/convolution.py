@@ -7,7 +7,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.layers import uniform_within, weight
-from mini.nn.module import Module, layers_of
+from mini.nn.module import Module
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
@@ -191,4 +191,4 @@ class ConvTranspose3d(_ConvTranspose):
   axes = 3
 
 
-__all__ = layers_of(globals())
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

@@ -7,7 +7,7 @@ from typing import Any
 from mini.nn import init
 from mini.nn.functional import embedding, embedding_bag
 from mini.nn.layers import weight
-from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ArgumentError, ShapeError
@@ -113,4 +113,4 @@ class EmbeddingBag(Embedding):
     )
 
 
-__all__ = layers_of(globals())
+__all__ = ["Embedding", "EmbeddingBag"]

@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini.tensor import Tensor
 from mini.tensor.autograd import custom_gradient, no_grad
@@ -18,25 +18,38 @@ from mini.tensor.errors import fail
 from mini.tensor.gate import gate, guard_functions
 from mini.types import ArgumentError, DTypeError, ShapeError, prod
 
-METHODS = """
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
-adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy
-binary_cross_entropy_with_logits celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout elu fold gaussian_nll_loss
-gelu glu grid_sample group_norm gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss
-huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear local_response_norm log_softmax
-logsigmoid lp_pool1d lp_pool2d lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d
-max_unpool2d max_unpool3d mish mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss nll_loss
-normalize one_hot pad pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6 rms_norm
-rrelu scaled_dot_product_attention selu sigmoid silu smooth_l1_loss soft_margin_loss softmax softmin softplus
-softshrink softsign tanh tanhshrink threshold triplet_margin_loss triplet_margin_with_distance_loss unfold
-"""
+
+def _method(*args: Any, **options: Any) -> Tensor:
+  """Stands for the method of this name, or of the name without its underscore, until it is first asked for."""
+  raise NotImplementedError
+
+
+_several: Any = _method  # may give more than one tensor
+# fmt: off
+adaptive_avg_pool1d = adaptive_avg_pool2d = adaptive_avg_pool3d = affine_grid = avg_pool1d = avg_pool2d = \
+  avg_pool3d = batch_norm = bilinear = binary_cross_entropy = binary_cross_entropy_with_logits = celu = \
+  channel_shuffle = conv1d = conv2d = conv3d = conv_transpose1d = conv_transpose2d = conv_transpose3d = \
+  cosine_embedding_loss = cosine_similarity = cross_entropy = ctc_loss = dropout = elu = fold = gaussian_nll_loss \
+  = gelu = glu = grid_sample = group_norm = gumbel_softmax = hardshrink = hardsigmoid = hardswish = hardtanh = \
+  hinge_embedding_loss = huber_loss = instance_norm = interpolate = kl_div = l1_loss = layer_norm = leaky_relu = \
+  linear = local_response_norm = log_softmax = logsigmoid = lp_pool1d = lp_pool2d = lp_pool3d = \
+  margin_ranking_loss = max_unpool1d = max_unpool2d = max_unpool3d = mish = mse_loss = multi_margin_loss = \
+  multilabel_margin_loss = multilabel_soft_margin_loss = nll_loss = normalize = one_hot = pad = pairwise_distance \
+  = pdist = pixel_shuffle = pixel_unshuffle = poisson_nll_loss = prelu = relu = relu6 = rms_norm = rrelu = \
+  scaled_dot_product_attention = selu = sigmoid = silu = smooth_l1_loss = soft_margin_loss = softmax = softmin = \
+  softplus = softshrink = softsign = tanh = tanhshrink = threshold = triplet_margin_loss = \
+  triplet_margin_with_distance_loss = unfold = celu_ = elu_ = hardtanh_ = leaky_relu_ = relu_ = rrelu_ = selu_ = \
+  threshold_ = _method
+adaptive_max_pool1d = adaptive_max_pool2d = adaptive_max_pool3d = max_pool1d = max_pool2d = max_pool3d = _several
+# fmt: on
+METHODS = [name for name, f in globals().items() if f is _method and name[0] != "_"]
+for _name in METHODS:
+  del globals()[_name]
 NAMED_OTHERWISE = {"unfold": "im2col"}  # Tensor.unfold is along one axis, as torch.Tensor's
-# Those that take inplace=True, and those of them that do so under a name with an underscore.
+# Those that take inplace=True; under a name with an underscore some do so without it.
 IN_PLACE = (
   "celu dropout elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 rrelu selu silu threshold"
 )
-UNDERSCORED = "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_"
 # what the first tensor is called where it is not "input"
 FIRST = {
   "affine_grid": "theta", "bilinear": "input1", "cosine_embedding_loss": "input1", "cosine_similarity": "x1",
@@ -331,17 +344,15 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 # ---------------------------------------------------------------- by name
 
 
-def __getattr__(name: str) -> Any:
-  """What is made when it is first asked for."""
-  if name in UNDERSCORED.split():
-    found = _changing(name[:-1], True)
-  elif name in IN_PLACE.split():
-    found = _changing(name, False)
-  elif name in METHODS.split():
-    found = _function(name)
-  else:
-    raise AttributeError(f"mini.nn.functional has no {name!r}", name=name, obj=sys.modules[__name__])
-  return globals().setdefault(name, found)
+if not TYPE_CHECKING:  # which sees the table
+
+  def __getattr__(name: str) -> Any:
+    """What is made when it is first asked for."""
+    if name not in METHODS:
+      raise AttributeError(f"mini.nn.functional has no {name!r}", name=name, obj=sys.modules[__name__])
+    changes = name.endswith("_") or name in IN_PLACE.split()
+    found = _changing(name.removesuffix("_"), name.endswith("_")) if changes else _function(name)
+    return globals().setdefault(name, found)
 
 
 def __dir__() -> list[str]:
@@ -352,5 +363,5 @@ OWN = """
 alpha_dropout dropout1d dropout2d dropout3d embedding embedding_bag feature_alpha_dropout fractional_max_pool2d
 fractional_max_pool3d upsample upsample_bilinear upsample_nearest
 """
-__all__ = sorted((METHODS + UNDERSCORED + OWN).split())
+__all__ = sorted([*METHODS, *OWN.split()])
 guard_functions(OWN.split(), globals())

@@ -10,7 +10,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.functional import parameters
-from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
 
 
@@ -149,4 +149,11 @@ TripletMarginWithDistanceLoss = row("TripletMarginWithDistanceLoss", "triplet_ma
 # fmt: on
 
 
-__all__ = layers_of(globals())
+__all__ = ["CELU", "ELU", "GELU", "GLU", "SELU", "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss",
+           "CosineSimilarity", "CrossEntropyLoss", "GaussianNLLLoss", "Hardshrink", "Hardsigmoid", "Hardswish",
+           "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LeakyReLU", "LogSigmoid",
+           "LogSoftmax", "MSELoss", "MarginRankingLoss", "Mish", "MultiLabelMarginLoss",
+           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PReLU", "PairwiseDistance", "PoissonNLLLoss",
+           "QuickGELU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss", "Softmax",
+           "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+           "TripletMarginLoss", "TripletMarginWithDistanceLoss"]  # fmt: skip

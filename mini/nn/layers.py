@@ -8,7 +8,7 @@ from typing import Any
 
 from mini.nn import init
 from mini.nn.functional import alpha_dropout, channel_dropout
-from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.module import Module, Parameter
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
 from mini.types import ArgumentError
@@ -354,4 +354,6 @@ class Unflatten(Module):
     return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-__all__ = layers_of(globals())
+__all__ = ["AlphaDropout", "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Flatten", "Identity",
+           "Linear", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential",
+           "Unflatten"]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from mini.nn import functional
 from mini.nn.functions import row
-from mini.nn.module import Module, layers_of
+from mini.nn.module import Module
 from mini.tensor import Tensor
 from mini.tensor.convolution import numbers
 from mini.tensor.errors import fail
@@ -172,4 +172,12 @@ UpsamplingBilinear2d = row("UpsamplingBilinear2d","interpolate", mode="bilinear"
 # fmt: on
 
 
-__all__ = layers_of(globals())
+__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+           "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "ChannelShuffle",
+           "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+           "ConstantPad3d", "Fold", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d",
+           "LPPool3d", "LocalResponseNorm", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d",
+           "MaxUnpool2d", "MaxUnpool3d", "PixelShuffle", "PixelUnshuffle", "ReflectionPad1d",
+           "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+           "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
+           "ZeroPad3d"]  # fmt: skip

@@ -18,7 +18,7 @@ from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.jitted import jit
 from mini.nn.layers import uniform_within
-from mini.nn.module import Module, Parameter, layers_of
+from mini.nn.module import Module, Parameter
 from mini.nn.utils.rnn import PackedSequence
 from mini.tensor import Tensor
 from mini.tensor.errors import fail
@@ -372,4 +372,4 @@ class GRUCell(_Cell):
   kind = KINDS["gru"]
 
 
-__all__ = layers_of(globals())
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]

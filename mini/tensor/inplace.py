@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.tensor.aliases import ALIASES, Aliases
+from mini.tensor.aliases import Aliases
 from mini.tensor.data import Number, Operand
 from mini.tensor.errors import SIGNS, fail
 from mini.tensor.promotion import broadcast_shape
@@ -25,21 +25,35 @@ if TYPE_CHECKING:
 
 OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 
-# Methods with a form that ends in an underscore.
-METHODS = """
-abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
-bitwise_or bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos cosh cumprod cumsum deg2rad
-digamma div eq erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmod frac gcd ge gt heaviside hypot i0
-igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp lgamma log log10 log1p log2
-logical_and logical_not logical_or logical_xor logit lshift lt masked_fill masked_scatter mul mvlgamma nan_to_num ne
-neg nextafter polygamma pow put rad2deg reciprocal relu remainder renorm round rshift rsqrt scatter scatter_add
-scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub tan tanh tril triu trunc xlogy
-"""
-RESHAPING = "squeeze swapaxes swapdims t transpose unsqueeze"  # those that give the handle another shape
+RESHAPING = (
+  "squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_"  # those that give the handle another shape
+)
+
+
+def underscored(self: Any, *args: Any, **options: Any) -> Tensor:
+  """Stands for the method of the name without the underscore, whose result the handle is bound to."""
+  raise NotImplementedError
 
 
 class InPlace(Aliases):
   """What is done to the handle."""
+
+  # fmt: off
+  abs_ = absolute_ = acos_ = acosh_ = add_ = addbmm_ = addcdiv_ = addcmul_ = addmm_ = addmv_ = addr_ = arccos_ = \
+    arccosh_ = arcsin_ = arcsinh_ = arctan_ = arctan2_ = arctanh_ = asin_ = asinh_ = atan_ = atan2_ = atanh_ = \
+    baddbmm_ = bitwise_and_ = bitwise_left_shift_ = bitwise_not_ = bitwise_or_ = bitwise_right_shift_ = \
+    bitwise_xor_ = ceil_ = clamp_ = clamp_max_ = clamp_min_ = clip_ = conj_physical_ = copysign_ = cos_ = cosh_ = \
+    cumprod_ = cumsum_ = deg2rad_ = digamma_ = div_ = divide_ = eq_ = erf_ = erfc_ = erfinv_ = exp_ = exp2_ = \
+    expm1_ = fix_ = float_power_ = floor_ = floor_divide_ = fmod_ = frac_ = gcd_ = ge_ = greater_ = greater_equal_ \
+    = gt_ = heaviside_ = hypot_ = i0_ = igamma_ = igammac_ = index_add_ = index_copy_ = index_fill_ = index_put_ = \
+    index_reduce_ = lcm_ = ldexp_ = le_ = lerp_ = less_ = less_equal_ = lgamma_ = log_ = log10_ = log1p_ = log2_ = \
+    logical_and_ = logical_not_ = logical_or_ = logical_xor_ = logit_ = lshift_ = lt_ = masked_fill_ = \
+    masked_scatter_ = mul_ = multiply_ = mvlgamma_ = nan_to_num_ = ne_ = neg_ = negative_ = nextafter_ = \
+    not_equal_ = polygamma_ = pow_ = put_ = rad2deg_ = reciprocal_ = relu_ = remainder_ = renorm_ = round_ = \
+    rshift_ = rsqrt_ = scatter_ = scatter_add_ = scatter_reduce_ = sgn_ = sigmoid_ = sign_ = sin_ = sinc_ = sinh_ \
+    = sqrt_ = square_ = squeeze_ = sub_ = subtract_ = swapaxes_ = swapdims_ = t_ = tan_ = tanh_ = transpose_ = \
+    tril_ = triu_ = true_divide_ = trunc_ = unsqueeze_ = xlogy_ = underscored
+  # fmt: on
 
   @property
   def data(self) -> Tensor:
@@ -172,18 +186,17 @@ def _operator(name: str) -> Callable[..., Tensor]:
 
 
 def _method(name: str) -> Callable[..., Tensor]:
-  method = getattr(Aliases, name)
-  what, shaped = f"a.{name}_(...)", name not in RESHAPING.split()
+  own = name.removesuffix("_")
+  what, shaped = f"a.{name}(...)", name not in RESHAPING.split()
 
   def in_place(self: InPlace, *args: Any, **kwargs: Any) -> Tensor:
-    return self._update(getattr(self, name)(*args, **kwargs), what, shaped)
+    return self._update(getattr(self, own)(*args, **kwargs), what, shaped)
 
-  in_place.__doc__ = f"`{name}`, whose result this tensor is bound to."
-  return functools.update_wrapper(in_place, method, assigned=(), updated=())
+  in_place.__doc__ = f"`{own}`, whose result this tensor is bound to."
+  return functools.update_wrapper(in_place, getattr(Aliases, own), assigned=(), updated=())
 
 
 for name in OPERATORS.split():
   setattr(InPlace, f"__i{name}__", _operator(name))
-OTHERS = [name for name, own in ALIASES.items() if own in METHODS.split()]
-for name in [*METHODS.split(), *RESHAPING.split(), *OTHERS]:
-  setattr(InPlace, f"{name}_", _method(name))
+for name in [name for name, method in vars(InPlace).items() if method is underscored]:
+  setattr(InPlace, name, _method(name))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from mini.config import config
 from mini.ir.uop import UOp
@@ -151,8 +151,8 @@ class Operators(Values):
   __gt__ = operators("a > b", gt)[0]
   __le__ = operators("a <= b", le)[0]
   __ge__ = operators("a >= b", ge)[0]
-  __eq__ = operators("a == b", equals)[0]  # type: ignore[assignment]
-  __ne__ = operators("a != b", ne)[0]  # type: ignore[assignment]
+  __eq__: ClassVar[Operator] = operators("a == b", equals)[0]  # type: ignore[assignment]
+  __ne__: ClassVar[Operator] = operators("a != b", ne)[0]  # type: ignore[assignment]
   # fmt: on
 
   __hash__ = Handle.__hash__
