@@ -41,7 +41,7 @@ from mini.ir.graph import (
   shape,
   shrink,
 )
-from mini.ir.ops import OPS
+from mini.ir.ops import OPS, require
 from mini.ir.uop import UOp, const, next_serial
 from mini.types import dtypes
 
@@ -415,6 +415,7 @@ def _on_nodes(row: Callable[..., tuple[Value | None, ...]]) -> Rule:
 
 
 GRADS: dict[str, Rule] = {**{name: _on_nodes(row) for name, row in CALCULUS.items()}, **STRUCTURE}
+require("mini/grad.py, CALCULUS or NO_GRADIENT", {**GRADS, **NO_GRADIENT})
 
 
 # ---------------------------------------------------------------- adding up

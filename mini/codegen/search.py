@@ -17,6 +17,7 @@ from mini.codegen.linearize import is_loop, lanes, places
 from mini.codegen.recipe import RecipeError
 from mini.codegen.writer import Machine, Writer, coefficient, flat_index
 from mini.ir.kernel import access, is_inline, memory_shape
+from mini.ir.ops import OPS
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 from mini.ir.verify import VerifyError, verify
 
@@ -195,9 +196,6 @@ MOVES = (resize, leave_out, reorder, unroll, vectorize, block, spread, pack)
 
 # ---------------------------------------------------------------- what it costs
 
-# Cycles of one vector operation; what is not here takes half a cycle.
-SLOW = {"div": 5, "sqrt": 6, "mod": 10, "exp2": 8, "log2": 10, "sin": 15, "exp": 10, "log": 12, "tanh": 15, "erf": 20,
-        "erfc": 40, "expm1": 15, "rsqrt": 6, "cos": 15, "pow": 30, "threefry": 40, "threefry2": 40}  # fmt: skip
 LATENCY = 4  # cycles until a sum can take its next term
 L2_BYTES, MEMORY_BYTES = 32, 6  # that a core gets in a cycle
 
@@ -257,7 +255,7 @@ def node_cost(u: UOp, machine: Machine) -> tuple[float, int]:
     return each * (1.0 if u.op != "load" or apart else 0.5), n
   if u.op == "mul" and len(u.src) == 2 and u.dtype.kind == "f":
     return 0.25 * n, n  # most become part of a sum
-  return SLOW.get(u.op, 0.5) * n, n
+  return (OPS[u.op].cycles if u.op in OPS else 0.5) * n, n
 
 
 def traffic(place: dict[UOp, tuple[UOp, ...]], machine: Machine) -> float:

@@ -34,6 +34,8 @@ class Composite(NamedTuple):
   body: Callable[..., UOp]  # of inputs as nodes
   types: str  # the body takes: f32, u32, or any
   ulp: float  # the float32 body is at most this far from the exact result, in units in its last place
+  cycles: float  # as of an Op
+  kinds: str = "f"
   note: str = ""
 
 
@@ -478,31 +480,32 @@ def threefry(x: UOp, y: UOp, k0: UOp, k1: UOp) -> tuple[UOp, UOp]:
 
 # fmt: off
 COMPOSITES: dict[str, Composite] = {row.name: row for row in (
-  Composite("exp",      1, np.exp,         exp,           "f32", 2),
-  Composite("log",      1, np.log,         log,           "f32", 1),
-  Composite("cos",      1, np.cos,         cos,           "f32", 1, "the body needs sin of float64"),
-  Composite("tanh",     1, np.tanh,        tanh,          "f32", 2),
-  Composite("erf",      1, numpy_erf,      erf,           "f32", 2),
-  Composite("erfc",     1, numpy_erfc,     erfc,          "f32", 2),
-  Composite("expm1",    1, np.expm1,       expm1,         "f32", 2),
-  Composite("atan",     1, np.arctan,      atan,          "f32", 2.5),
-  Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, "integers wrap; negative powers: cut towards 0"),
-  Composite("rsqrt",    1, numpy_rsqrt,    rsqrt,         "any", 1.5),
-  Composite("floor",    1, np.floor,       floor,         "f32", 0),
-  Composite("ceil",     1, np.ceil,        ceil,          "f32", 0),
-  Composite("trunc",    1, np.trunc,       trunc,         "f32", 0),
-  Composite("round",    1, np.rint,        round_to_even, "f32", 0, "half to even"),
-  Composite("abs",      1, np.abs,         magnitude,     "f32", 0, "of the least integer: itself"),
-  Composite("min",      2, np.minimum,     least,         "any", 0, "NaN wins, as in max"),
+  Composite("exp",      1, np.exp,         exp,           "f32", 2, 10),
+  Composite("log",      1, np.log,         log,           "f32", 1, 12),
+  Composite("cos",      1, np.cos,         cos,           "f32", 1, 15, "f", "the body needs sin of float64"),
+  Composite("tanh",     1, np.tanh,        tanh,          "f32", 2, 15),
+  Composite("erf",      1, numpy_erf,      erf,           "f32", 2, 20),
+  Composite("erfc",     1, numpy_erfc,     erfc,          "f32", 2, 40),
+  Composite("expm1",    1, np.expm1,       expm1,         "f32", 2, 15),
+  Composite("atan",     1, np.arctan,      atan,          "f32", 2.5, 15),
+  Composite("pow",      2, numpy_pow,      power,         "f32", 1.5, 30, "iuf",
+            "integers wrap; negative powers: cut towards 0"),
+  Composite("rsqrt",    1, numpy_rsqrt,    rsqrt,         "any", 1.5, 6),
+  Composite("floor",    1, np.floor,       floor,         "f32", 0, 0.5),
+  Composite("ceil",     1, np.ceil,        ceil,          "f32", 0, 0.5),
+  Composite("trunc",    1, np.trunc,       trunc,         "f32", 0, 0.5),
+  Composite("round",    1, np.rint,        round_to_even, "f32", 0, 0.5, "f", "half to even"),
+  Composite("abs",      1, np.abs,         magnitude,     "f32", 0, 0.5, "biuf", "of the least integer: itself"),
+  Composite("min",      2, np.minimum,     least,         "any", 0, 0.5, "biuf", "NaN wins, as in max"),
   Composite("threefry", 4, lambda *w: numpy_threefry(*w)[0], lambda *w: threefry(*w)[0],
-            "u32", 0, "random bits of a counter and a key, of two words each: the first word"),
+            "u32", 0, 40, "u", "random bits of a counter and a key, of two words each: the first word"),
   Composite("threefry2", 4, lambda *w: numpy_threefry(*w)[1], lambda *w: threefry(*w)[1],
-            "u32", 0, "the second word"),
+            "u32", 0, 40, "u", "the second word"),
 )}
 
 PRIMITIVES: dict[str, Composite] = {row.name: row for row in (
-  Composite("exp2",     1, np.exp2,        exp2,          "f32", 1.5, "of whole numbers exact"),
-  Composite("log2",     1, np.log2,        log2,          "f32", 2.5, "of powers of 2 exact"),
+  Composite("exp2",     1, np.exp2,        exp2,          "f32", 1.5, 8, "f", "of whole numbers exact"),
+  Composite("log2",     1, np.log2,        log2,          "f32", 2.5, 10, "f", "of powers of 2 exact"),
 )}
 # fmt: on
 
@@ -519,7 +522,10 @@ class Near(NamedTuple):
 NEAR = {"sin": Near(sin_near, FAR, 2.5), "cos": Near(cos_near, FAR, 2.5)}
 
 OPS.update(
-  {row.name: Op(row.name, "composite", row.arity, "same", row.numpy, row.note) for row in COMPOSITES.values()}
+  {
+    row.name: Op(row.name, "composite", row.arity, "same", row.numpy, row.note, row.kinds, row.cycles)
+    for row in COMPOSITES.values()
+  }
 )
 
 # What plain C should print as a body. Its own functions are better for the others: cosf is five times as fast as the

@@ -1,13 +1,14 @@
 """THE TABLE: every operation, one row each. At most 27 compute; leaves and marks stand below them.
 
-A row says what the operation is called, how many inputs it has, what type it gives and what it means in NumPy. Its
-gradient is the row of the same name in `mini/grad.py`; how a device spells it is the row in `mini/render/`.
-Composites (exp, tanh, ...) are rows of `composites.py`, and join this table when that is imported.
+A row says what the operation is called, how many inputs it has, what type it gives, what it means in NumPy, what kinds
+of number it takes and what it costs. Its gradient is the row of the same name in `mini/grad.py`; how a device spells it
+is the row in `mini/render/`: an import of those fails where one is missing. Composites (exp, tanh, ...) are rows of
+`composites.py`, and join this table when that is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ class Op(NamedTuple):
   result: str  # same: the type of the last input; bool; arg: named by the node itself
   numpy: Callable | None  # on arrays of the inputs; None: needs the node's argument (see interp.py)
   note: str = ""
+  kinds: str = "biuf"  # of number that it takes: booleans, signed and unsigned integers, floats
+  cycles: float = 0.5  # of one vector, about, on a CPU
 
 
 def floor_div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -50,20 +53,20 @@ OPS: dict[str, Op] = {op.name: op for op in (
   Op("scan",    "data",    1, "same", None, "the running add, mul or max along one axis: the prefix form of reduce"),
   Op("cast",    "data",    1, "arg",  None, "to another type; float to integer rounds towards zero"),
   Op("bitcast", "data",    1, "arg",  None, "the same bits as another type of the same size"),
-  Op("exp2",    "unary",   1, "same", np.exp2),
-  Op("log2",    "unary",   1, "same", np.log2),
-  Op("sin",     "unary",   1, "same", np.sin),
-  Op("sqrt",    "unary",   1, "same", np.sqrt,        "correctly rounded"),
+  Op("exp2",    "unary",   1, "same", np.exp2, kinds="f", cycles=8),
+  Op("log2",    "unary",   1, "same", np.log2, kinds="f", cycles=10),
+  Op("sin",     "unary",   1, "same", np.sin, kinds="f", cycles=15),
+  Op("sqrt",    "unary",   1, "same", np.sqrt,        "correctly rounded", kinds="f", cycles=6),
   Op("add",     "binary",  2, "same", np.add,         "integers wrap"),
   Op("mul",     "binary",  2, "same", np.multiply,    "integers wrap"),
-  Op("div",     "binary",  2, "same", floor_div,      "integers: towards minus infinity; 0 where the divisor is 0"),
-  Op("mod",     "binary",  2, "same", floor_mod,      "has the divisor's sign, as in Python; integers by 0: 0"),
+  Op("div",     "binary",  2, "same", floor_div,      "of integers the floor; 0 where the divisor is 0", "iuf", 5),
+  Op("mod",     "binary",  2, "same", floor_mod,      "the divisor's sign, as in Python; integers by 0: 0", "iuf", 10),
   Op("max",     "binary",  2, "same", np.maximum,     "NaN wins, as in NumPy; C's fmax drops it"),
   Op("lt",      "binary",  2, "bool", np.less,        "false when either is NaN"),
   Op("ne",      "binary",  2, "bool", np.not_equal,   "true when either is NaN"),
-  Op("and",     "binary",  2, "same", np.bitwise_and, "of booleans or integers, as or and xor"),
-  Op("or",      "binary",  2, "same", np.bitwise_or),
-  Op("xor",     "binary",  2, "same", np.bitwise_xor),
+  Op("and",     "binary",  2, "same", np.bitwise_and, "of booleans or integers, as or and xor", "biu"),
+  Op("or",      "binary",  2, "same", np.bitwise_or, kinds="biu"),
+  Op("xor",     "binary",  2, "same", np.bitwise_xor, kinds="biu"),
   Op("where",   "ternary", 3, "same", np.where,       "evaluates both sides: a select, not a branch"),
 
   Op("const",   "leaf",    0, "arg",  None, "a Python number; shape ()"),
@@ -85,6 +88,13 @@ OPS: dict[str, Op] = {op.name: op for op in (
 VIEWS = {name for name, op in OPS.items() if op.family == "view"}
 PRIMITIVES = [op for op in OPS.values() if op.family not in ("leaf", "mark")]
 REDUCERS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum}
+
+
+def require(table: str, found: Collection[str], names: Iterable[str] = OPS) -> None:
+  """ImportError where a table of another file has no row for one of these operations."""
+  lacking = [name for name in names if name not in found]
+  if lacking:
+    raise ImportError(f"{table}: no row for {', '.join(lacking)}")
 
 
 def identity(kind: str, dtype: DType) -> float | int | bool:

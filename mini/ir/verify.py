@@ -80,25 +80,6 @@ def verify(program: UOp) -> None:
 # ---------------------------------------------------------------- types of elementwise operations
 
 
-# The kinds of number that an operation takes, where they are not all (of the unary family: floats).
-KINDS_OF = {
-  "and": "biu",
-  "or": "biu",
-  "xor": "biu",
-  "div": "iuf",
-  "mod": "iuf",
-  "pow": "iuf",
-  "threefry": "u",
-  "threefry2": "u",
-}
-KINDS_OF.update(
-  dict.fromkeys(
-    ("exp", "log", "cos", "tanh", "erf", "erfc", "expm1", "atan", "rsqrt", "floor", "ceil", "trunc", "round"),
-    "f",
-  )
-)
-
-
 def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
   """What is wrong with the types of an elementwise line, if anything."""
   row = OPS[op]
@@ -114,9 +95,7 @@ def check_types(op: str, source: tuple[DType, ...], dtype: DType) -> str | None:
   if any(d is not values[0] for d in values) or (op == "where" and source[0] is not dtypes.bool):
     return f"{op}: inputs are {spelled}"
   kind = values[0].kind
-  if kind not in KINDS_OF.get(op, "f" if row.family == "unary" else "biuf") or (
-    op in ("threefry", "threefry2") and values[0].itemsize != 4
-  ):
+  if kind not in row.kinds or (op in ("threefry", "threefry2") and values[0].itemsize != 4):
     return f"{op} does not take {spelled}"
   want = dtypes.bool if row.result == "bool" else values[-1]
   return None if dtype is want else f"{op} of {spelled} is {want.short}, not {dtype.short}"

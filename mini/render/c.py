@@ -17,7 +17,7 @@ from mini.ir.uop import UOp
 from mini.render import cstyle
 from mini.render.expressions import fitting_width
 from mini.render.macros import AHEAD, FENCE, FUSED, STREAM
-from mini.render.spelling import BASE, HELPERS, TO_BF16, Language, Row, Spelling, held
+from mini.render.spelling import BASE, HELPERS, TAKES, TO_BF16, Language, Row, Spelling, held
 from mini.types import DType, dtypes
 
 # fmt: off
@@ -27,7 +27,6 @@ REGISTER = {dtypes.bool: "int", dtypes.int8: "signed char", dtypes.int16: "short
             dtypes.bfloat16: "float", dtypes.float32: "float", dtypes.float64: "double", dtypes.index: "long"}
 STORAGE = {dtypes.bool: "unsigned char", dtypes.float16: "_Float16", dtypes.bfloat16: "unsigned short"}
 
-TAKES = {"f32": "f32", "u32": "u32", "any": "float"}
 BY_BODY: tuple[Row, ...] = tuple((op, TAKES[ROWS[op].types], body) for op, body in BODIES.items())
 
 SCALARS: tuple[Row, ...] = (

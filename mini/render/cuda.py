@@ -12,8 +12,7 @@ erfc, for erfcf is 4 ulp off, and threefry.
 
 from __future__ import annotations
 
-from mini.ir.composites import COMPOSITES
-from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
+from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide, bodies
 from mini.types import DType, dtypes
 
 BUILD = ("--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
@@ -35,9 +34,7 @@ ROWS: tuple[Row, ...] = (
   ("nan",      "float",       "__int_as_float(0x7fc00000)"),
   ("shuffle",  "small",       "({T})__shfl_xor_sync({2}, (int){0}, {1})"),
   ("shuffle",  "any",         "__shfl_xor_sync({2}, {0}, {1})"),
-  ("erfc",     "f32",         COMPOSITES["erfc"].body),
-  ("threefry", "u32",         COMPOSITES["threefry"].body),
-  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
+  *bodies("exp log cos tanh erf expm1 atan pow rsqrt floor ceil trunc round abs min"),
   ("bitcast",  "f32>i32 u32", "({T})__float_as_int({0})"),
   ("bitcast",  "f64>i64 u64", "({T})__double_as_longlong({0})"),
   ("bitcast",  "i32 u32>f32", "__int_as_float({0})"),

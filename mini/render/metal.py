@@ -12,8 +12,8 @@ they are printed as bodies. No Apple GPU has float64. Subnormal numbers may be f
 
 from __future__ import annotations
 
-from mini.ir.composites import COMPOSITES, power_single
-from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide
+from mini.ir.composites import power_single
+from mini.render.spelling import BASE, HELPERS, TO_BF16, WRAPPING, Language, Row, Threads, Wide, bodies
 from mini.types import DType, dtypes
 
 # fmt: off
@@ -28,13 +28,11 @@ ROWS: tuple[Row, ...] = (
   ("store",    "f16",         "{0}[{1}] = half({2});"),
   ("inf",      "float",       "INFINITY"),
   ("nan",      "float",       "NAN"),
-  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
   ("pow",      "f32",         power_single),
   ("shuffle",  "small",       "({T})simd_shuffle_xor((int){0}, {1})"),
   ("shuffle",  "i64 u64",     "({T})shuffle_u64((ulong){0}, {1})"),
   ("shuffle",  "any",         "simd_shuffle_xor({0}, {1})"),
-  ("threefry", "u32",         COMPOSITES["threefry"].body),
-  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
+  *bodies("exp log cos tanh atan pow rsqrt floor ceil trunc round abs min"),
   ("exp2 log2 sin sqrt exp log cos tanh atan rsqrt", "f32", "precise::{op}({0})"),  # whatever the build's default
   ("bitcast",  "f32>int",     "as_type<{T}>({0})"),
   ("bitcast",  "int>f32",     "as_type<{T}>({0})"),

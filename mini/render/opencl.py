@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
-from mini.ir.composites import COMPOSITES, power_single
+from mini.ir.composites import power_single
 from mini.ir.kernel import all_ranges
 from mini.ir.uop import UOp, rkind
 from mini.render.expressions import fitting_width
@@ -34,6 +34,7 @@ from mini.render.spelling import (
   Spelling,
   Threads,
   Wide,
+  bodies,
   held,
 )
 from mini.types import DType, dtypes
@@ -49,10 +50,8 @@ TYPES = {dtypes.bool: "int", dtypes.int8: "char", dtypes.int16: "short", dtypes.
 STORAGE = {dtypes.bool: "uchar", dtypes.float16: "half", dtypes.bfloat16: "ushort"}
 
 BODIES: tuple[Row, ...] = (
-  *((op, "f32", COMPOSITES[op].body) for op in ("erf", "erfc", "expm1")),
   ("pow",      "f32",         power_single),                  # float64, which the other body needs, is optional
-  ("threefry", "u32",         COMPOSITES["threefry"].body),
-  ("threefry2", "u32",        COMPOSITES["threefry2"].body),
+  *bodies("exp log cos tanh atan pow rsqrt floor ceil trunc round abs min"),
 )
 
 ROWS: tuple[Row, ...] = (

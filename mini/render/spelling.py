@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from mini.ir.composites import Near, to_odd
+from mini.ir.composites import COMPOSITES, Near, to_odd
 from mini.ir.graph import cast
+from mini.ir.ops import OPS, is_elementwise, require
 from mini.ir.uop import UOp, toposort, uop
 from mini.types import DType, MiniError, dtypes
 
@@ -120,7 +121,7 @@ BASE: tuple[Row, ...] = (
   ("pow",      "signed",      ("if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0; {W} r = 1, x = ({W})a; "
                               "for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;")),
   ("pow",      "unsigned",    "{W} r = 1, x = a; for (; b; b >>= 1) { if (b & 1) r *= x; x *= x; } return ({T})r;"),
-  ("exp2 log2 sin sqrt exp log cos tanh erf erfc expm1 atan rsqrt floor ceil trunc", "float", "@{op}({0})"),
+  (" ".join(op.name for op in OPS.values() if (op.arity, op.kinds) == (1, "f")), "float", "@{op}({0})"),
   ("abs floor ceil trunc round", "int bool", "({0})"),
 )
 
@@ -128,6 +129,15 @@ HELPERS = {  # functions that spellings call by name; the languages add how bits
   "round_f16":  "INLINE float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }",
   "round_bf16": "INLINE float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }",
 }
+
+
+TAKES = {"f32": "f32", "u32": "u32", "any": "float"}
+
+
+def bodies(native: str) -> tuple[Row, ...]:
+  """Rows for a language that has these composites, and as exact, as functions of its own: bodies of the others."""
+  return tuple((c.name, TAKES[c.types], c.body) for c in COMPOSITES.values() if c.name not in native.split())
+
 
 # What undefined behaviour leaves to a compiler that has no -fwrapv: signed sums wrap through unsigned ones. And numbers
 # that no int holds are cut to 32 bits as everywhere; these languages' own conversions saturate.
@@ -219,6 +229,10 @@ class Language:
   prefetch_second: str = ""  # ... into the second cache, not the first
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
+
+  def __post_init__(self) -> None:
+    spelled = {op for ops, *_ in self.rows for op in ops.split()}
+    require(f"{self.name}'s ROWS in mini/render", spelled, filter(is_elementwise, OPS))
 
   def spelling(self) -> Spelling:
     """A fresh set of helper functions, and what fills it."""
