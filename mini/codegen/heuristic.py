@@ -22,6 +22,15 @@ from mini.codegen.writer import Machine, Writer, accesses, bound, flat_index, in
 from mini.ir.kernel import below_data, contractions, wanted
 from mini.ir.uop import UOp, closed, index_nodes, rname, rsize, toposort
 
+# The first that takes a kernel writes its recipe, and says so; all others `stream` writes.
+FAMILIES: tuple[Callable[[Writer, Machine], Any], ...] = (
+  rows,  # products of products: attention
+  sums,  # gradients of a convolution's weight
+  windows,  # convolutions
+  tile,  # products of matrices
+  slid,  # windows of one channel each: depthwise convolutions, pooling
+  places,  # gradients of a depthwise convolution's weight
+)
 PARTS = "div", "mod"  # of an index, which are ranges of their own once it is split
 
 
@@ -55,7 +64,7 @@ def written(kernel: UOp, machine: Machine, little: bool, alike: bool) -> tuple[W
   elif little:
     even(w, machine)
   else:
-    by = next((family for family in (rows, sums, windows, tile, slid, places) if family(w, machine)), stream)
+    by = next((family for family in FAMILIES if family(w, machine)), stream)
     if by is stream:
       stream(w, machine)
     in_turns(w, machine)
