@@ -475,5 +475,13 @@ def test_stages_are_written_to_files_and_taken_from_there(tmp_path):
     path.write_text(was)
   alone.write_text(alone.read_text().replace("%in0", "%in7"))
   assert re.search(f"{alone.name}: .* differs in %in0, %in7", printed(EDIT=str(folder))[1])
+  both = alone.read_text()
+  alone.write_text(both + "\n" + both)
+  assert f"{alone.name} holds schedule, schedule; one schedule would fit" in printed(EDIT=str(folder))[1]
+  for name in os.listdir(folder):
+    (folder / name).unlink()
+  other = folder / "g7-0123456789.schedule.mini"
+  other.write_text(both)
+  assert printed(EDIT=str(folder)) == (plain, f"EDIT: {other} is of no program that ran\n")
   assert "a folder that SHOW" in printed(EDIT=str(tmp_path / "nothing"))[1]
   assert "path of a folder" in printed(SHOW="graph:")[1]

@@ -4,13 +4,15 @@ take what stands there. A schedule is found by the graph that it is of, a kernel
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import re
+import sys
 
 from mini.config import config
 from mini.engine.cache import digest
 from mini.ir.kernel import directions
-from mini.ir.parse import parse_file
 from mini.ir.text import graph_program, graph_text, schedule_program
 from mini.ir.uop import UOp
 from mini.types import MiniError, ShapeError
@@ -34,10 +36,37 @@ def write(folder: str, graph: UOp, name: str, stage: str, lines: list[str]) -> N
     raise MiniError(f"SHOW={stage}:{folder}: {e.strerror}") from None
 
 
+@functools.cache
+def taken() -> set[str]:
+  """The paths of EDIT that a program took. When the process ends, it says which none did: those change nothing."""
+  found: set[str] = set()
+
+  def tell() -> None:
+    for path, _ in config.EDIT:
+      if FILE.search(path) and path not in found:
+        print(f"EDIT: {path} is of no program that ran", file=sys.stderr)
+
+  if config.EDIT:
+    atexit.register(tell)
+  return found
+
+
 def files(stage: str) -> list[tuple[str, str, str]]:
   """(path, mark, text) of the files of EDIT for a stage."""
+  taken()
   found = ((path, FILE.search(path), text) for path, text in config.EDIT)
   return [(path, m[1], text) for path, m, text in found if m and m[2] == stage]
+
+
+def parsed(text: str, path: str, stage: str, count: int | None = None) -> list[UOp]:
+  """The programs of a file, each of this stage, and so many."""
+  from mini.ir.parse import parse_file  # which a start does without
+
+  found = parse_file(text, path)
+  if count not in (None, len(found)) or any(p.op != stage for p in found):
+    wanted = f"one {stage}" if count else f"{stage}s"
+    raise ShapeError(f"{path} holds {', '.join(p.op for p in found)}; {wanted} would fit")
+  return found
 
 
 def schedule(graph: UOp, made: UOp) -> UOp:
@@ -45,7 +74,8 @@ def schedule(graph: UOp, made: UOp) -> UOp:
   wanted = mark(graph)
   for path, of, text in files("schedule"):
     if of == wanted:
-      (node,) = parse_file(text, path)
+      taken().add(path)
+      (node,) = parsed(text, path, "schedule", 1)
       same_interface(made, node, path)
       return schedule_program(node.arg._replace(name=made.arg.name), node.src)
   return made
@@ -67,8 +97,9 @@ def kernel(k: UOp, name: str) -> UOp | None:
   for path, _, text in files("kernel"):
     if f"kernel {name}(" not in text:
       continue
-    for mine in parse_file(text, path):
+    for mine in parsed(text, path, "kernel"):
       if mine.arg.what == name:
+        taken().add(path)
         was, now = ([(p.arg, p.dtype, d) for p, d in directions(x).items()] for x in (k, mine))
         if sorted(map(str, was)) != sorted(map(str, now)):
           raise ShapeError(f"{path}: {name} takes other memory than the kernel in whose place it is")

@@ -53,9 +53,9 @@ def key_of(
   graph: UOp, inputs: int, inout: Mapping[int, int], levels: Sequence[int], device: str, machine: Machine
 ) -> str:
   """What a plan of this program is kept under; "" where none is: of a small one, of one for another device than the
-  CPU, and of one that somebody watches or searches recipes for."""
+  CPU, and of one that somebody watches, edits or searches recipes for."""
   order, kind = toposort(*graph.src), device.partition(":")[0]
-  if len(order) < LARGE or kind != "CPU" or config.watched or config.SEARCH or disk_cache() is None:
+  if len(order) < LARGE or kind != "CPU" or config.watched or config.EDIT or config.SEARCH or disk_cache() is None:
     return ""
   nodes, version = text_of(order), sources()
   if not nodes or not version:
