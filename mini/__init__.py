@@ -34,8 +34,8 @@ _LATER = {"visualize": ("mini.drawing", "visualize"), "inspect": ("mini.drawing"
           "kernel": ("mini.extend.kernel", "kernel"), "op": ("mini.extend.named", "op"),
           "walk": ("mini.extend.walk", "walk"),
           "wrap_as_operation": ("mini.extend.host", "wrap_as_operation"),
-          "Unknown": ("mini.unknown", "Unknown"),
-          "Dim": ("mini.named", "Dim"), "compose": ("mini.named", "compose"),
+          "Unknown": ("mini.lazy_shapes", "Unknown"),
+          "Dim": ("mini.named_axes", "Dim"), "compose": ("mini.named_axes", "compose"),
           "autocast": ("mini.tensor.autocast", "autocast"), "quantize": ("mini.quantization", "quantize"),
           **{name: ("mini.tensor.transforms", name)
              for name in ("chain_rule", "gradient", "hessian", "jacobian", "jvp", "vjp", "vmap")}}  # fmt: skip
@@ -54,7 +54,8 @@ if TYPE_CHECKING:  # the same names, for editors
   from mini.ir.rules import rewrite
   from mini.jitted import jit
   from mini.jitted import jit as TinyJit
-  from mini.named import Dim, compose
+  from mini.lazy_shapes import Unknown
+  from mini.named_axes import Dim, compose
   from mini.nn.optimize import optimize
   from mini.quantization import quantize
   from mini.tensor import linalg
@@ -64,7 +65,6 @@ if TYPE_CHECKING:  # the same names, for editors
   from mini.tensor.random import Generator
   from mini.tensor.transforms import chain_rule, gradient, hessian, jacobian, jvp, vjp, vmap
   from mini.types import Size, get_default_dtype, set_default_dtype
-  from mini.unknown import Unknown
 else:
 
   def __getattr__(name: str) -> Any:

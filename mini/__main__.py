@@ -32,11 +32,11 @@ from mini.config import config
 from mini.engine.device import Device, canonical
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir.ops import OPS
-from mini.ir.parse import parse_file
-from mini.ir.text import text
-from mini.ir.tokens import TextError
 from mini.ir.uop import UOp
-from mini.ir.verify import verify
+from mini.text.lexer import TextError
+from mini.text.parser import parse_file
+from mini.text.printer import text
+from mini.text.verifier import verify
 from mini.types import MiniError, dtypes
 from runtime.base import DeviceError
 

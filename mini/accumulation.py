@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.ir.graph import alu, cat, expand, numel, permute, reduce, reshape, shape
 from mini.ir.sizes import varies
 from mini.ir.uop import UOp

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from mini.changes import During
-from mini.given import without_gradient
 from mini.grad import gradients
+from mini.gradient_rules import without_gradient
 from mini.tensor import Tensor, transforms
 from mini.tensor.autograd import enable_grad, filled, halves, no_grad
-from mini.tensor.company import know
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
+from mini.tensor.realize_group import know
 from mini.tensor.trace import local
 from mini.types import MiniError, ShapeError
 

@@ -1,6 +1,6 @@
 """A function of tensors, run once while nothing is computed: what it reads, writes and returns.
 
-What becomes of that is a routine (routine.py); tensors report here by way of mini/tensor/trace.py.
+What becomes of that is a routine (compiled_function.py); tensors report here by way of mini/tensor/trace.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from mini.changes import Change, setting
 from mini.engine.buffer import Buffer
 from mini.engine.realize import leaf_of, realize
-from mini.engine.shards import Sharded, buffers, layout
+from mini.engine.sharded import Sharded, buffers, layout
 from mini.ir.graph import buffer, shape, shape_of_view
 from mini.ir.ops import VIEWS
 from mini.ir.uop import UOp, alone, toposort, uop

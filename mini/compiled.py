@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.config import config
 from mini.engine.buffer import Buffer
@@ -32,14 +32,14 @@ from mini.engine.realize import Numbered
 from mini.ir.graph import buffer
 from mini.ir.inline import inlined
 from mini.ir.kernel import all_ranges
-from mini.ir.parse import with_arguments
-from mini.ir.text import IDENTIFIER, Memory, graph_program, schedule_program, text
 from mini.ir.uop import UOp, rkind, substitute, toposort
 from mini.tensor import Tensor
 from mini.tensor.autograd import custom_gradient
 from mini.tensor.data import default_device, device_named
 from mini.tensor.errors import fail, function
 from mini.tensor.transforms import vjp
+from mini.text.parser import with_arguments
+from mini.text.printer import IDENTIFIER, Memory, graph_program, schedule_program, text
 from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mini.tensor import Tensor
+from mini.tensor.argument_check import guard_functions
 from mini.tensor.errors import fail
 from mini.tensor.fourier import from_half, to_half, transformed
-from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.types import ArgumentError, AxisError, DTypeError, ShapeError, complex_of, dtypes
 

@@ -4,7 +4,7 @@
 each node. What it returns is a graph of the same operations, so it can be differentiated again. The
 elementwise rows (`CALCULUS`) are written in `Value`s, nodes with Python's operators; the others (`STRUCTURE`)
 build nodes. What has no row here has one in `NO_GRADIENT`, with the reason. A value may also bring its own rule
-(mini/given.py).
+(mini/gradient_rules.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 import mini.ir.composites  # noqa: F401 - its rows join OPS
 from mini.accumulation import joined, stacked
-from mini.engine.place import device_of, place
-from mini.given import Again, Gradients, Rule, all_inputs, gradient_inputs
+from mini.engine.device_of import device_of, place
+from mini.gradient_rules import Again, Gradients, Rule, all_inputs, gradient_inputs
 from mini.ir.graph import (
   alu,
   cast,

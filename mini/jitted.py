@@ -1,7 +1,7 @@
 """@jit: a function of tensors, captured once for each shape of its arguments, and then run as one routine.
 
-Here arguments become tensors, and a capture is looked up by what they are. capture.py traces the function, routine.py
-runs what came of it.
+Here arguments become tensors, and a capture is looked up by what they are. capture.py traces the function,
+compiled_function.py runs what came of it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mini.capture import JitError, memory_of, moved_strides
+from mini.compiled_function import Routine
 from mini.config import config, settings_here
-from mini.direct import Direct
 from mini.engine.device import Device
-from mini.engine.shards import layout
-from mini.given import gradient_inputs
+from mini.engine.sharded import layout
+from mini.fast_call import Direct
+from mini.gradient_rules import gradient_inputs
 from mini.ir.rules import rules_here, users_here
 from mini.ir.sizes import Variable
-from mini.routine import Routine
 from mini.tensor import Tensor
 from mini.tensor.autograd import holds_tensor, mapped, tensors_of
 from mini.tensor.errors import function

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from mini import given
+from mini import gradient_rules
 from mini.capture import StandIn, Trace, leaf_alone, leaf_beneath
 from mini.changes import During
-from mini.engine.place import device_of
-from mini.given import Gradients, Rule, needs, remade, with_gradient
+from mini.engine.device_of import device_of
 from mini.grad import gradients
+from mini.gradient_rules import Gradients, Rule, needs, remade, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import varies
 from mini.ir.uop import UOp, toposort
@@ -197,8 +197,9 @@ def placed(kind: Any, widths: tuple[int, int], device: str, g: UOp, out: UOp, wh
 
 
 def over(nodes: Sequence[UOp], table: dict[UOp, UOp], trace: Trace | None = None) -> list[UOp]:
-  """`given.over`; hooks stay. trace: where gradients of these may be taken, the one that rules and hooks are of: what
-  they make is moved, too."""
+  """`gradient_rules.over`; hooks stay.
+
+  trace: where gradients of these may be taken, the one that rules and hooks are of: what they make is moved, too."""
   places = {**table} if trace else {}
 
   def remake(u: UOp, inputs: tuple[UOp, ...]) -> UOp:
@@ -215,7 +216,7 @@ def over(nodes: Sequence[UOp], table: dict[UOp, UOp], trace: Trace | None = None
       new.memo["hooks"] = hooks
     return new
 
-  return given.over(nodes, table, remake)
+  return gradient_rules.over(nodes, table, remake)
 
 
 def moved(rule: Rule, places: Mapping[UOp, UOp], trace: Trace, *nodes: UOp) -> Gradients:

@@ -29,8 +29,8 @@ from mini.tensor.handle import Handle
 # that users see, but do not make by name.
 BESIDE: dict[str, tuple[str, ...]] = {
   "mini.tensor.einsum": (),
-  "mini.unknown": (),
-  "mini.named": ("Named",),
+  "mini.lazy_shapes": (),
+  "mini.named_axes": ("Named",),
   "mini.fft": (),
   "mini.quantization": ("Quantized",),
   "mini.float8": (),

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from mini.tensor import Tensor
+from mini.tensor.argument_check import guard_functions
 from mini.tensor.errors import fail
-from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
 from mini.tensor.special import BERNOULLI, EULER, polynomial

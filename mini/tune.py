@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mini import limited
-from mini.codegen.heuristic import write_recipe
+from mini.codegen.autoschedule import write_recipe
 from mini.command import BadCommand, Parser
 from mini.config import Context, config
 from mini.engine.device import Device

@@ -115,20 +115,20 @@ def nothing_is_found():
   """Tests are of what makes programs: each is made anew, whatever an earlier run has kept of it. And the device is this
   machine's: a fake driver that a test loads would be found, too."""
   from mini import Device
-  from mini.engine import kept
+  from mini.engine import plan_cache
 
   assert Device.DEFAULT
-  large, kept.LARGE = kept.LARGE, sys.maxsize
+  large, plan_cache.LARGE = plan_cache.LARGE, sys.maxsize
   yield
-  kept.LARGE = large
+  plan_cache.LARGE = large
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels_read_back(request):
   """Whatever kernels a test compiles: the text of each, or in a quick run of every fourth, reads back as the same nodes."""
   from mini.engine import program
-  from mini.ir.parse import parse
-  from mini.ir.text import text, uops_program
+  from mini.text.parser import parse
+  from mini.text.printer import text, uops_program
 
   compile_kernels = program.compile_kernels
 

@@ -12,17 +12,17 @@ from math import prod
 import numpy as np
 from fuzz_recipe import random_recipe
 
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
-from mini.ir.text import kernel_text
 from mini.ir.uop import UOp, const
-from mini.ir.verify import verify
 from mini.schedule import schedule
-from mini.schedule.early import early
-from mini.schedule.flat import in_pieces
+from mini.schedule.concat_rewrites import in_pieces
 from mini.schedule.memory import in_place
+from mini.schedule.order import early
 from mini.schedule.split import split_reductions
+from mini.text.printer import kernel_text
+from mini.text.verifier import verify
 from mini.types import dtypes
 
 F = dtypes.float64  # sums in another order stay equal to 1e-9

@@ -30,11 +30,11 @@ from mini.engine.realize import Numbered
 from mini.ir import interp
 from mini.ir.kernel import access, all_ranges, extent, guarded, kernel, params_of, stage_index, stores
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program, kernel_text
 from mini.ir.uop import UOp, closed, is_condition, rname, rsize, toposort
-from mini.ir.verify import VerifyError, verify
 from mini.render import render_for
 from mini.render.c import render
+from mini.text.printer import graph_program, kernel_text
+from mini.text.verifier import VerifyError, verify
 from mini.types import dtypes, to_bfloat16, to_storage
 from runtime.base import Call
 from runtime.compiler import QUICK, Build, finish_all

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from mini.engine.launch import interface, interpret
-from mini.ir.parse import TextError, parse_file
-from mini.ir.text import text
-from mini.ir.verify import nbytes
+from mini.text.parser import TextError, parse_file
+from mini.text.printer import text
+from mini.text.verifier import nbytes
 
 SLOW_SECONDS = 2.0
 SMALL_BYTES = 1 << 20  # programs up to this size are executed, too

@@ -12,8 +12,8 @@ import numpy as np
 
 from mini.engine.launch import interface, interpret
 from mini.engine.passes import passes, run_pass, step_pass
-from mini.ir.parse import parse, parse_file
-from mini.ir.text import text
+from mini.text.parser import parse, parse_file
+from mini.text.printer import text
 from mini.types import dtypes
 
 FOLDER = Path(__file__).parent / "ir"

@@ -20,11 +20,11 @@ import numpy as np
 from mini.codegen.threads import threads as threads_of
 from mini.engine.launch import interface
 from mini.ir.kernel import access, all_ranges, carries_value
-from mini.ir.parse import parse_file
 from mini.ir.uop import rkind, rsize, toposort
-from mini.ir.verify import verify
 from mini.render import render_for
 from mini.render.cstyle import RenderError
+from mini.text.parser import parse_file
+from mini.text.verifier import verify
 from mini.types import dtypes, from_storage, to_storage
 from runtime import emulate, opencl
 from runtime.base import Call

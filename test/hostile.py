@@ -18,11 +18,11 @@ from sanitized import found_wrong
 
 from mini.engine.launch import interface
 from mini.ir.kernel import all_ranges, kernel, results
-from mini.ir.parse import TextError, parse
-from mini.ir.text import text
 from mini.ir.uop import closed, rsize
 from mini.render import render_for
 from mini.render.cstyle import RenderError
+from mini.text.parser import TextError, parse
+from mini.text.printer import text
 from runtime.base import DeviceError
 from runtime.emulate import source
 

@@ -30,9 +30,9 @@ from fuzz_graph import program, scheduled
 from gpt2 import GPT2, Config
 
 from mini import Context, Tensor, jit, nn
-from mini.codegen.heuristic import write_recipe
-from mini.codegen.writer import Machine
-from mini.ir.text import kernel_text
+from mini.codegen.autoschedule import write_recipe
+from mini.codegen.recipe_builder import Machine
+from mini.text.printer import kernel_text
 
 for seed in range(first, first + count):
   kernels = [write_recipe(k, Machine())[0] for k in scheduled(program(seed)[0])[0]]

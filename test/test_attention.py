@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mini import Context, Tensor, dtypes, nn, stats
+from mini.codegen.recipe_builder import Machine
 from mini.codegen.rows import tile_rows, tile_vectors
-from mini.codegen.writer import Machine
-from mini.engine.masked import plain
+from mini.engine.dynamic_shapes import plain
 from mini.ir.kernel import params_of, stores
 from mini.schedule import schedule
 

@@ -7,10 +7,10 @@ from mini.__main__ import main
 from mini.codegen.recipe import RecipeError, apply
 from mini.engine.launch import Launchable
 from mini.ir.interp import run_kernel
-from mini.ir.parse import parse
-from mini.ir.text import kernel_text as text
-from mini.ir.tokens import TextError
-from mini.ir.verify import verify
+from mini.text.lexer import TextError
+from mini.text.parser import parse
+from mini.text.printer import kernel_text as text
+from mini.text.verifier import verify
 
 ROWS = """kernel f(%y: out f32[50], %x: in f32[50, 50]) {
   %i = range 50

@@ -9,7 +9,7 @@ from fuzz_graph import program, scheduled
 from fuzz_recipe import random_recipe
 
 from mini import Device, Tensor, grad
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.linearize import linearize, places
 from mini.codegen.recipe import apply
 from mini.config import Context
@@ -17,15 +17,15 @@ from mini.engine.launch import Launchable, interface, interpret, random_array
 from mini.engine.plan import nameless
 from mini.engine.program import assumed, machine_of
 from mini.ir.bounded import taken
+from mini.ir.index import flatten
 from mini.ir.interp import evaluate
 from mini.ir.kernel import access, extent, guarded, kernel, params_of, stores
-from mini.ir.parse import parse
-from mini.ir.text import kernel_text
 from mini.ir.uop import TRUE, closed, conjuncts, const, range_, rname, rsize, substitute, toposort
-from mini.ir.verify import verify
 from mini.render import streams
 from mini.render.c import render
-from mini.schedule.index import flatten
+from mini.text.parser import parse
+from mini.text.printer import kernel_text
+from mini.text.verifier import verify
 from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Call
 from runtime.compiler import QUICK
@@ -213,13 +213,13 @@ def test_stores_past_the_caches(monkeypatch):
   for k, past in ((copy, False), (big, True)):
     source = render({"k": write_recipe(k, Machine(16))[0]}, 16)
     assert ("past_f32x16(" in source and "  FENCE();\n}" in source) == past
-  monkeypatch.setattr(streams, "PAST_BYTES", 0)
+  monkeypatch.setattr(streams, "NON_TEMPORAL_BYTES", 0)
   agree(range(20, 26), 8, ("heuristic",), dtypes.float32, monkeypatch)
 
 
 def test_narrow_types_past_the_caches(monkeypatch, rng):
   """Vectors of 1, 2 and 8 byte elements, and rows that begin at odd addresses."""
-  monkeypatch.setattr(streams, "PAST_BYTES", 0)
+  monkeypatch.setattr(streams, "NON_TEMPORAL_BYTES", 0)
   for name in ("bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "int64", "float64"):
     for columns in (512, 517):
       x = Tensor(np.zeros((13, columns)), name)
@@ -403,7 +403,7 @@ def test_what_will_be_packed_is_asked_for_once(name, monkeypatch):
   plain = nameless(scheduled({"out": (a.T @ b).uop})[0][0]).kernel
   tiles = "split j 32 -> jo, jv\nvec jv\nsplit i 6 -> io, iu\nunroll iu\norder jo io iu jv\n"
   tuned = apply(plain, tiles + recipe)
-  lines, asked = streams.asked_for(tuned, linearize(tuned))
+  lines, asked = streams.prefetches(tuned, linearize(tuned))
   place = places(tuned)
   stages = [u for u in toposort(tuned) if u.op == "stage" and u.src[0] in asked]
   assert len(stages) == count == sum(x.op == "next" for x in lines)
@@ -435,7 +435,7 @@ def test_what_a_sum_waits_for_is_asked_for_once(case, monkeypatch):
   plain = nameless(scheduled({"out": (a @ b * c).uop})[0][0]).kernel
   tiles = "split j 32 -> jo, jv\nvec jv\nsplit i 6 -> io, iu\nunroll iu\norder jo io iu jv\n"
   tuned = apply(plain, tiles + recipe)
-  lines, asked = streams.asked_for(tuned, linearize(tuned))
+  lines, asked = streams.prefetches(tuned, linearize(tuned))
   (load,) = (x.node for x in lines if x.op == "load" and access(x.node)[0].arg[1] == (96, 128))
   assert sum(x == ("ask", load) for x in lines) == (0 if BESIDE[case] else 1)
   assert (load in asked) == (BESIDE[case] > 0)
@@ -466,9 +466,9 @@ def test_what_a_window_will_see_is_asked_for(name, monkeypatch):
   tuned = apply(plain, f"vec l\n{tile}order i {order} l\n")
   lines = linearize(tuned)
   (load,) = (x.node for x in lines if x.op == "load" and access(x.node)[0].arg[1] == (2, 4, 40, 34))
-  assert load not in streams.asked_for(tuned, lines)[1]  # a near cache holds all of it
+  assert load not in streams.prefetches(tuned, lines)[1]  # a near cache holds all of it
   monkeypatch.setattr(streams, "WINDOW_BYTES", 0)
-  lines, asked = streams.asked_for(tuned, lines)
+  lines, asked = streams.prefetches(tuned, lines)
   assert (load in asked) == (stride < 3)
   assert sum(x == ("next", load) for x in lines) == (stride < 3)
   if load in asked:
@@ -493,7 +493,7 @@ def test_scattered_stores_are_asked_for(monkeypatch):
     tiles = f"split {lane} 32 -> o, v\nvec v\nsplit {rows} 8 -> r, u\nunroll u\norder o r u v\n"
     tuned = apply(plain, tiles)
     (store,) = stores(tuned)
-    lines, asked = streams.asked_for(tuned, linearize(tuned))
+    lines, asked = streams.prefetches(tuned, linearize(tuned))
     assert sum(x == ("next", store) for x in lines) == (count > 0) == (store in asked)
     if count:
       when, (at,) = asked[store]

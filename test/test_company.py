@@ -1,4 +1,4 @@
-"""What is computed together (mini/tensor/company.py): loops without jit neither grow their graphs nor compile on."""
+"""What is computed together (mini/tensor/realize_group.py): loops without jit neither grow their graphs nor compile on."""
 
 import gc
 

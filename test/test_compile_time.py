@@ -17,7 +17,7 @@ from mini.config import config
 from mini.ir.uop import toposort
 from mini.schedule.cost import MOST_READ, MOST_WORK, WORK, Weights
 from mini.schedule.memory import Need, Taken, plan
-from mini.tensor.company import company
+from mini.tensor.realize_group import company
 
 bench = import_module("compile")  # examples/bench/compile.py
 
@@ -202,13 +202,13 @@ def test_more_steps_of_a_recurrent_layer_are_no_more_kernels():
 # what a program does, and what it has no need of
 LATER = {
   "import mini; mini.Tensor([1, 2]) + 1": """
-    mini.batch mini.capture mini.codegen mini.drawing mini.engine.program mini.engine.realize mini.extend mini.fft
-    mini.ir.interp mini.ir.rewrite mini.ir.rules mini.ir.text mini.ir.verify mini.jitted mini.named mini.nn mini.numpy
-    mini.quantization mini.render mini.routine mini.schedule mini.tensor.complex mini.tensor.contract
-    mini.tensor.einsum mini.tensor.formula mini.tensor.twofold mini.tensor.transforms mini.unknown
+    mini.tensor.batching mini.capture mini.codegen mini.drawing mini.engine.program mini.engine.realize mini.extend mini.fft
+    mini.ir.interp mini.ir.rewrite mini.ir.rules mini.text.printer mini.text.verifier mini.jitted mini.named_axes mini.nn mini.numpy
+    mini.quantization mini.render mini.compiled_function mini.schedule mini.tensor.complex mini.tensor.contract
+    mini.tensor.einsum mini.tensor.formula mini.tensor.complex_handle mini.tensor.transforms mini.lazy_shapes
     asyncio json logging subprocess""",
-  "import mini; mini.einsum('ij->', mini.Tensor.ones(2, 3))": "mini.engine.realize mini.named mini.unknown",
-  "import mini; (mini.Tensor([1, 2]) + 1).tolist()": "mini.extend mini.jitted mini.ir.parse mini.nn mini.numpy json",
+  "import mini; mini.einsum('ij->', mini.Tensor.ones(2, 3))": "mini.engine.realize mini.named_axes mini.lazy_shapes",
+  "import mini; (mini.Tensor([1, 2]) + 1).tolist()": "mini.extend mini.jitted mini.text.parser mini.nn mini.numpy json",
 }
 
 

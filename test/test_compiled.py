@@ -11,10 +11,10 @@ from mini import Context, Tensor, grad, jit, nn
 from mini.codegen import recipe
 from mini.codegen.recipe import RecipeError
 from mini.config import ConfigError, config
-from mini.ir import parse
 from mini.ir.ops import OPS
-from mini.ir.text import ATTRIBUTES
-from mini.ir.tokens import TextError
+from mini.text import parser
+from mini.text.lexer import TextError
+from mini.text.printer import ATTRIBUTES
 from mini.types import ArgumentError, DTypeError, ShapeError
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "text.md").read_text()
@@ -273,7 +273,7 @@ def test_the_document_runs(capsys):
 
 
 def test_the_document_has_the_grammar_all_operations_and_all_steps():
-  for doc in (parse.__doc__, recipe.__doc__):
+  for doc in (parser.__doc__, recipe.__doc__):
     assert doc.partition("\n\n")[2].strip("\n") in DOCUMENT
   rows = dict(re.findall(r"^\| `([\w.]+)` \| \w+ \| (.*?) \|", DOCUMENT, re.MULTILINE))
   rows = {name.partition(".")[0]: attribute.strip("`") for name, attribute in rows.items()}

@@ -8,8 +8,8 @@ import pytest
 from mini import Tensor, stats
 from mini.engine.plan import scheduled
 from mini.engine.program import cost
-from mini.ir.text import graph_program
 from mini.ir.uop import range_, structural_key, uop
+from mini.text.printer import graph_program
 from mini.types import dtypes
 
 N = 1 << 12

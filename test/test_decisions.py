@@ -26,16 +26,16 @@ import pytest
 from mini import Tensor, nn
 from mini.codegen import contraction as product
 from mini.codegen import convolution as window
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.codegen.search import estimate, neighbours
 from mini.engine.plan import scheduled
 from mini.engine.realize import Numbered
 from mini.ir.graph import shape
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program
 from mini.ir.uop import closed, rsize, toposort
 from mini.render import render_for
+from mini.text.printer import graph_program
 
 RECORD = Path(__file__).parent / "decisions.txt"
 MACHINES = {

@@ -15,13 +15,13 @@ from mini import Tensor, dtypes, jit, nn, stats, value_and_grad
 from mini import __main__ as command
 from mini.config import Context
 from mini.engine.device import Device
+from mini.engine.device_of import place
 from mini.engine.launch import Launchable, interface, interpret
-from mini.engine.parts import Parts
-from mini.engine.place import place
+from mini.engine.multi_program import Parts
 from mini.ir import graph
-from mini.ir.parse import parse, parse_file
-from mini.ir.text import Copy, Run, text
-from mini.ir.tokens import TextError
+from mini.text.lexer import TextError
+from mini.text.parser import parse, parse_file
+from mini.text.printer import Copy, Run, text
 from runtime.base import DeviceError
 
 HERE = r"made at \S*test_devices\.py:\d+"

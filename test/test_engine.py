@@ -16,9 +16,9 @@ from mini.engine.profile import Sum
 from mini.engine.program import cost
 from mini.engine.realize import Numbered
 from mini.ir import graph
-from mini.ir.parse import parse
 from mini.ir.uop import interned_count, without_collector
 from mini.nn.state import lay, views
+from mini.text.parser import parse
 
 
 def floats(*shape, seed=0):

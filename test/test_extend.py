@@ -13,9 +13,9 @@ from evaluator import evaluate
 import mini
 from mini import Context, Tensor, dtypes
 from mini.ir.extern import Extern
-from mini.ir.parse import parse
-from mini.ir.text import graph_program, text
-from mini.ir.tokens import TextError
+from mini.text.lexer import TextError
+from mini.text.parser import parse
+from mini.text.printer import graph_program, text
 from mini.types import DTypeError, MiniError, ShapeError
 
 

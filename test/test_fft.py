@@ -7,8 +7,8 @@ import mini
 from mini import Tensor, dtypes
 from mini.engine.plan import scheduled
 from mini.engine.program import cost
-from mini.ir.text import graph_program
 from mini.tensor.fourier import PRIME, RADIX, half_radices, radices, smooth
+from mini.text.printer import graph_program
 from mini.types import DTypeError, ShapeError
 from runtime.base import DeviceError
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from mini import Tensor
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.uop import const, toposort
-from mini.ir.verify import verify
 from mini.schedule import schedule
-from mini.schedule.flat import in_pieces
-from mini.schedule.overwrite import overwrite
+from mini.schedule.alias_outputs import overwrite
+from mini.schedule.concat_rewrites import in_pieces
+from mini.text.verifier import verify
 from mini.types import dtypes
 
 F, I = dtypes.float32, dtypes.int64

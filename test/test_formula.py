@@ -15,9 +15,9 @@ from mini import DTypeError, ShapeError, Tensor, einsum, stats
 from mini.engine.plan import scheduled
 from mini.engine.program import cost
 from mini.ir import graph
-from mini.ir.text import graph_program
 from mini.ir.uop import toposort
 from mini.shapes import Clash, Sizes, Undetermined, Use
+from mini.text.printer import graph_program
 from runtime.base import DeviceError
 
 # ---------------------------------------------------------------- a formula as data, and what it means

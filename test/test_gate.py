@@ -10,7 +10,7 @@ import pytest
 
 from mini import DTypeError, ShapeError, Tensor, jit
 from mini.reference import _function, families
-from mini.tensor.gate import kinds_of
+from mini.tensor.argument_check import kinds_of
 
 WRONG = ("a", 3, {})  # of any kind of argument, one of them is none
 

@@ -8,20 +8,20 @@ from fuzz_graph import program as random_program
 from fuzz_graph import scheduled as random_kernels
 
 from mini import Tensor
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.gpu import beneath
-from mini.codegen.heuristic import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.engine.launch import interface, interpret, random_array
 from mini.engine.plan import nameless, scheduled
 from mini.engine.realize import Numbered
 from mini.ir.kernel import load, param
-from mini.ir.parse import parse
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program, text
 from mini.ir.uop import range_, uop
-from mini.ir.verify import verify
 from mini.render import render_for
+from mini.text.parser import parse
+from mini.text.printer import graph_program, text
+from mini.text.verifier import verify
 from mini.types import dtypes
 
 MACHINE = Machine(lanes=4, kind="gpu", group=1024, shared_bytes=48 << 10, units=4)

@@ -11,7 +11,6 @@ from mini.ir.graph import cast
 from mini.ir.guards import guarded, guarded_bounds, is_implied, limit
 from mini.ir.kernel import load, param
 from mini.ir.machine import MOST, fits
-from mini.ir.text import kernel_text
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -28,8 +27,9 @@ from mini.ir.uop import (
   substitute,
   within,
 )
-from mini.ir.verify import provable
 from mini.schedule import schedule
+from mini.text.printer import kernel_text
+from mini.text.verifier import provable
 from mini.types import dtypes
 
 RANGES = [range_(name, size) for name, size in (("k", 6), ("y", 4), ("x", 5), ("u", 2))]

@@ -10,8 +10,8 @@ import pytest
 
 from mini import Tensor
 from mini.config import Context
+from mini.ir.index import flatten, unflatten
 from mini.ir.uop import UOp, add, bounds, const, div, least, mod, mul, range_, rsize, substitute, toposort
-from mini.schedule.index import flatten, unflatten
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 24, 36)
 

@@ -13,9 +13,9 @@ import pytest
 import mini
 from mini import Context, Device, Tensor, Variable, dtypes, jit, jitted, nn, no_grad, rewrite, rule, stats
 from mini.capture import JitError
-from mini.direct import Direct
 from mini.engine import profile
 from mini.engine.program import Program
+from mini.fast_call import Direct
 from mini.nn.state import get_state_dict
 from mini.numpy import asarray as array
 

@@ -12,7 +12,7 @@ from test_jit import Costs, floats, free, same
 import mini
 from mini import Tensor, grad, jit, nn, no_grad, value_and_grad
 from mini.capture import JitError
-from mini.given import gradient_inputs
+from mini.gradient_rules import gradient_inputs
 from mini.nn.state import get_state_dict, load_state_dict
 
 

@@ -10,11 +10,12 @@ import pytest
 from mini import Tensor, jit, jitted
 from mini.engine import cache, realize
 from mini.engine.limits import measure
-from mini.ir import graph, operands, rewrite
-from mini.ir.parse import TextError, parse
+from mini.ir import graph, rewrite
 from mini.ir.uop import const
 from mini.nn import formats, state
 from mini.nn.state import StateError, npz_load, npz_save, safe_load, safe_save, torch_load
+from mini.text import operands
+from mini.text.parser import TextError, parse
 from mini.types import RangeError, dtypes
 
 # ---------------------------------------------------------------- text

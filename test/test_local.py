@@ -14,11 +14,11 @@ from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import digits, threads
 from mini.engine.launch import interpret
 from mini.ir.kernel import kernel, stores
-from mini.ir.parse import TextError, parse
-from mini.ir.text import text, uops_program
 from mini.ir.uop import closed, rname, toposort
 from mini.render import render_for
 from mini.render.cstyle import RenderError
+from mini.text.parser import TextError, parse
+from mini.text.printer import text, uops_program
 from mini.types import dtypes
 from runtime.base import DeviceError
 

@@ -8,7 +8,7 @@ import pytest
 
 import mini
 from mini import Dim, DTypeError, ShapeError, Tensor, compose, einsum
-from mini.named import ALONG, EACH, REDUCING, SAME
+from mini.named_axes import ALONG, EACH, REDUCING, SAME
 
 NAMES = ["batch", "seq", "head", "d"]
 

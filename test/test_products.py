@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from mini import Device, Tensor
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.engine.plan import nameless
 from mini.ir.kernel import extent
-from mini.ir.parse import parse
-from mini.ir.verify import verify
 from mini.render.c import render
 from mini.schedule import schedule
 from mini.schedule.split import split_reductions
+from mini.text.parser import parse
+from mini.text.verifier import verify
 from mini.types import dtypes
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are recipes of a processor")

@@ -16,10 +16,10 @@ from mini import Device
 from mini.codegen.recipe import RecipeError, Tuning, apply
 from mini.engine.launch import Launchable
 from mini.ir.interp import run_kernel
-from mini.ir.parse import parse
-from mini.ir.text import kernel_text, uops_program, uops_text
-from mini.ir.verify import verify
 from mini.render import render_for
+from mini.text.parser import parse
+from mini.text.printer import kernel_text, uops_program, uops_text
+from mini.text.verifier import verify
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="these are tests of C")
 

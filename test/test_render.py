@@ -26,8 +26,6 @@ from mini.ir.composites import COMPOSITES, power_single
 from mini.ir.interp import elementwise
 from mini.ir.kernel import kernel, load, param, params_of, store, stores
 from mini.ir.ops import OPS, is_elementwise
-from mini.ir.parse import parse, parse_file
-from mini.ir.text import text
 from mini.ir.uop import add, closed, const, mul, range_, toposort, uop
 from mini.render import render_for
 from mini.render.c import C
@@ -37,6 +35,8 @@ from mini.render.metal import METAL
 from mini.render.opencl import OPENCL, on_processor
 from mini.render.spelling import BASE, KINDS, held
 from mini.schedule import schedule
+from mini.text.parser import parse, parse_file
+from mini.text.printer import text
 from mini.types import MiniError, dtypes, from_storage, to_storage
 from runtime.base import DeviceError
 

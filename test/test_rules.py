@@ -23,9 +23,9 @@ from mini.ir.rewrite import (
   rule,
 )
 from mini.ir.rules import RULES, simplify
-from mini.ir.text import graph_program
 from mini.ir.uop import const, toposort
-from mini.ir.verify import VerifyError, verify
+from mini.text.printer import graph_program
+from mini.text.verifier import VerifyError, verify
 from mini.types import dtypes, to_bfloat16
 
 PATTERNS = [r for r in RULES if isinstance(r, Rule)]

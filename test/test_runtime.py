@@ -143,7 +143,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
 import numpy as np
 from mini.engine.launch import Launchable
-from mini.ir.parse import parse
+from mini.text.parser import parse
 TEXT = '''kernel big(%y: out f32[N, N], %x: in f32[N, N]) {
   %i = range N
   %j = range N

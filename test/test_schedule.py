@@ -18,19 +18,19 @@ from mini.ir import graph as g
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.kernel import kernel, load, param, params_of, store, written
 from mini.ir.ops import OPS
-from mini.ir.parse import parse
-from mini.ir.text import graph_program, kernel_text, text
 from mini.ir.uop import add, closed, const, range_, rname, rsize, substitute, toposort, uop
-from mini.ir.verify import verify
 from mini.schedule import schedule
-from mini.schedule.choices import without_repeated_choices
-from mini.schedule.early import early
+from mini.schedule.alias_outputs import are_apart, overwrite
 from mini.schedule.fuse import narrowed
 from mini.schedule.memory import ALIGN, Need, in_place, is_even, plan
 from mini.schedule.merge import MOST_PARAMS, Order, levels_of
-from mini.schedule.needs import Needs
-from mini.schedule.overwrite import are_apart, overwrite
-from mini.schedule.regions import regions
+from mini.schedule.order import early
+from mini.schedule.reachability import Needs
+from mini.schedule.select_folding import without_repeated_choices
+from mini.schedule.subbuffers import regions
+from mini.text.parser import parse
+from mini.text.printer import graph_program, kernel_text, text
+from mini.text.verifier import verify
 from mini.types import dtypes
 
 F = dtypes.float64

@@ -13,7 +13,7 @@ import pytest
 import mini
 from mini import Device, Tensor
 from mini.__main__ import BadCommand, main
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.recipe import apply
 from mini.codegen.search import candidate, estimate, neighbours
 from mini.config import Context, config
@@ -23,8 +23,8 @@ from mini.engine.launch import difference
 from mini.engine.plan import nameless
 from mini.engine.program import machine_of
 from mini.engine.search import Found, Timer, Timing, keep, known
-from mini.ir.parse import parse
-from mini.ir.text import text
+from mini.text.parser import parse
+from mini.text.printer import text
 
 pytestmark = pytest.mark.skipif(Device.DEFAULT != "CPU", reason="recipes of the CPU are searched for")
 

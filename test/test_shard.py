@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mini import Tensor, jit, nn, stats
-from mini.engine import parts
+from mini.engine import multi_program
 from mini.engine.realize import Numbered
-from mini.engine.shards import cut_axis, portions
-from mini.engine.spread import spread
+from mini.engine.sharded import cut_axis, portions
+from mini.engine.spmd import spread
 from mini.ir.uop import closed, rsize, toposort
 from mini.nn.state import part_of
 from mini.types import ShapeError
@@ -275,9 +275,9 @@ class Sizes(list):
 
   def __init__(self, monkeypatch):
     super().__init__()
-    transfer = parts.Run.transfer
+    transfer = multi_program.Run.transfer
     monkeypatch.setattr(
-      parts.Run, "transfer", lambda run, a, b: (self.append(a.size), transfer(run, a, b))[1]
+      multi_program.Run, "transfer", lambda run, a, b: (self.append(a.size), transfer(run, a, b))[1]
     )
 
 

@@ -21,11 +21,11 @@ from mini.engine.cache import open_cache
 from mini.engine.launch import Launchable, interface, interpret
 from mini.engine.passes import kernels_of, passes, run_pass
 from mini.engine.program import machine_of
-from mini.engine.watch import STAGES, CheckError
-from mini.ir.parse import parse_file
-from mini.ir.text import text
+from mini.engine.show import STAGES, CheckError
 from mini.ir.uop import const, uop
-from mini.ir.verify import VerifyError
+from mini.text.parser import parse_file
+from mini.text.printer import text
+from mini.text.verifier import VerifyError
 from mini.types import dtypes
 from runtime import cpu
 

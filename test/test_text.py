@@ -25,11 +25,11 @@ from mini.ir import interp
 from mini.ir.graph import full
 from mini.ir.interp import evaluate, run_kernel
 from mini.ir.ops import OPS
-from mini.ir.parse import TextError, parse, parse_file
 from mini.ir.rules import RULES
-from mini.ir.text import graph_program, number, schedule_text, text, uops_program
 from mini.ir.uop import const, toposort
-from mini.ir.verify import nbytes
+from mini.text.parser import TextError, parse, parse_file
+from mini.text.printer import graph_program, number, schedule_text, text, uops_program
+from mini.text.verifier import nbytes
 from mini.types import MiniError, dtypes
 
 ROOT = Path(__file__).parent.parent

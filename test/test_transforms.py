@@ -9,7 +9,6 @@ import pytest
 
 import mini
 from mini import DTypeError, MiniError, ShapeError, Tensor, no_grad
-from mini.batch import BATCHING, batched, rule_of
 from mini.grad import GRADS, gradients
 from mini.ir import graph as g
 from mini.ir.extern import Extern
@@ -18,6 +17,7 @@ from mini.ir.interp import evaluate
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, const
 from mini.tensor.autograd import tensors_of
+from mini.tensor.batching import BATCHING, batched, rule_of
 from mini.tensor.transforms import _pushed
 from mini.types import dtypes
 

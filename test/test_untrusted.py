@@ -15,12 +15,12 @@ from mini.engine.device import Code, in_units
 from mini.engine.launch import Launchable
 from mini.engine.passes import kernels_of
 from mini.ir import kernel as K
-from mini.ir.parse import TextError, parse, parse_file
-from mini.ir.text import text, uops_program
 from mini.ir.uop import add, const, less, mul, range_, uop
-from mini.ir.verify import nbytes
 from mini.render.cstyle import link
 from mini.render.spelling import RenderError
+from mini.text.parser import TextError, parse, parse_file
+from mini.text.printer import text, uops_program
+from mini.text.verifier import nbytes
 from mini.types import dtypes
 from runtime.base import DeviceError
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from mini import ShapeError, Tensor, Variable, grad, jit, nn, stats
-from mini.codegen.heuristic import Machine, write_recipe
-from mini.engine.masked import plain
+from mini.codegen.autoschedule import Machine, write_recipe
+from mini.engine.dynamic_shapes import plain
 from mini.engine.plan import nameless
 from mini.ir.kernel import all_ranges, stores, wanted
-from mini.ir.parse import parse
-from mini.ir.text import kernel_text
 from mini.ir.uop import rkind, rsize
-from mini.ir.verify import verify
 from mini.schedule import schedule
-from mini.schedule.unread import without_unread
+from mini.schedule.dead_stores import without_unread
+from mini.text.parser import parse
+from mini.text.printer import kernel_text
+from mini.text.verifier import verify
 
 N = Variable("n", 1, 9)
 RNG = np.random.default_rng(5)

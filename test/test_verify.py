@@ -11,11 +11,11 @@ from mini.codegen.recipe import RecipeError, apply
 from mini.ir import graph as G
 from mini.ir import kernel as K
 from mini.ir.interp import run_kernel
-from mini.ir.parse import TextError, parse
 from mini.ir.races import is_digit, is_injective
-from mini.ir.text import graph_program
 from mini.ir.uop import TRUE, add, both, const, div, less, mod, mul, range_, rsize, uop
-from mini.ir.verify import VerifyError, nbytes, provable, verify
+from mini.text.parser import TextError, parse
+from mini.text.printer import graph_program
+from mini.text.verifier import VerifyError, nbytes, provable, verify
 from mini.types import dtypes
 
 F = dtypes.float32

@@ -9,7 +9,7 @@ import pytest
 import sweep
 
 from mini import Tensor, grad
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.engine.plan import scheduled
 from mini.engine.program import cost
@@ -18,15 +18,15 @@ from mini.ir.graph import numel
 from mini.ir.kernel import carries_value, contractions, is_inline
 from mini.ir.ops import is_elementwise
 from mini.ir.rules import simplify
-from mini.ir.text import graph_program
 from mini.ir.uop import TRUE, rsize, toposort
-from mini.ir.verify import on_stack
 from mini.nn import functional
 from mini.schedule import fuse
+from mini.schedule.concat_rewrites import in_pieces
 from mini.schedule.cost import decide
-from mini.schedule.flat import in_pieces
 from mini.schedule.merge import accumulates
 from mini.schedule.split import split_reductions
+from mini.text.printer import graph_program
+from mini.text.verifier import on_stack
 
 MACHINE = Machine(threads=2)
 MOST = 1.25  # times the graph's operations, as scheduled

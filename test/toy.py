@@ -18,8 +18,8 @@ import numpy as np
 from mini.engine.device import KINDS, Code, Device
 from mini.ir.interp import run_kernel
 from mini.ir.kernel import directions
-from mini.ir.parse import parse_file
-from mini.ir.text import text
+from mini.text.parser import parse_file
+from mini.text.printer import text
 from mini.types import dtypes, from_storage, to_storage
 from runtime.base import Info
 

@@ -25,7 +25,7 @@ from common import arguments, show
 sys.path.insert(0, str(Path(__file__).parent.parent))
 LAYERS = (2, 6, 12, 24)
 PARTS = {  # each without those that it calls
-  "graph": ("mini.routine", "Routine.__init__"),
+  "graph": ("mini.compiled_function", "Routine.__init__"),
   "gradient": ("mini.tensor", "Tensor.backward"),
   "program": ("mini.engine.program", "Program.__init__"),
   "simplify": ("mini.engine.program", "simplify"),
@@ -76,7 +76,7 @@ def training_step(layers: int, width: int = 64):
 
 def captured(step, tokens):
   """A step, ready to run."""
-  from mini.routine import Routine
+  from mini.compiled_function import Routine
 
   return Routine(step, ((tokens,), {}), [tokens], set(), "CPU")
 

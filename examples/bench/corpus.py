@@ -29,9 +29,9 @@ from common import chosen
 from mini import Context, Device, Tensor, jit, nn
 from mini.engine.passes import kernels_of, passes, run_pass
 from mini.engine.program import machine_of
-from mini.ir.parse import parse_file
-from mini.ir.text import text
 from mini.nn import functional
+from mini.text.parser import parse_file
+from mini.text.printer import text
 
 STAGES = {"graph": "graph.mini", "schedule": "schedule.mini", "kernel": "kernels.mini", "source": "source.c"}
 LAYERS, VOCABULARY = 2, 8192  # of a GPT-2 as wide as the one of 124M: every layer has the same kernels

@@ -4,7 +4,7 @@ A reduce whose body is `where(c, x, identity)` adds nothing where c is false. If
 outer loops (k <= i, in a triangle), or with data that is the same everywhere (a size that only a run knows), the loop
 has limits that those decide; if it compares it with an unrolled range of the output, lanes of that are left out. A
 stage need not be filled where nobody reads it, nor a result be stored where the kernel says that it is not wanted
-(schedule/unread.py).
+(schedule/dead_stores.py).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import (
+from mini.codegen.recipe_builder import (
   LINE,
   Machine,
   Writer,

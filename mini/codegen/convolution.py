@@ -17,7 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.contraction import factors
-from mini.codegen.writer import (
+from mini.codegen.recipe_builder import (
   LINE,
   Machine,
   Writer,

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from math import prod
 
-from mini.codegen.stream import contiguous
-from mini.codegen.writer import (
+from mini.codegen.recipe_builder import (
   Machine,
   Writer,
   accesses,
@@ -25,6 +24,7 @@ from mini.codegen.writer import (
   flat_index,
   shared,
 )
+from mini.codegen.stream import contiguous
 from mini.ir.kernel import access
 from mini.ir.uop import UOp, closed, linear, rname, rsize, toposort
 

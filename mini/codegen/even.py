@@ -15,8 +15,8 @@ from math import ceil
 
 from mini.codegen.linearize import is_loop
 from mini.codegen.recipe import RecipeError, Tuning
+from mini.codegen.recipe_builder import Machine, Writer
 from mini.codegen.stream import along_memory, collapse_sums
-from mini.codegen.writer import Machine, Writer
 from mini.ir.kernel import all_ranges
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
 

@@ -14,11 +14,11 @@ from math import prod
 from mini.codegen.contraction import Product, factors, find_product, flat_index_of
 from mini.codegen.linearize import is_loop
 from mini.codegen.matrix import INSTRUCTIONS, tile_size
+from mini.codegen.recipe_builder import Machine, Writer, coefficient, collapse_outputs
 from mini.codegen.stream import contiguous
-from mini.codegen.writer import Machine, Writer, coefficient, collapse_outputs
+from mini.ir.index import flatten
 from mini.ir.kernel import access, all_ranges, contractions
 from mini.ir.uop import UOp, closed, rname, rsize, toposort
-from mini.schedule.index import flatten
 from mini.types import dtypes
 
 PANEL = 16  # steps of a contraction's sum whose operands are in shared memory at once

@@ -90,7 +90,7 @@ from mini.ir.uop import (
   toposort,
   uop,
 )
-from mini.ir.verify import VerifyError, kept_apart, verify
+from mini.text.verifier import VerifyError, kept_apart, verify
 from mini.types import MiniError
 
 

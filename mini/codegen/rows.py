@@ -1,5 +1,5 @@
 """Recipes for products of products, as attention is one: the scheduler left the rows of the inner product on the stack
-of the outer one (schedule/rows.py). A few rows at a time go through the whole kernel: both products then have a
+of the outer one (schedule/fused_chains.py). A few rows at a time go through the whole kernel: both products then have a
 register tile of those rows by two vectors, or four; what is read again for each few rows is packed once, outside, and
 what is between the products runs along the rows in vectors."""
 
@@ -9,7 +9,7 @@ from math import ceil
 
 from mini.codegen.contraction import factors, flat_index_of, step_cycles
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import (
+from mini.codegen.recipe_builder import (
   Machine,
   Writer,
   accesses,
@@ -20,11 +20,11 @@ from mini.codegen.writer import (
   cut_sum,
   flat_index,
 )
+from mini.codegen.threads import stage_bytes
 from mini.ir.bounded import accumulated
 from mini.ir.kernel import all_ranges, contractions, is_contraction, stores
 from mini.ir.ops import REDUCERS
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
-from mini.ir.verify import stage_bytes
 
 MOST_ROWS = 8  # of a tile: what is between the products stands in the code once for each
 

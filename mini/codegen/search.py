@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from mini.codegen.linearize import is_loop, lanes, places
 from mini.codegen.recipe import RecipeError
-from mini.codegen.writer import Machine, Writer, coefficient, flat_index
+from mini.codegen.recipe_builder import Machine, Writer, coefficient, flat_index
 from mini.ir.kernel import access, is_inline, memory_shape
 from mini.ir.ops import OPS
 from mini.ir.uop import UOp, closed, rkind, rname, rsize, toposort
-from mini.ir.verify import VerifyError, verify
+from mini.text.verifier import VerifyError, verify
 
 VERSION = 1  # of the moves and of how they are timed: results that an older one found are not read
 SPLIT = re.compile(r"split (\S+) (\d+) -> (\S+), (\S+) ?(\w*)")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from mini.codegen.linearize import is_loop
-from mini.codegen.writer import (
+from mini.codegen.recipe_builder import (
   Machine,
   Writer,
   accesses,
@@ -22,9 +22,9 @@ from mini.codegen.writer import (
   split_runs,
   turning,
 )
+from mini.codegen.threads import stage_bytes
 from mini.ir.kernel import access, all_ranges, below_data, is_inline, stores, wanted
 from mini.ir.uop import TRUE, UOp, closed, linear, rkind, rname, rsize, toposort
-from mini.ir.verify import stage_bytes
 from mini.types import dtypes
 
 LONG_TURN = (

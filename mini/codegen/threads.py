@@ -10,8 +10,9 @@ threads of a group come to every barrier, as often as one another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import prod
 
-from mini.codegen.linearize import Line
+from mini.codegen.linearize import Line, lanes, local_ranges
 from mini.codegen.matrix import lane_strides
 from mini.ir.kernel import access, all_ranges, stores
 from mini.ir.uop import NOTHING, UOp, closed, free_in, rkind, rsize, toposort
@@ -123,6 +124,17 @@ def barriers(kernel: UOp, lines: list[Line], warp: int) -> list[Line]:
 
 def is_shared(u: UOp) -> bool:
   return u.op == "stage" and u.arg.what == "shared"
+
+
+def stage_bytes(u: UOp) -> int:
+  """The memory of a stage: that of one thread, or of a group if it is shared."""
+  own = lanes(u) + (local_ranges(u) if is_shared(u) else ())
+  return prod(u.arg.shape) * prod(map(rsize, own)) * u.dtype.itemsize
+
+
+def on_stack(kernel: UOp) -> int:
+  """The bytes of a thread's stack that the stages of a kernel take."""
+  return sum(stage_bytes(u) for u in toposort(kernel) if u.op == "stage" and u.arg.what == "stack")
 
 
 class _Barriers:

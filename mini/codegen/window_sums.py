@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.convolution import Windows, copy_rows, find_windows, slid_along
-from mini.codegen.writer import Machine, Writer, coefficient, cut, flat_index, shared
+from mini.codegen.recipe_builder import Machine, Writer, coefficient, cut, flat_index, shared
 from mini.ir.kernel import access
 from mini.ir.uop import UOp, closed, linear, rname, rsize
 

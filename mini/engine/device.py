@@ -191,7 +191,7 @@ class Opened:
 
     DeviceError where the device lacks a type of the kernel, with the devices that have it, or stack for its stages.
     """
-    from mini.ir.verify import on_stack
+    from mini.codegen.threads import on_stack
     from mini.render.cstyle import Renderer
 
     for dtype in {u.dtype.name for u in toposort(kernel) if u.dtype not in (dtypes.void, dtypes.index)}:

@@ -13,8 +13,8 @@ import sys
 from mini.config import config
 from mini.engine.cache import digest
 from mini.ir.kernel import directions
-from mini.ir.text import graph_program, graph_text, schedule_program
 from mini.ir.uop import UOp
+from mini.text.printer import graph_program, graph_text, schedule_program
 from mini.types import MiniError, ShapeError
 
 FILE = re.compile(r"-([0-9a-f]{10})\.(schedule|kernel)\.mini$")
@@ -60,7 +60,7 @@ def files(stage: str) -> list[tuple[str, str, str]]:
 
 def parsed(text: str, path: str, stage: str, count: int | None = None) -> list[UOp]:
   """The programs of a file, each of this stage, and so many."""
-  from mini.ir.parse import parse_file  # which a start does without
+  from mini.text.parser import parse_file  # which a start does without
 
   found = parse_file(text, path)
   if count not in (None, len(found)) or any(p.op != stage for p in found):

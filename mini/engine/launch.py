@@ -16,8 +16,8 @@ from mini.engine.passes import kernels_of
 from mini.engine.program import Compiled, cost, rendered
 from mini.ir.interp import evaluate, run_kernel, run_schedule
 from mini.ir.kernel import directions
-from mini.ir.text import Copy, Memory, Plan, Run, input_names
 from mini.ir.uop import UOp
+from mini.text.printer import Copy, Memory, Plan, Run, input_names
 from mini.types import AxisError, dtypes, from_storage, to_bfloat16
 from runtime.base import Call, DeviceError
 

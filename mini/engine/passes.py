@@ -12,16 +12,19 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.recipe import apply
-from mini.engine.divide import Division, Share
-from mini.engine.place import place
+from mini.engine.device_of import place
+from mini.engine.partition import Division, Share
 from mini.engine.plan import Scheduled, as_schedule, planned, scheduled, segments_of, taken_over
 from mini.engine.program import assumed
 from mini.ir.graph import buffer, shape
 from mini.ir.kernel import all_ranges, param, params_of
 from mini.ir.rules import simplify
-from mini.ir.text import (
+from mini.ir.uop import UOp, range_, rkind, rname, rsize, substitute, toposort, uop
+from mini.render import NAMES, render_for
+from mini.schedule import Why
+from mini.text.printer import (
   Copy,
   graph_program,
   noted,
@@ -30,9 +33,6 @@ from mini.ir.text import (
   source_program,
   uops_program,
 )
-from mini.ir.uop import UOp, range_, rkind, rname, rsize, substitute, toposort, uop
-from mini.render import NAMES, render_for
-from mini.schedule import Why
 
 
 class Pass(NamedTuple):

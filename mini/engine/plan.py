@@ -13,16 +13,16 @@ from mini.codegen.linearize import is_loop
 from mini.config import config
 from mini.ir.graph import buffer, numel, shape
 from mini.ir.kernel import access, contractions, kernel, param, params_of, results, stores
-from mini.ir.text import Copy, Memory, Plan, Run, noted, schedule_program
 from mini.ir.uop import UOp, closed, const, rebuild, rsize, substitute, toposort, uop
 from mini.schedule import NONE, Why, schedule
-from mini.schedule.early import early
-from mini.schedule.flat import in_pieces
+from mini.schedule.alias_outputs import overwrite
+from mini.schedule.concat_rewrites import in_pieces
 from mini.schedule.memory import Need, in_place, plan
 from mini.schedule.merge import MOST_PARAMS, levels_of
-from mini.schedule.overwrite import overwrite
-from mini.schedule.regions import regions
+from mini.schedule.order import early
 from mini.schedule.split import split_reductions
+from mini.schedule.subbuffers import regions
+from mini.text.printer import Copy, Memory, Plan, Run, noted, schedule_program
 from mini.types import DType
 
 

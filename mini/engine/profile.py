@@ -22,8 +22,8 @@ from mini.engine.device import Device
 
 # fmt: off
 SECTIONS = (  # row, module, what is timed
-  ("capture a jitted function",        "mini.routine",         "Routine.__init__"),
-  ("bind a jitted function's memory",  "mini.routine",         "Routine.__call__"),
+  ("capture a jitted function",        "mini.compiled_function",         "Routine.__init__"),
+  ("bind a jitted function's memory",  "mini.compiled_function",         "Routine.__call__"),
   ("gradients",                        "mini.tensor.autograd", "Autograd.backward"),
   ("realize",                          "mini.engine.realize",  "compute"),
   ("make a program",                   "mini.engine.program",  "Program.__init__"),

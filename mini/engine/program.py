@@ -13,15 +13,14 @@ from weakref import ref
 
 import numpy as np
 
-from mini.codegen.heuristic import Machine, write_recipe
+from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.recipe import RecipeError, apply
 from mini.codegen.threads import threads
 from mini.config import config
-from mini.engine import edited, kept
+from mini.engine import edited, plan_cache
 from mini.engine.buffer import Buffer
 from mini.engine.cache import result_cache
 from mini.engine.device import FUNCTIONS, Code, Device, Opened
-from mini.engine.kept import Plan, Planned
 from mini.engine.plan import (
   Scheduled,
   Segment,
@@ -33,6 +32,7 @@ from mini.engine.plan import (
   segments_of,
   taken_over,
 )
+from mini.engine.plan_cache import Plan, Planned
 from mini.engine.queues import Span, assign
 from mini.engine.sizes import ALONE, Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
@@ -40,12 +40,12 @@ from mini.ir.interp import evaluate
 from mini.ir.kernel import access, all_ranges, directions, extent, guarded, is_inline, params_of
 from mini.ir.outside import MOST_SIZE, out_of_bounds
 from mini.ir.rules import rules_here, simplify
-from mini.ir.text import Memory, Run, graph_program
 from mini.ir.uop import UOp, closed, rkind, rsize, toposort, without_collector
-from mini.ir.verify import VerifyError, verify
 from mini.schedule import NONE
 from mini.schedule.memory import aligned
 from mini.stats import stats
+from mini.text.printer import Memory, Run, graph_program
+from mini.text.verifier import VerifyError, verify
 from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
 
@@ -344,8 +344,8 @@ class Program:
     fresh = [o for n, o in enumerate(self.outputs) if n not in self.inout]
     ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
     machine = machine_of(opened.shim.info)
-    key = kept.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine)
-    plan = kept.get(key)
+    key = plan_cache.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine)
+    plan = plan_cache.get(key)
     if plan is not None:
       self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes, segments, codes, calls = plan
       self.segments = [Segment(*s) for s in segments]
@@ -365,7 +365,7 @@ class Program:
       about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
       # general code of larger kernels depends on the sizes that came before
       if not any(c.sizes and c.nanoseconds > ONCE.little for c in self.compiled):
-        kept.put(key, Plan(*about, self.segments, codes, calls))
+        plan_cache.put(key, Plan(*about, self.segments, codes, calls))
     functions = opened.build(codes)
     self.calls = [Call(functions[codes[c.code]], *c[1:], name=codes[c.code].name) for c in calls]
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
@@ -497,9 +497,9 @@ class Program:
       ran.append(0)
       return
     if watched:
-      from mini.engine import watch
+      from mini.engine import show
 
-      ran.append(watch.run(self, bound.handles, segment))
+      ran.append(show.run(self, bound.handles, segment))
     else:
       self.sequences[segment].run(bound.handles, ran)
       if not self.opened.is_host and any(c.guarded for c in self.compiled):
@@ -567,9 +567,9 @@ class Program:
       return from_storage(np.frombuffer(cell, u.dtype.storage, 1), u.dtype).reshape(())
 
     if watched:
-      from mini.engine import watch
+      from mini.engine import show
 
-      values = watch.evaluate(self, graph, value)
+      values = show.evaluate(self, graph, value)
     else:
       values = evaluate(list(graph.src), value)
     stats["kernels"] += 1

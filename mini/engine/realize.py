@@ -15,12 +15,12 @@ from typing import Any
 
 from mini.config import config
 from mini.engine.buffer import Buffer, leaf_of
-from mini.engine.masked import is_sized, plain
-from mini.engine.place import device_of, place
+from mini.engine.device_of import device_of, place
+from mini.engine.dynamic_shapes import is_sized, plain
 from mini.engine.places import known_by, memory_of, part_at
-from mini.engine.shards import Sharded
+from mini.engine.sharded import Sharded
 from mini.engine.sole import overwritten, read_before
-from mini.engine.spread import Spread, is_spread, layout_of, on_devices, spread
+from mini.engine.spmd import Spread, is_spread, layout_of, on_devices, spread
 from mini.ir.extern import calling, refuse_within
 from mini.ir.graph import buffer, numel, reshape, shape
 from mini.ir.inline import inlined
@@ -302,7 +302,7 @@ class Numbered:
     try:
       if {*self.devices, *self.copied, *homes} == {homes[0]}:
         return Program(roots, len(self.leaves), homes[0], inout, labels=self.labels)
-      from mini.engine.parts import Parts
+      from mini.engine.multi_program import Parts
 
       return Parts(roots, self.devices, homes, inout, self.free)
     except RecursionError:  # of an index that all of these views make together

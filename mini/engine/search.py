@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from mini.codegen.recipe_builder import Machine
 from mini.codegen.search import VERSION, Candidate, candidate, neighbours
-from mini.codegen.writer import Machine
 from mini.config import PREFIX, TABLE, config, spelled
 from mini.engine.cache import result_cache, warn
-from mini.ir.text import kernel_text
 from mini.ir.uop import UOp
+from mini.text.printer import kernel_text
 from runtime import host
 from runtime.files import remove
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mini.engine.buffer import Buffer, leaf_of
 from mini.engine.device import Device
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.ir.uop import UOp
 
 LARGE = 1 << 18  # bytes: what is smaller is copied in less time than this takes

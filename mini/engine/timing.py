@@ -26,8 +26,8 @@ from mini.engine.launch import TOLERANCE, difference, interface, random_array
 from mini.engine.program import Compiled, cost, rendered
 from mini.engine.search import Timing
 from mini.ir.kernel import guarded, params_of
-from mini.ir.parse import parse
 from mini.ir.uop import UOp
+from mini.text.parser import parse
 from mini.types import AxisError, from_storage, to_storage
 from runtime.base import Call, DeviceError
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mini.engine.place import device_of, place
+from mini.engine.device_of import device_of, place
 from mini.extend.named import OPERATIONS, named
 from mini.ir import graph
 from mini.ir.extern import HOST, Extern

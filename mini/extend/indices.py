@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.outside import outside
 from mini.ir.uop import UOp, add, bounds, const, linear, mul, range_, rsize

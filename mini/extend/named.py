@@ -17,8 +17,8 @@ from itertools import chain, repeat
 from types import CodeType
 from typing import Any, NamedTuple
 
-from mini.engine.place import device_of
-from mini.given import with_gradient
+from mini.engine.device_of import device_of
+from mini.gradient_rules import with_gradient
 from mini.ir.uop import UOp
 from mini.tensor.autograd import custom_gradient, rebuilt, tensors_of
 from mini.tensor.handle import Handle, fail

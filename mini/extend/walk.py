@@ -12,10 +12,10 @@ import numpy as np
 from mini.engine.buffer import leaf_of
 from mini.ir import graph
 from mini.ir.inline import written_out
-from mini.ir.text import ATTRIBUTES, KINDS
 from mini.ir.uop import UOp
 from mini.tensor.autograd import given_tensors
 from mini.tensor.handle import Handle
+from mini.text.printer import ATTRIBUTES, KINDS
 from mini.types import DType
 
 MARKS = ("tag", "detach", "after")  # whose value is that of their first source

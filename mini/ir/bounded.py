@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from mini.ir.guards import guarded_bounds
+from mini.ir.index import flatten
 from mini.ir.kernel import access, carries_value, stage_index, stores, wanted
 from mini.ir.machine import wraps
 from mini.ir.uop import (
@@ -35,7 +36,6 @@ from mini.ir.uop import (
   toposort,
   weighted_sum,
 )
-from mini.schedule.index import flatten
 
 CELLS = 1 << 22  # values of what decides limits: more are not looked at
 INDEX = {"add": np.add, "mul": np.multiply, "div": np.floor_divide, "mod": np.mod, "min": np.minimum}

@@ -320,7 +320,7 @@ def detach(x: UOp) -> UOp:
   if x.op == "detach":
     return x
   u = uop("detach", x.dtype, (x,))
-  u.memo["needs"] = False  # given.py: what is beneath it need not be looked at
+  u.memo["needs"] = False  # gradient_rules.py: what is beneath it need not be looked at
   return u
 
 

@@ -1,7 +1,7 @@
 """Sizes that are known only when a graph is run, and shapes that have them.
 
 A Variable stands in a shape where an int would. Memory has room for its largest value; what lies beyond the value of
-a run is never seen: whatever would mix it with the rest (a sum, an index, a pad) is masked (engine/masked.py). So
+a run is never seen: what would mix it with the rest (a sum, an index, a pad) is masked (engine/dynamic_shapes.py). So
 views, gradients and types know nothing of it, and one kernel serves all values.
 """
 

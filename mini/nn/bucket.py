@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 from mini.changes import Change
-from mini.engine.place import device_of, place, shown
-from mini.engine.shards import zeros
+from mini.engine.device_of import device_of, place, shown
+from mini.engine.sharded import zeros
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn.state import LANES, lay, pack, views

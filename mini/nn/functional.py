@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mini.tensor import Tensor
+from mini.tensor.argument_check import gate, guard_functions
 from mini.tensor.autograd import custom_gradient, no_grad
 from mini.tensor.errors import fail
-from mini.tensor.gate import gate, guard_functions
 from mini.types import ArgumentError, DTypeError, ShapeError, prod
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.nn.state import Matched, get_state_dict, load_state_dict, members, walk
 from mini.tensor import Tensor
 from mini.tensor.autograd import no_grad
+from mini.tensor.concat import wanted_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import on_device, untagged
-from mini.tensor.joining import wanted_of
 from mini.tensor.trace import local
 from mini.types import DType, DTypeError, MiniError, dtypes, real_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.sizes import Variable
 from mini.jitted import jit

@@ -23,7 +23,7 @@ import numpy as np
 
 from mini.changes import all_or_nothing
 from mini.engine.buffer import Buffer
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.ir import graph
 from mini.ir.interp import evaluate
 from mini.ir.uop import UOp

@@ -19,8 +19,8 @@ from mini.ir import graph as g
 from mini.ir.extern import HOST, Extern
 from mini.ir.ops import OPS, REDUCERS, is_elementwise
 from mini.ir.uop import UOp, const
-from mini.ir.verify import check_types
 from mini.opsuite.data import leaf
+from mini.text.verifier import check_types
 from mini.types import DType, dtypes
 
 HERE, OTHER = (

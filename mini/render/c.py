@@ -1,5 +1,5 @@
-"""C with vector extensions, for gcc and clang: no header, one function per kernel. Where gcc has no other way (stores
-past the caches, loads by mask, three conversions), its builtins or asm.
+"""C with vector extensions, for gcc and clang: no header, one function per kernel. Where gcc has no other way (for
+non-temporal stores, loads by mask, three conversions), its builtins or asm.
 
   void NAME(void **args, long lo, long hi)      runs the kernel's parallel range from lo to hi
 

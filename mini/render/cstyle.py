@@ -17,8 +17,8 @@ from math import prod
 
 from mini.codegen.linearize import Line, lanes, linearize, values_in
 from mini.codegen.matrix import instruction_of, lower
+from mini.codegen.recipe_builder import LINE, turning
 from mini.codegen.threads import barriers, digits, exchanged, idle, is_shared, threads
-from mini.codegen.writer import LINE, turning
 from mini.ir.guards import without_implied
 from mini.ir.kernel import (
   access,
@@ -50,7 +50,7 @@ from mini.render.chains import cuts
 from mini.render.expressions import fits_int, own_ranges, vector
 from mini.render.shuffles import Shuffles, line_lanes, unrolled
 from mini.render.spelling import Language, RenderError, Wide
-from mini.render.streams import Ahead, Asked, ahead, asked_for, passes_first, past_caches
+from mini.render.streams import Ahead, Prefetch, ahead, non_temporal, passes_first, prefetches
 from mini.types import dtypes
 
 DEEPEST = 64  # operations in one another: clang takes 256 brackets, of which an operation has up to three
@@ -107,13 +107,13 @@ class Renderer(Shuffles):
       raise RenderError(
         f"{lang.name} runs one range of the outputs in parallel, not {', '.join(map(rname, parallel))}"
       )
-    self.past = past_caches(kernel) if lang.fence else frozenset()
+    self.past = non_temporal(kernel) if lang.fence else frozenset()
     self.ahead = ahead(kernel, self.lines) if lang.prefetch else {}
     sums = any(u.op in ("reduce", "scan") for u in order)
     self.stream = lang.prefetch_second if sums and passes_first(self.ahead) else lang.prefetch_stream
-    self.asked: dict[UOp, Asked] = {}
+    self.asked: dict[UOp, Prefetch] = {}
     if lang.prefetch:
-      self.lines, self.asked = asked_for(kernel, self.lines)
+      self.lines, self.asked = prefetches(kernel, self.lines)
     self.guarded = any(carries_value(access(u)[2]) for u in order if u.op in ("load", "store"))
     if len(self.params) + self.guarded > lang.most_params:
       raise RenderError(
@@ -300,7 +300,7 @@ class Renderer(Shuffles):
     self.spelling.need(statement)
     self.emit(statement.format(p=at))
 
-  def fetch_next(self, u: UOp, asked: Asked) -> None:
+  def fetch_next(self, u: UOp, asked: Prefetch) -> None:
     """Asks now and then for lines of the caches that a load will read, or a store write."""
     p, _ = self.memory(u.src[0], access(u)[1])
     word = self.lang.prefetch_store if u.op == "store" else self.lang.prefetch

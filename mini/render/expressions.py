@@ -11,6 +11,7 @@ from math import gcd, prod
 
 from mini.codegen.linearize import lanes, local_ranges
 from mini.codegen.threads import is_shared
+from mini.ir.index import flatten
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -38,7 +39,6 @@ from mini.ir.uop import (
   weighted_sum,  # fmt: skip
 )
 from mini.render.spelling import HALVES, Language, held
-from mini.schedule.index import flatten
 from mini.types import DType, dtypes
 
 INFIX = {"add": "+", "mul": "*", "div": "/", "mod": "%"}

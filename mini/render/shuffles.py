@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from mini.codegen.linearize import Line, lanes, sort_lanes
-from mini.codegen.writer import LINE
+from mini.codegen.recipe_builder import LINE
 from mini.ir.kernel import stage_index
 from mini.ir.uop import UOp, rkind, rsize
 from mini.render.chains import Chains

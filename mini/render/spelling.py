@@ -222,8 +222,8 @@ class Language:
   width: int = 1  # elements of a vector register; 1: lanes are scalars
   vector_rows: tuple[Row, ...] = ()
   speller: type[Spelling] | None = None  # that writes vectors
-  fence: str = ""  # a statement after stores that went past the caches; "": none do
-  prefetch: str = ""  # a statement that asks for the cache line at an address {p}; "": none does
+  fence: str = ""  # a statement after non-temporal stores; "": there are none
+  prefetch: str = ""  # a statement that prefetches the cache line at an address {p}; "": none does
   prefetch_store: str = ""  # the same, of one that will be written
   prefetch_stream: str = ""  # ... of a long stream without gaps
   prefetch_second: str = ""  # ... into the second cache, not the first

@@ -1,6 +1,6 @@
-"""What a kernel moves between memory and the caches: stores that pass them, and loads that are asked for ahead of time.
+"""Non-temporal stores, and prefetches of what a kernel will load.
 
-cstyle.py prints both, in languages that have a word for them.
+cstyle.py prints both, in languages that spell them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from math import prod
 from typing import NamedTuple
 
 from mini.codegen.linearize import Line, lanes, loops_of, places, values_in
-from mini.codegen.writer import LINE
+from mini.codegen.recipe_builder import LINE
+from mini.ir.index import flatten
 from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
@@ -32,14 +33,13 @@ from mini.ir.uop import (
   weighted_sum,
 )
 from mini.render.expressions import even_step, vector
-from mini.schedule.index import flatten
 
-# A kernel that moves so much, a quarter of it out, leaves its results to memory, not to the caches
-PAST_BYTES = 32 << 20
-CLOSEST = 4  # steps of a sum from one line that is asked for to the next, at least
-SHORT_SUM = 512  # terms: who stores a product after so few waits for its stores
-LONG_SUM = 2048  # terms: who stores a tile after more does not wait for its lines long enough to ask for them
-AHEAD_OF = 1 << 20  # memory of so many bytes is read ahead, ...
+# A kernel that moves so many bytes, a quarter of them out, stores its results past the caches
+NON_TEMPORAL_BYTES = 32 << 20
+CLOSEST = 4  # steps of a sum between two prefetches, at least
+SHORT_SUM = 512  # terms: a product of so few waits for its stores
+LONG_SUM = 2048  # terms: a tile with more does not wait for its lines long enough for a prefetch to pay
+AHEAD_OF = 1 << 20  # memory of so many bytes is prefetched, ...
 WINDOW_BYTES = 256 << 10  # what a window slides over, if a near cache does not hold it
 AHEAD_BYTES = 8 << 10  # ... by so many; ...
 FIRST_BYTES = 32 << 10  # a first cache holds so many, at least
@@ -48,10 +48,10 @@ PIECE_BYTES = 2 << 10  # ... but of pieces as long as this, which lie apart, a p
 Places = Mapping[UOp, tuple[UOp, ...]]
 
 
-def past_caches(kernel: UOp) -> frozenset[UOp]:
-  """The stores of a kernel that moves more than a cache holds, and reads something else: what is not read before it is
-  written need not come from memory first. A contraction has time for that, unless its sums are short: then a quarter of
-  those bytes, out, are enough."""
+def non_temporal(kernel: UOp) -> frozenset[UOp]:
+  """The non-temporal stores of a kernel: of one that moves more than a cache holds, to memory that it does not read.
+  They save the read for ownership. A contraction has time for that, unless its sums are short: then a quarter of those
+  bytes, out, are enough."""
   order = toposort(kernel)
   read = {u.src[0] for u in order if u.op == "load"}
   points = prod(map(rsize, closed(kernel)))
@@ -59,7 +59,11 @@ def past_caches(kernel: UOp) -> frozenset[UOp]:
   nbytes = points * sum(s.src[0].dtype.itemsize for s in found)
   moved = nbytes + sum(memory_bytes(p) for p in read if p.op == "param")
   terms = sum(prod(map(rsize, closed(c))) for c in contractions(kernel))
-  if not read or 4 * nbytes < PAST_BYTES or (terms > SHORT_SUM if terms else moved < PAST_BYTES):
+  if (
+    not read
+    or 4 * nbytes < NON_TEMPORAL_BYTES
+    or (terms > SHORT_SUM if terms else moved < NON_TEMPORAL_BYTES)
+  ):
     return frozenset()
   return frozenset(s for s in found if not terms or fills_lines(s))
 
@@ -80,26 +84,26 @@ def far(lines: Sequence[Line]) -> list[UOp]:
   return [x.node for x in lines if x.op == "load" and memory_bytes(access(x.node)[0]) >= AHEAD_OF]
 
 
-class Asked(NamedTuple):
+class Prefetch(NamedTuple):
   """What is asked for, of the memory that a load reads, before it is wanted."""
 
   when: UOp  # a condition
   at: tuple[UOp, ...]  # one index for each line of the caches
 
 
-def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp, Asked]]:
-  """The lines, and in contractions some that ask for what large memory will have to give.
+def prefetches(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp, Prefetch]]:
+  """The lines, with the prefetches that contractions have of large memory.
 
-  In each sum ("next", load) for what is read after it, at the same place, a line at a time, or if it is too short
-  before it ("ask", load): it comes while the sum is computed. (A product of 2048 x 384 x 1536 by the slope of a GELU
-  on a Zen 4: 0.95 of the time if asked for before the sum, and 0.98 of that in it: what comes at once keeps waiting
-  what the sum reads.) Behind the sum is where it is loaded, too: before, it would take the registers of the sum's
-  tile. (One of 2048 x 1536 x 384 and a residual: 0.99 of the time.)
-  In the sum for what reads rows along it: that row of the next tile. Rows are short, and a processor that finds streams
-  by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of the time, and 0.94 with AVX2.)
-  There, too, for what will be packed next, a line at a time (gradients of its weights: 0.96 of the time); for what a
-  window will see; and for the lines that a tile is stored across, which else would be waited for one by one. (Both, of
-  a convolution in steps of two on a Zen 5: 0.94 of the time, and 0.77 where others use the last cache.)"""
+  In each sum ("next", load) those of what is read after it, at the same place, a line at a time, or if it is too short
+  before it ("ask", load): it arrives while the sum is computed. (A product of 2048 x 384 x 1536 by the slope of a GELU
+  on a Zen 4: 0.95 of the time with prefetches before the sum, and 0.98 of that in it: a burst of them delays what the
+  sum reads.) The loads themselves stand behind the sum, too: before, they would take the registers of its tile. (One of
+  2048 x 1536 x 384 and a residual: 0.99 of the time.)
+  In the sum those of what reads rows along it: that row of the next tile. Rows are short, and a processor that finds
+  streams by itself begins anew with each. (A step of a small GPT on a Zen 4: 0.96 of the time, and 0.94 with AVX2.)
+  There, too, those of what will be packed next, a line at a time (gradients of its weights: 0.96 of the time), of what
+  a window will read, and of the lines that a tile is stored across, which the stores would wait for one by one. (Both,
+  of a convolution in steps of two on a Zen 5: 0.94 of the time, and 0.77 where others use the last cache.)"""
   place = places(kernel)
   tiles = {place[u]: u for u in toposort(kernel) if u.op == "reduce" and lanes(u)}
   lines = after_sums(
@@ -110,7 +114,7 @@ def asked_for(kernel: UOp, lines: Sequence[Line]) -> tuple[list[Line], dict[UOp,
     return lines, {}
   after = {u: [x for x in large if place[x] == place[u] and is_row(x)] for u in sums}
   inside = {place[u] + loops_of(u): u for u in sums if loops_of(u)}
-  asked: dict[UOp, Asked] = {}
+  asked: dict[UOp, Prefetch] = {}
   for x in large:
     u = inside.get(place[x])
     if u is None:
@@ -172,9 +176,9 @@ def reads(contraction: UOp, stage: UOp) -> bool:
   )
 
 
-def next_panel(stage: UOp, outside: tuple[UOp, ...], loops: tuple[UOp, ...]) -> Asked | None:
-  """Of what a stage will hold in the next round of the loops outside of it, a line of the caches now and then, so that
-  all are asked for by then. loops: those of the products that read it."""
+def next_panel(stage: UOp, outside: tuple[UOp, ...], loops: tuple[UOp, ...]) -> Prefetch | None:
+  """Prefetches of what a stage will hold in the next round of the loops outside of it, spread over this round. loops:
+  those of the products that read it."""
   load, own = stage.src[0], closed(stage)
   memory, index, gate = access(load)
   tiles, inner = loops[len(outside) : -1], loops[-1]
@@ -201,7 +205,7 @@ def next_panel(stage: UOp, outside: tuple[UOp, ...], loops: tuple[UOp, ...]) -> 
   number = add(mul(round_of(tiles), -(-rsize(inner) // period)), div(inner, period))
   base = add(weighted_sum([(t, n) for t, n in terms.items() if t.free.isdisjoint(own)]), first + step)
   at = add(base, add(mul(div(number, across), apart), mul(mod(number, across), line)))
-  return Asked(both(less(mod(inner, period), 1), less(number, rows * across)), (at,))
+  return Prefetch(both(less(mod(inner, period), 1), less(number, rows * across)), (at,))
 
 
 def round_of(loops: Iterable[UOp]) -> UOp:
@@ -212,7 +216,7 @@ def round_of(loops: Iterable[UOp]) -> UOp:
   return number
 
 
-def beside(moved: UOp, summed: tuple[UOp, ...]) -> Asked | None:
+def beside(moved: UOp, summed: tuple[UOp, ...]) -> Prefetch | None:
   """Of the tile that is read or stored behind a sum a line of the caches now and then, all in its first half where that
   is long enough; None where it has fewer terms than there are lines. (A product of 2048 x 48 x 1536 by as much: 0.94 of
   the time.)"""
@@ -237,10 +241,10 @@ def beside(moved: UOp, summed: tuple[UOp, ...]) -> Asked | None:
   last = less(number, count)
   for size, step in apart.values():
     at, number = add(at, mul(mod(number, size), step)), div(number, size)
-  return Asked(both(less(mod(round_of(summed), period), 1), last), (at,))
+  return Prefetch(both(less(mod(round_of(summed), period), 1), last), (at,))
 
 
-def next_tile(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Asked | None:
+def next_tile(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Prefetch | None:
   """Of a load of scalars along the last of the summed loops the same in the next round of the innermost loop around the
   sum, once for each line; None where it reads otherwise, stays where it is, or goes on with the summed loop around: a
   long stream."""
@@ -266,10 +270,10 @@ def next_tile(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Ask
   rows = lanes(load)
   choices = [dict(zip(rows, map(const, choice))) for choice in product(*(range(rsize(r)) for r in rows))]
   at = tuple(add(substitute(flat, choice), step) for choice in choices)
-  return Asked(less(mod(k, LINE // size), 1), at) if step else None
+  return Prefetch(less(mod(k, LINE // size), 1), at) if step else None
 
 
-def next_window(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Asked | None:
+def next_window(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Prefetch | None:
   """Of scalars that a window sees, which slides along one of the summed loops, what it will see in the next round of a
   loop around the sum, and does not yet, once for each line; None where there is no such loop, or a near cache holds all
   that it slides over."""
@@ -299,7 +303,7 @@ def next_window(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> A
   when = less(along, -by) if by < 0 else less(mul(along, -1), 1 + by - rsize(along))
   for r in near:
     when = both(when, less(r, 1)) if r in summed else when
-  return Asked(when, tuple(add(substitute(base, choice), n) for choice in choices for n in offsets))
+  return Prefetch(when, tuple(add(substitute(base, choice), n) for choice in choices for n in offsets))
 
 
 def slides(step: int, along: int, size: int) -> int:

@@ -1,9 +1,9 @@
 """Graph -> a list of kernels: what shares a kernel is decided here, nothing about how it runs.
 
-cost.py decides where every value lives, and why; instead.py, what is kept in the place of what it is made of; fuse.py
-makes kernels of that, and cuts.py says what must have memory after all; merge.py joins kernels that walk the same
-ranges, unread.py says what they need not write, choices.py leaves out what is chosen already, early.py says which runs
-when, memory.py places temporaries.
+cost.py decides where every value lives, and why; rematerialize.py, what is kept in the place of what it is made of;
+fuse.py makes kernels of that, and cuts.py says what must have memory after all; merge.py joins kernels that walk the
+same ranges, dead_stores.py says what they need not write, select_folding.py leaves out what is chosen already, order.py
+says which runs when, memory.py places temporaries.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 from mini.ir.uop import UOp, rebuild, toposort, uop
-from mini.schedule.choices import without_repeated_choices
 from mini.schedule.cost import apart
 from mini.schedule.cuts import cuts
+from mini.schedule.dead_stores import without_unread
 from mini.schedule.fuse import Schedule
 from mini.schedule.merge import levels_of, merge_kernels
-from mini.schedule.unread import without_unread
+from mini.schedule.select_folding import without_repeated_choices
 
 Why = dict[str, list[str]]  # memory -> sentences
 NONE: Mapping[str, Any] = MappingProxyType({})

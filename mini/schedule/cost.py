@@ -15,9 +15,9 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from mini.ir.graph import numel, shape
+from mini.ir.index import Index, view_index
 from mini.ir.ops import VIEWS, is_elementwise
 from mini.ir.uop import UOp, bounds, free_in, rname, rsize, toposort, unknown
-from mini.schedule.index import Index, view_index
 from mini.types import dtypes
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Value:
   ):
     """wanted: {(kernel, index): the loops that enclose its user there}.
     cut: why it is to have memory whatever it costs.
-    gathered: it is read at an index that is data. chained: it is part of a chain between products (rows.py)."""
+    gathered: it is read at an index that is data. chained: it is part of a chain between products (fused_chains.py)."""
     self.node, self.wanted = node, wanted
     self.cut, self.gathered, self.chained = cut, gathered, chained
     self.work = weights.work[node]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from math import prod
 
 from mini.ir.graph import numel
+from mini.ir.index import Index, live
 from mini.ir.kernel import params_of
 from mini.ir.uop import UOp, free_in, index_nodes, rsize
 from mini.schedule.cost import MOST_READ, MOST_WORK, TRANSPARENT, is_contraction, operations
 from mini.schedule.fuse import Root, Schedule
-from mini.schedule.index import Index, live
-from mini.schedule.rows import factors
+from mini.schedule.fused_chains import factors
 
 PARTS = ("div", "mod")
 VECTOR = 8  # elements, of a usual one

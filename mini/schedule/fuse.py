@@ -20,6 +20,7 @@ import numpy as np
 
 from mini.ir.graph import numel, shape
 from mini.ir.guards import guarded
+from mini.ir.index import Index, live, output_ranges, stored_index, view_index
 from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
@@ -52,10 +53,9 @@ from mini.schedule.cost import (
   stands_in,
   within,
 )
-from mini.schedule.index import Index, live, output_ranges, stored_index, view_index
-from mini.schedule.instead import kept_instead
-from mini.schedule.needs import Needs
-from mini.schedule.rows import Chains, Host, factors, find_chains, hosts, repeated, rows_at
+from mini.schedule.fused_chains import Chains, Host, factors, find_chains, hosts, repeated, rows_at
+from mini.schedule.reachability import Needs
+from mini.schedule.rematerialize import kept_instead
 from mini.types import dtypes
 
 

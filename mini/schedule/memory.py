@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from mini.ir.kernel import params_of, stores
 from mini.ir.uop import UOp, toposort
-from mini.schedule.early import is_temporary
-from mini.schedule.overwrite import is_last, moved
+from mini.schedule.alias_outputs import is_last, moved
+from mini.schedule.order import is_temporary
 
 ALIGN = 64
 LARGE = 1 << 20  # bytes: whether less is read once more from a cache does not matter

@@ -12,7 +12,7 @@ from math import gcd, prod
 from mini.ir.graph import alu, cat, numel, permute, reduce, reshape, shape, shrink, stage
 from mini.ir.uop import UOp, rebuild, toposort
 from mini.schedule.cost import is_contraction, repeats
-from mini.schedule.rows import factors, find_chains
+from mini.schedule.fused_chains import factors, find_chains
 
 LONG = 1 << 15  # elements for each of what runs in parallel, from which a plain reduction is cut
 PARTS = 64  # the most that it is cut into, ...

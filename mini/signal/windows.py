@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mini.tensor import Tensor
+from mini.tensor.argument_check import guard_functions
 from mini.tensor.errors import fail
-from mini.tensor.gate import guard_functions
 from mini.types import ArgumentError, as_dtype, dtypes
 
 

@@ -1,6 +1,6 @@
 """Tensor: the class that users see. Its methods stand in one file for each family, in the order in which they build on
-each other: views, handle, values, operators, elementwise, mathematics, special, activations, movement, cutting,
-joining, arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image,
+each other: views, handle, host, operators, elementwise, mathematics, special, activations, movement, split,
+concat, arrange, reduce, creation, random, indexing, scattering, sorting, multiply, convolution, pooling, image,
 distance, normalize, losses, autograd, linalg, parts, spectral, pieces, statistics, aliases, inplace.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from mini.ir import graph
+from mini.tensor.argument_check import guard
 from mini.tensor.autocast import listed
 from mini.tensor.data import complex_numbers
-from mini.tensor.gate import guard
 from mini.tensor.handle import Handle
 from mini.tensor.inplace import InPlace
 from mini.tensor.promotion import result_type

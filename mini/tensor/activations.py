@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
 from mini.grad import Value, fn
+from mini.gradient_rules import with_gradient
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Number
 from mini.tensor.elementwise import sloped
@@ -84,7 +84,7 @@ class Activations(Special):
     phi, density = GELUS[approximate]
 
     def rule(g: UOp, out: UOp, x: UOp) -> tuple[UOp]:
-      """One factor that x alone decides, and so can be made together with the value (schedule/instead.py)."""
+      """One factor that x alone decides, and so can be made together with the value (schedule/rematerialize.py)."""
       a = Value(x)
       p = phi(a)
       return ((Value(g) * (a * density(a, p) + p)).u,)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from mini.tensor.concat import Joining
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
-from mini.tensor.joining import Joining
 from mini.types import ShapeError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Arrange(Joining):
     return (None,) * self.ndim
 
   def rename(self, *names: Any, **labelled: Any) -> Any:
-    """With a name for each axis, or None: a Named (mini/named.py), whose methods take names for axes.
+    """With a name for each axis, or None: a Named (mini/named_axes.py), whose methods take names for axes.
 
     A last axis may have a label, c=Dim(3, "rgb"); and one text may say which axes are those of a batch, of an input and
     of an output: "batch | input -> output".
@@ -38,7 +38,7 @@ class Arrange(Joining):
     >>> x.sum("row")
     Tensor([4, 6]).rename('column')
     """
-    from mini.named import Named, renamed  # who has no names does without
+    from mini.named_axes import Named, renamed  # who has no names does without
 
     return Named(self, renamed(self, names, labelled))  # type: ignore[arg-type]
 

@@ -15,18 +15,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mini.changes import Change, During, all_or_nothing
-from mini.engine.place import device_of, place
-from mini.given import gradient_inputs, made_again, with_gradient, without_gradient
+from mini.engine.device_of import device_of, place
 from mini.grad import gradient as node_gradient
 from mini.grad import gradients, plus
+from mini.gradient_rules import gradient_inputs, made_again, with_gradient, without_gradient
 from mini.ir import graph
 from mini.ir.inline import written_out
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp, next_serial
-from mini.tensor.company import know
 from mini.tensor.errors import checked, fail, function
 from mini.tensor.handle import Handle, needs, on_device
 from mini.tensor.losses import Losses
+from mini.tensor.realize_group import know
 from mini.tensor.trace import local
 from mini.tensor.views import derive, nodes_of
 from mini.types import ArgumentError, DType, DTypeError, MiniError, ShapeError, as_dtype, promote_types

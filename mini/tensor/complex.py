@@ -16,21 +16,21 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
 from mini.tensor.aliases import ALIASES
 from mini.tensor.analytic import FUNCTIONS, divide, multiply, power, whole_power
+from mini.tensor.argument_check import guard
 from mini.tensor.autocast import listed
 from mini.tensor.autograd import enable_grad, rebuilt
+from mini.tensor.complex_handle import Pair, Twofold, from_real, full, held, joined, of_tensors, pair, refuse
 from mini.tensor.data import is_complex
 from mini.tensor.errors import fail, named
-from mini.tensor.gate import guard
 from mini.tensor.handle import Handle, needs
 from mini.tensor.multiply import meeting
 from mini.tensor.promotion import result_type
 from mini.tensor.trace import local
-from mini.tensor.twofold import Pair, Twofold, from_real, full, held, joined, of_tensors, pair, refuse
 from mini.types import DTypeError, real_of
 
 # fmt: off

@@ -3,7 +3,7 @@
 Where the operation distributes over the reduction, operands are multiplied two at a time, those first whose product has
 the fewest elements to multiply, and what no other operand and no result needs is summed at once; otherwise all of them
 at once. A product of two is one multiplication under a sum, as a matrix product is (multiply.py). Axes that are indices
-become views in indices.py; convolutions among them are found in recognized.py.
+become views in indices.py; convolutions among them are found in einsum_to_conv.py.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from itertools import combinations, product
 from math import prod
 from typing import Any, NamedTuple
 
-from mini.given import constant_in
+from mini.gradient_rules import constant_in
 from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.ops import identity
 from mini.ir.sizes import most, number
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import add, inverted, least, negated
+from mini.tensor.einsum_to_conv import convolution
 from mini.tensor.formula import Index, Join, Label, Term, labels_of
 from mini.tensor.handle import Handle
 from mini.tensor.indices import Labels, placed, viewed
 from mini.tensor.promotion import wide
-from mini.tensor.recognized import convolution
 from mini.types import DType, ShapeError, dtypes
 
 Named = tuple[UOp, Labels]  # a node and the names of its axes

@@ -2,7 +2,7 @@
 
 A convolution, its transpose and the gradients of both are one form that is linear in three tensors (`Form`): what one
 of them gets from the other two is a sum of products over views, so each is one contraction, and no window is ever
-copied. Tensor's methods are in convolution.py; einsums that are of the form are found in recognized.py.
+copied. Tensor's methods are in convolution.py; einsums that are of the form are found in einsum_to_conv.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
-from mini.tensor.cutting import windows
+from mini.tensor.split import windows
 from mini.tensor.views import around, span, spread
 
 Ints = tuple[int, ...]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import (

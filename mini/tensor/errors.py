@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mini.engine.place import Mixed, place, shown
+from mini.engine.device_of import Mixed, place, shown
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.types import DTypeError, ShapeError
@@ -74,7 +74,7 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "
 
 
 def calls() -> Iterator[FrameType]:
-  """The functions of mini that are running, from the caller outwards; the gate (gate.py) is none of them."""
+  """The functions of mini that are running, from the caller outwards; the gate (argument_check.py) is none of them."""
   frame: FrameType | None = sys._getframe(1)
   while frame is not None and frame.f_code.co_filename.startswith(_HERE):
     if frame.f_code.co_name != "gated":

@@ -5,7 +5,7 @@ what looks like a mutation (`assign`, `t[i] = v`, `+=`) gives the handle another
 memory theirs (views.py).
 The operations are in the other files of this package, a family each; every family is a class that builds on the one
 before, in the order that __init__.py tells. What a user hands in is in data.py, what operands promote to in
-promotion.py, errors in errors.py. A complex tensor has two nodes: its handle is in twofold.py.
+promotion.py, errors in errors.py. A complex tensor has two nodes: its handle is in complex_handle.py.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ import numpy as np
 
 import mini.ir.composites  # noqa: F401  (its rows join OPS)
 from mini.changes import all_or_nothing
-from mini.engine.masked import is_sized
-from mini.engine.place import device_of, place
-from mini.engine.shards import memory
-from mini.given import constant_in, needs, primitive
+from mini.engine.device_of import device_of, place
+from mini.engine.dynamic_shapes import is_sized
+from mini.engine.sharded import memory
+from mini.gradient_rules import constant_in, needs, primitive
 from mini.ir import graph
 from mini.ir.ops import OPS
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp
-from mini.tensor.company import company, named, updated
 from mini.tensor.data import (
   DeviceName,
   Number,
@@ -40,6 +39,7 @@ from mini.tensor.data import (
   with_type,
 )
 from mini.tensor.errors import checked, described, fail, user_line
+from mini.tensor.realize_group import company, named, updated
 from mini.tensor.store import store_through
 from mini.tensor.trace import Tracer, local
 from mini.tensor.views import (
@@ -102,7 +102,7 @@ class Handle:
   _strides: tuple[int, ...] | None = None  # of a view: those that stay when its base goes
   _views: list[weakref.ref[Handle]] | None = None  # those of this one
   _spent: bool = False  # backward() has been called: a realize may drop the graph
-  _complex: bool = False  # is it two real tensors in the place of a node (twofold.py)?
+  _complex: bool = False  # is it two real tensors in the place of a node (complex_handle.py)?
 
   __hash__ = object.__hash__
 

@@ -15,13 +15,13 @@ import numpy as np
 from mini.ir import graph
 from mini.tensor.convolution import each_axis, numbers
 from mini.tensor.convolved import Form, Ints
-from mini.tensor.cutting import overlapped
 from mini.tensor.data import Sizes
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.pooling import Pooling, cut
 from mini.tensor.promotion import wide
 from mini.tensor.resample import MODES, axis_map, mapped
+from mini.tensor.split import overlapped
 from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

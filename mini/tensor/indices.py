@@ -1,7 +1,7 @@
 """Axes of einsum that are indices reckoned from others, as views: what an operand gives at them, where a result goes.
 
 An index is  sum of factor * label + plus. An operand that is read at one gets an axis for each label - a span, every
-n-th element, windows (cutting.py) - and a result, which has an axis for each label, is put at one by the transpose
+n-th element, windows (split.py) - and a result, which has an axis for each label, is put at one by the transpose
 of that: its rows are moved apart, each against the one before, and what meets is reduced.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from mini.ir import graph
 from mini.ir.graph import shape
 from mini.ir.uop import UOp
-from mini.tensor.cutting import windows
 from mini.tensor.formula import Join, Label, Term
+from mini.tensor.split import windows
 from mini.tensor.views import around, span, spread, strided
 from mini.types import dtypes
 

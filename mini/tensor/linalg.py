@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mini.tensor.argument_check import guard_functions
 from mini.tensor.autograd import Autograd
 from mini.tensor.decompose import QR, SVD, Eigh, cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from mini.tensor.errors import fail
@@ -39,7 +40,6 @@ from mini.tensor.factors import (
   tensorsolve,
   vander,
 )
-from mini.tensor.gate import guard_functions
 from mini.tensor.handle import Handle
 from mini.tensor.lapack import (
   LinAlgError,

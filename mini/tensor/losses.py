@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor.data import Operand

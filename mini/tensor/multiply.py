@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from mini.given import constant_in
+from mini.gradient_rules import constant_in
 from mini.ir import graph
-from mini.tensor.cutting import below
 from mini.tensor.data import Number, complex_numbers
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import broadcast_shape, result_type, wide
 from mini.tensor.sorting import Sorting
+from mini.tensor.split import below
 from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp
 from mini.tensor.data import Axes, Sizes

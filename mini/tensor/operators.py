@@ -36,9 +36,9 @@ from mini.tensor.algebra import (
 from mini.tensor.data import TOO_LARGE, Complex, Operand, complex_numbers, fits
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
+from mini.tensor.host import Values
 from mini.tensor.promotion import nodes, result_type
 from mini.tensor.trace import local
-from mini.tensor.values import Values
 from mini.types import DivisionError, DType, DTypeError, dtypes
 
 if TYPE_CHECKING:

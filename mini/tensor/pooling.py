@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.algebra import equals, inverted
 from mini.tensor.convolution import Convolution, each_axis, numbers, on_last
 from mini.tensor.convolved import Form, Ints, derivative
-from mini.tensor.cutting import windows
 from mini.tensor.data import Sizes, sizes_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import wide
 from mini.tensor.resample import averages, covering, mapped
 from mini.tensor.scattering import least_of
+from mini.tensor.split import windows
 from mini.types import ArgumentError, ShapeError
 
 if TYPE_CHECKING:

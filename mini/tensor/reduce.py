@@ -10,7 +10,7 @@ import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mini.given import constant_in, with_gradient
+from mini.gradient_rules import constant_in, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import number
 from mini.ir.uop import UOp, const
@@ -20,7 +20,7 @@ from mini.tensor.data import Axes, Number
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle, needs
 from mini.tensor.promotion import wide
-from mini.tensor.returned import MinAndMax, ValuesAndIndices
+from mini.tensor.results import MinAndMax, ValuesAndIndices
 from mini.types import ArgumentError, AxisError, DType, DTypeError, ShapeError, as_dtype, dtypes, prod
 
 if TYPE_CHECKING:

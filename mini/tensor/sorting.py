@@ -24,7 +24,7 @@ from mini.tensor.data import Number, Operand
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.promotion import result_type, wide
-from mini.tensor.returned import ValuesAndIndices
+from mini.tensor.results import ValuesAndIndices
 from mini.tensor.scattering import Scattering
 from mini.tensor.views import span
 from mini.types import ArgumentError, DTypeError, ShapeError, dtypes

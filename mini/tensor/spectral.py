@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.tensor.cutting import overlapped
 from mini.tensor.errors import fail
 from mini.tensor.handle import Handle
 from mini.tensor.parts import Parts
+from mini.tensor.split import overlapped
 from mini.tensor.trace import local
 from mini.types import ArgumentError, DTypeError, ShapeError, dtypes
 

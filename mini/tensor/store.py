@@ -15,10 +15,10 @@ import numpy as np
 
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.engine.places import FEW
 from mini.engine.sole import ONE, reads
-from mini.given import needs
+from mini.gradient_rules import needs
 from mini.ir.graph import shape
 from mini.ir.sizes import varies
 from mini.ir.uop import const

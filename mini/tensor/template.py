@@ -18,15 +18,15 @@ from typing import Any
 
 from mini.changes import During
 from mini.config import settings_here
-from mini.engine.place import place
-from mini.given import Gradients, gradient_inputs, needs, over, with_gradient
+from mini.engine.device_of import place
 from mini.grad import gradients
+from mini.gradient_rules import Gradients, gradient_inputs, needs, over, with_gradient
 from mini.ir import graph
 from mini.ir.inline import Output, anew, invoke
 from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp
-from mini.tensor.company import DEAR, LARGE
 from mini.tensor.handle import Handle, tagged
+from mini.tensor.realize_group import DEAR, LARGE
 from mini.tensor.trace import local
 from mini.tensor.views import strides_of
 from mini.types import DType, dtypes
@@ -264,7 +264,7 @@ class Template:
 
 def like(u: UOp, where: Any) -> UOp:
   """Memory like that of u, at a place, which is none."""
-  from mini.batch import Memory  # with more than `import mini` needs
+  from mini.tensor.batching import Memory  # with more than `import mini` needs
 
   return graph.buffer(Memory(where, u.dtype, graph.numel(u)), graph.shape(u), u.dtype)
 

@@ -14,7 +14,7 @@ from weakref import ref
 from mini.changes import During
 
 if TYPE_CHECKING:
-  from mini.batch import Samples
+  from mini.tensor.batching import Samples
   from mini.tensor.handle import Handle
   from mini.tensor.random import Generator
   from mini.types import DType
@@ -61,7 +61,7 @@ class _Local(threading.local):
   generator: Generator | None = None  # the one that was given as generator=
   low: DType | None = None  # the type of products inside autocast()
   samples: Samples | None = None  # those of which a function runs for one (vmap)
-  # what was updated in place and is not computed yet, by id (company.py)
+  # what was updated in place and is not computed yet, by id (realize_group.py)
   states: dict[int, ref[Handle]] | None = None
 
 

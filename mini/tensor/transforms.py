@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from mini.batch import Samples, spread_out
 from mini.grad import gradients
 from mini.ir import graph
 from mini.ir.graph import shape
@@ -31,6 +30,7 @@ from mini.tensor.autograd import (
   tensors_of,
   with_chosen,
 )
+from mini.tensor.batching import Samples, spread_out
 from mini.tensor.errors import described, fail, function
 from mini.tensor.handle import Handle
 from mini.types import ArgumentError, DTypeError, MiniError, ShapeError, dtypes

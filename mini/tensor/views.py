@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini.changes import Change
-from mini.given import constant_in, needs, with_gradient
+from mini.gradient_rules import constant_in, needs, with_gradient
 from mini.ir import graph
 from mini.ir.sizes import Size, number, varies
 from mini.ir.uop import UOp, const, uop

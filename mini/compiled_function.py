@@ -39,10 +39,10 @@ from mini.capture import (
 from mini.changes import Change, setting
 from mini.config import config
 from mini.engine.buffer import Buffer
-from mini.engine.masked import plain as physical
+from mini.engine.dynamic_shapes import plain as physical
 from mini.engine.realize import Numbered, leaf_of
-from mini.engine.shards import Sharded, buffers, layout
-from mini.engine.spread import Spread, layout_of, on_devices, parts_of, spread
+from mini.engine.sharded import Sharded, buffers, layout
+from mini.engine.spmd import Spread, layout_of, on_devices, parts_of, spread
 from mini.ir.graph import full, numel, shape, stage
 from mini.ir.sizes import Variable, varies
 from mini.ir.uop import UOp, memory_leaf, without_collector

@@ -13,7 +13,7 @@ from mini.ir.graph import shape
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp
 from mini.schedule.cost import COSTLY, LEAVES, TRANSPARENT, Weights
-from mini.schedule.rows import factors
+from mini.schedule.fused_chains import factors
 
 
 def kept_instead(

@@ -17,10 +17,10 @@ from mini.changes import all_or_nothing
 from mini.ir import graph
 from mini.ir.uop import UOp
 from mini.tensor import Tensor
+from mini.tensor.concat import wanted_of, wants_copy
 from mini.tensor.data import DeviceName, array_of, is_complex
 from mini.tensor.errors import calls, fail, named, user_line
 from mini.tensor.handle import Handle
-from mini.tensor.joining import wanted_of, wants_copy
 from mini.tensor.promotion import broadcast_shape, result_type
 from mini.tensor.trace import local
 from mini.tensor.views import become, check_writable, nodes_of

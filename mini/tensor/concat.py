@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mini.engine.shards import sharded
+from mini.engine.sharded import sharded
 from mini.ir import graph
-from mini.tensor.cutting import Cutting
 from mini.tensor.data import complex_numbers, device_named
 from mini.tensor.errors import fail, named, spelled
 from mini.tensor.handle import Handle, needs, on_device, untagged
 from mini.tensor.promotion import result_type
+from mini.tensor.split import Cutting
 from mini.tensor.trace import local
 from mini.types import ArgumentError, DType, DTypeError, ShapeError, as_dtype, dtypes
 

@@ -15,10 +15,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mini.ir.graph import numel, shape
+from mini.ir.index import Index, live, output_ranges, view_index
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import UOp, range_, rsize, toposort
 from mini.schedule.cost import LEAVES, TRANSPARENT, is_contraction
-from mini.schedule.index import Index, live, output_ranges, view_index
 
 # A chain must be so many times as large as what one product of it is made of, (where one user keeps it on the stack,
 # where several make it again); rows of T numbers, of vectors of D, are T / 2D times as large.

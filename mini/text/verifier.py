@@ -16,13 +16,23 @@ from math import prod
 
 from mini.codegen.linearize import is_loop, lanes, local_ranges, places
 from mini.codegen.matrix import check, instruction_of
-from mini.codegen.threads import MOST_THREADS, above, digits, is_shared, meeting, threads
+from mini.codegen.threads import (
+  MOST_THREADS,
+  above,
+  digits,
+  is_shared,
+  meeting,
+  on_stack,
+  stage_bytes,
+  threads,
+)
 from mini.ir import composites  # noqa: F401  its rows join the table
 from mini.ir import graph as build
 from mini.ir.bounded import leaves_wanted, too_little
 from mini.ir.contract import products
 from mini.ir.graph import numel, shape
 from mini.ir.guards import guarded_bounds
+from mini.ir.index import flatten
 from mini.ir.kernel import (
   access,
   all_ranges,
@@ -36,7 +46,6 @@ from mini.ir.kernel import (
 from mini.ir.machine import compares, under, wraps
 from mini.ir.ops import OPS, REDUCERS, VIEWS, is_elementwise
 from mini.ir.races import is_injective, may_race
-from mini.ir.text import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.ir.uop import (
   FALSE,
   TRUE,
@@ -53,7 +62,7 @@ from mini.ir.uop import (
   rsize,
   toposort,
 )
-from mini.schedule.index import flatten
+from mini.text.printer import IDENTIFIER, Copy, Memory, Names, Run, expr, value_names
 from mini.types import DType, MiniError, dtypes
 
 STACK_BYTES = 4 << 20  # of all stages of a kernel
@@ -320,17 +329,6 @@ def _check_threads(kernel: UOp, order: list[UOp], shared_bytes: int) -> None:
   taken = sum(map(stage_bytes, shared))
   if taken > shared_bytes:
     raise VerifyError(kernel, f"its stages take {taken} bytes of shared memory; at most {shared_bytes}")
-
-
-def stage_bytes(u: UOp) -> int:
-  """The memory of a stage: that of one thread, or of a group if it is shared."""
-  own = lanes(u) + (local_ranges(u) if is_shared(u) else ())
-  return prod(u.arg.shape) * prod(map(rsize, own)) * u.dtype.itemsize
-
-
-def on_stack(kernel: UOp) -> int:
-  """The bytes of a thread's stack that the stages of a kernel take."""
-  return sum(stage_bytes(u) for u in toposort(kernel) if u.op == "stage" and u.arg.what == "stack")
 
 
 def verify_kernel(kernel: UOp, stack_bytes: int = STACK_BYTES, shared_bytes: int = SHARED_BYTES) -> None:

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mini.engine.masked import is_sized
+from mini.engine.dynamic_shapes import is_sized
 from mini.ir.graph import numel
 from mini.ir.sizes import Variable
 from mini.ir.uop import UOp

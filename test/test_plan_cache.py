@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from mini import Context, Tensor
-from mini.codegen.writer import Machine
-from mini.engine import kept, program
+from mini.codegen.recipe_builder import Machine
+from mini.engine import plan_cache, program
 from mini.engine.cache import result_cache
-from mini.engine.kept import LARGE
+from mini.engine.plan_cache import LARGE
 from mini.ir import graph as g
 from mini.ir.extern import Extern
-from mini.ir.text import graph_program
+from mini.text.printer import graph_program
 from mini.types import dtypes
 
 
@@ -46,7 +46,7 @@ def steps(n=3):
 @pytest.fixture(autouse=True)
 def large(monkeypatch):
   """As it is outside of the tests."""
-  monkeypatch.setattr(kept, "LARGE", LARGE)
+  monkeypatch.setattr(plan_cache, "LARGE", LARGE)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ class TestOnTheCPU:
 
   def test_another_line_of_mini_is_another_program(self, folder, monkeypatch):
     steps()
-    monkeypatch.setattr(kept, "sources", lambda: "of another version")
+    monkeypatch.setattr(plan_cache, "sources", lambda: "of another version")
     monkeypatch.setattr(program, "scheduled", refuses)
     with pytest.raises(AssertionError, match="a schedule was made"):
       steps()
@@ -151,7 +151,7 @@ def vector(name="in0", size=4, dtype=dtypes.float32):
 
 
 def key(graph, inputs=1, inout=None, levels=(), device="CPU", machine=None):
-  return kept.key_of(graph, inputs, inout or {}, levels, device, machine or Machine())
+  return plan_cache.key_of(graph, inputs, inout or {}, levels, device, machine or Machine())
 
 
 def test_a_key_tells_programs_apart(folder):
@@ -199,11 +199,11 @@ def test_every_file_of_mini_counts(monkeypatch, tmp_path, folder):
   package, runtime = tmp_path / "mini", tmp_path / "runtime"
   for made in (package / "engine" / "__pycache__", runtime):
     made.mkdir(parents=True)
-  monkeypatch.setattr(kept, "__file__", str(package / "engine" / "kept.py"))
+  monkeypatch.setattr(plan_cache, "__file__", str(package / "engine" / "plan_cache.py"))
 
   def digest():
-    kept.sources.cache_clear()
-    return kept.sources()
+    plan_cache.sources.cache_clear()
+    return plan_cache.sources()
 
   try:
     assert digest() == "" and not key(chain(vector()))  # nothing says which version this is
@@ -224,4 +224,4 @@ def test_every_file_of_mini_counts(monkeypatch, tmp_path, folder):
     (package / ".#c.py").symlink_to("nobody@nowhere.1")  # an editor's lock
     assert digest() == found[-1]
   finally:
-    kept.sources.cache_clear()
+    plan_cache.sources.cache_clear()

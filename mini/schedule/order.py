@@ -12,8 +12,8 @@ from typing import Any
 
 from mini.ir.kernel import params_of, stores
 from mini.ir.uop import UOp, bounds, toposort
+from mini.schedule.alias_outputs import place_of
 from mini.schedule.merge import accumulates, levels_of, loaded
-from mini.schedule.overwrite import place_of
 
 # in the order of which kernels run: of one that follows another the latter's, and a number
 Rank = tuple[int, ...]

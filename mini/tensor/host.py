@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mini.engine.masked import plain, room
-from mini.engine.place import shown
+from mini.engine.device_of import shown
+from mini.engine.dynamic_shapes import plain, room
 from mini.engine.places import few
 from mini.ir.inline import inlined
 from mini.ir.sizes import known, varies

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mini.codegen.recipe import RecipeError, Tuning
+from mini.ir.index import flatten
 from mini.ir.kernel import access, all_ranges, below_data, contractions, stage_index, stores
 from mini.ir.uop import (
   UOp,
@@ -24,7 +25,6 @@ from mini.ir.uop import (
   substitute,
   toposort,
 )
-from mini.schedule.index import flatten
 
 LINE = 64  # bytes of a cache that come together
 

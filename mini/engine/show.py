@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mini.codegen.heuristic import explained, write_recipe
+from mini.codegen.autoschedule import explained, write_recipe
 from mini.config import config
 from mini.engine import edited, profile
 from mini.engine.device import Device
@@ -29,7 +29,11 @@ from mini.engine.program import Program, assumed, machine_of
 from mini.ir import interp
 from mini.ir.kernel import directions
 from mini.ir.rules import simplify
-from mini.ir.text import (
+from mini.ir.uop import UOp
+from mini.render import NAMES
+from mini.render.c import render
+from mini.render.cstyle import link
+from mini.text.printer import (
   graph_program,
   noted,
   noted_of,
@@ -38,14 +42,10 @@ from mini.ir.text import (
   text,
   uops_program,
 )
-from mini.ir.uop import UOp
-from mini.render import NAMES
-from mini.render.c import render
-from mini.render.cstyle import link
 from mini.types import DType, MiniError, from_storage
 
 if TYPE_CHECKING:
-  from mini.engine.parts import Parts
+  from mini.engine.multi_program import Parts
 
 STAGES = ("graph", "schedule", "kernel", "uops", "source")
 FROM_DEBUG = {"source": 4, "kernel": 5, "uops": 6}  # stages that DEBUG prints, and the least value that does
@@ -150,7 +150,7 @@ class View:
       found, told, refused = explained(renamed(plain, "k"), machine, **how)
       if found == recipe:
         return [f"#   {line}" for line in (told, *(f"refused: {r}" for r in refused if config.DEBUG >= 3))]
-    return ["#   by EDIT, RECIPES, SEARCH, or for several sizes"]
+    return [f"#   by {'EDIT, ' * bool(config.EDIT)}RECIPES, SEARCH, or for several sizes"]
 
   def summary(self) -> str:
     """What DEBUG=1 says."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import prod
 
 from mini.ir.kernel import Index
-from mini.ir.text import Names, implied_dtype
-from mini.ir.tokens import Literal, Tokens
 from mini.ir.uop import TRUE, UOp, add, both, bounds, const, div, least, less, mod, mul, uop
-from mini.ir.verify import VerifyError, check_kernel_node, nbytes, verify
+from mini.text.lexer import Literal, Tokens
+from mini.text.printer import Names, implied_dtype
+from mini.text.verifier import VerifyError, check_kernel_node, nbytes, verify
 from mini.types import BY_SHORT, DType, dtypes
 
 MAX_ELEMENTS = 1 << 40  # of one value, which a view repeats at no cost

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from mini.changes import During
-from mini.engine.place import place
-from mini.given import all_inputs, with_gradient
+from mini.engine.device_of import place
 from mini.grad import total
+from mini.gradient_rules import all_inputs, with_gradient
 from mini.ir import graph
 from mini.ir.extern import Extern
 from mini.ir.graph import shape

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from mini.given import with_gradient
+from mini.gradient_rules import with_gradient
 from mini.ir import graph
 from mini.ir.uop import UOp, const
 from mini.tensor.data import Spans, sizes_of

@@ -1,7 +1,7 @@
 """Memory on several devices that is one tensor: whole on each of them, or a part along an axis on each.
 
 To the graph it is one leaf; which memory it is made of matters where programs are made of graphs
-(mini/engine/spread.py).
+(mini/engine/spmd.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mini.engine.buffer import Buffer
-from mini.engine.place import noted
+from mini.engine.device_of import noted
 from mini.stats import stats
 from mini.types import DType
 

@@ -1,4 +1,4 @@
-"""What is left of a routine (routine.py) whose calls have nothing to look after.
+"""What is left of a routine (compiled_function.py) whose calls have nothing to look after.
 
 Most jitted functions that are called often and take no time compute new values of their arguments, and that is all: no
 state, no gradients, one device, whose memory is the host's. A call of such a one is memory for the results, one call
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini.capture import SLOT, filled, viewed
+from mini.compiled_function import Routine
 from mini.engine.buffer import Buffer
 from mini.ir.uop import memory_leaf
-from mini.routine import Routine
 from mini.stats import stats
 from mini.tensor import Tensor
 from mini.tensor.errors import user_line

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from mini.ir.text import IDENTIFIER, SOURCE_END
+from mini.text.printer import IDENTIFIER, SOURCE_END
 from mini.types import MiniError
 
 TOKEN = re.compile(

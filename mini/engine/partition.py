@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mini.engine.place import place
+from mini.engine.device_of import place
 from mini.ir.graph import buffer, full, numel, reshape, shape
 from mini.ir.uop import UOp, substitute, toposort, uop
 from mini.types import DType, dtypes

@@ -1,6 +1,6 @@
 """What no kernel reads of a temporary is not wanted: all of it, or what lies beyond a size known only at run time.
 
-Such a size is an argument, and whatever mixes what lies beyond it with the rest is masked (engine/masked.py):
+Such a size is an argument, and whatever mixes what lies beyond it with the rest is masked (engine/dynamic_shapes.py):
 `where(i < n, x[i], 0)`. If each load of a temporary stands under such a mask, the kernel that writes it says so in its
 last line (`end over (%i) if %i < %n`), and recipes may end its loops there (codegen/bound.py).
 """

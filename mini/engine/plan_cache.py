@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mini.codegen.writer import Machine
+from mini.codegen.recipe_builder import Machine
 from mini.config import config
 from mini.engine.cache import digest, disk_cache, result_cache
 from mini.engine.device import Code
@@ -55,7 +55,14 @@ def key_of(
   """What a plan of this program is kept under; "" where none is: of a small one, of one for another device than the
   CPU, and of one that somebody watches, edits or searches recipes for."""
   order, kind = toposort(*graph.src), device.partition(":")[0]
-  if len(order) < LARGE or kind != "CPU" or config.watched or config.EDIT or config.SEARCH or disk_cache() is None:
+  if (
+    len(order) < LARGE
+    or kind != "CPU"
+    or config.watched
+    or config.EDIT
+    or config.SEARCH
+    or disk_cache() is None
+  ):
     return ""
   nodes, version = text_of(order), sources()
   if not nodes or not version:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mini.ir.kernel import reduce_over, scan_over, stage_at
-from mini.ir.text import lane_text
-from mini.ir.tokens import Literal
 from mini.ir.uop import UOp, range_
+from mini.text.lexer import Literal
+from mini.text.printer import lane_text
 from mini.types import DType
 
 if TYPE_CHECKING:
-  from mini.ir.parse import Reader
+  from mini.text.parser import Reader
 
 SPACES = ("stack", "register", "shared", "scratch", "global")
 

@@ -15,10 +15,10 @@ from mini.codegen.contraction import tile
 from mini.codegen.convolution import windows
 from mini.codegen.depthwise import places, slid
 from mini.codegen.even import even
+from mini.codegen.recipe_builder import Machine, Writer, accesses, bound, flat_index, in_turns
 from mini.codegen.rows import rows
 from mini.codegen.stream import stream
 from mini.codegen.window_sums import sums
-from mini.codegen.writer import Machine, Writer, accesses, bound, flat_index, in_turns
 from mini.ir.kernel import below_data, contractions, wanted
 from mini.ir.uop import UOp, closed, index_nodes, rname, rsize, toposort
 

@@ -1,4 +1,4 @@
-"""Text -> programs: the inverse of text.py. One grammar for every stage.
+"""Text -> programs: the inverse of printer.py. One grammar for every stage.
 
   file       = { size | program }
   size       = %NAME = var "NAME" LOW..HIGH      symbolic; bound when the file is read: HIGH unless told otherwise
@@ -25,14 +25,15 @@ from math import prod
 from typing import Any
 
 from mini.codegen.matrix import marked
-from mini.given import with_lost_gradient
+from mini.gradient_rules import with_lost_gradient
 from mini.ir.extern import Extern, extern
 from mini.ir.graph import buffer, full, shape
 from mini.ir.kernel import directions, kernel, reduce_over, scan_over, stage_at, store
-from mini.ir.operands import MAX_RANGES, MAX_STEPS, Operands
 from mini.ir.ops import OPS, is_elementwise
-from mini.ir.parse_uops import SPACES, UopsReader
-from mini.ir.text import (
+from mini.ir.uop import UOp, closed, conjuncts, range_, rsize, toposort, uop
+from mini.text.lexer import Literal, TextError
+from mini.text.operands import MAX_RANGES, MAX_STEPS, Operands
+from mini.text.printer import (
   ATTRIBUTES,
   GIVEN,
   IDENTIFIER,
@@ -49,9 +50,8 @@ from mini.ir.text import (
   type_text,
   uops_program,
 )
-from mini.ir.tokens import Literal, TextError
-from mini.ir.uop import UOp, closed, conjuncts, range_, rsize, toposort, uop
-from mini.ir.verify import check_graph_node
+from mini.text.uops_parser import SPACES, UopsReader
+from mini.text.verifier import check_graph_node
 from mini.types import DType, dtypes
 
 __all__ = ["TextError", "parse", "parse_file"]
@@ -524,7 +524,7 @@ def parse_file(text: str, where: str = "<text>", sizes: dict[str, int] | None = 
 def parse(text: str, where: str = "<text>", sizes: dict[str, int] | None = None) -> UOp:
   """The one program in a text: the inverse of `text`.
 
-  >>> from mini.ir.text import text
+  >>> from mini.text.printer import text
   >>> p = parse("graph f(%x: f32[2]) {\\n  %0 = add %x, 1.0 : f32[2]\\n  return %0\\n}")
   >>> parse(text(p)) is p
   True

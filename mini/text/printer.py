@@ -1,4 +1,4 @@
-"""Programs as text: how each stage prints. parse.py reads it back, and gives the same node.
+"""Programs as text: how each stage prints. parser.py reads it back, and gives the same node.
 
   graph    a tensor program            kernel   scalars over ranges, with any recipe applied
   schedule kernels in the order in which they run, and where their memory is
@@ -269,7 +269,7 @@ ATTRIBUTES = {"reshape": "shape", "expand": "shape", "permute": "axes", "flip": 
               "shrink": "spans", "reduce": "axes", "scan": "axis", "gather": "axis", "scatter": "axis", "cat": "axis",
               "copy": "device", "shard": "place", "call": "function", "tag": "mark"}
 # fmt: on
-GIVEN = "given"  # a tag whose gradient is (mini/given.py)
+GIVEN = "given"  # a tag whose gradient is (mini/gradient_rules.py)
 KINDS = ("reduce", "scan", "scatter")  # these have a kind in front of it, written after the name: reduce.add
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from mini.engine.place import held, place
+from mini.engine.device_of import held, place
 from mini.ir.graph import after, detach, full, shape, tag
 from mini.ir.uop import UOp, rebuild, unknown
 from mini.types import MiniError

@@ -1,7 +1,7 @@
 """A program over several devices: one program for each device, in segments, and copies between them.
 
-What a device does (divide.py) is one program, with all that is copied to it as inputs; a segment of it is what can run
-once the copies of one level have arrived. So no kernel is there because of the devices, only copies.
+What a device does (partition.py) is one program, with all that is copied to it as inputs; a segment of it is what can
+run once the copies of one level have arrived. So no kernel is there because of the devices, only copies.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from mini.config import config
 from mini.engine.buffer import Buffer
 from mini.engine.device import Device
-from mini.engine.divide import Division, Share, Transfer
+from mini.engine.partition import Division, Share, Transfer
 from mini.engine.plan import taken_over
 from mini.engine.program import Bound, Program
-from mini.ir.text import graph_program
 from mini.ir.uop import UOp
 from mini.stats import stats
+from mini.text.printer import graph_program
 
 
 class Part(NamedTuple):
@@ -123,9 +123,9 @@ class Parts:
   ) -> None:
     """As Program.run."""
     if config.SHOW or config.DEBUG:
-      from mini.engine import watch
+      from mini.engine import show
 
-      watch.show(self)
+      show.show(self)
     Run(self, inputs, outputs, numbers).all([] if ran is None else ran)
 
   def lacking(self, e: MemoryError) -> MemoryError:
@@ -250,7 +250,7 @@ class Run:
     Device[target.device].upload(target.memory, data)
     stats["copies"] += 1
     if config.DEBUG >= 2 or config.PROFILE:
-      from mini.engine import watch
+      from mini.engine import show
 
       name = f"copy {source.device} -> {target.device}"
-      watch.note(target.device, [(name, time.perf_counter() - start, 0, target.nbytes)])
+      show.note(target.device, [(name, time.perf_counter() - start, 0, target.nbytes)])

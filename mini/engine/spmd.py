@@ -18,8 +18,8 @@ from math import prod
 from typing import NamedTuple
 
 from mini.engine.buffer import leaf_of
-from mini.engine.place import Several, device_of, held, place, shown
-from mini.engine.shards import Layout, Sharded, cut_axis, portions
+from mini.engine.device_of import Several, device_of, held, place, shown
+from mini.engine.sharded import Layout, Sharded, cut_axis, portions
 from mini.grad import filled_with
 from mini.ir import graph
 from mini.ir.graph import alu, buffer, full, numel, shape, shrink
