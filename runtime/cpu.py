@@ -65,7 +65,7 @@ class CPU:
     self.heap = Heap(
       "CPU", self.info.memory_bytes, pages.take, pages.give, self.counters, Memory, self._touch
     )
-    pool = None if compiler.key(POOL) in Native.loaded else self._from_cache(POOL)
+    pool = None if compiler.key(POOL) in Native.loaded else self._from_cache(compiler.key(POOL))
     if pool is not None or compiler.key(POOL) in Native.loaded:
       Native.of(self)
     else:
@@ -128,20 +128,21 @@ class CPU:
 
   def compile_all(self, sources: Many[str]) -> list[Library]:
     """The same for several sources, with as many compilers at work as there are threads."""
-    found = {s: self.libraries.get(s) or self._from_cache(s) for s in dict.fromkeys(sources)}
+    keys = {s: self.compiler.key(s) for s in sources}
+    found = {s: self.libraries.get(key) or self._from_cache(key) for s, key in keys.items()}
     todo = [s for s, library in found.items() if library is None]
     builds = (self.begun.pop(s) if s in self.begun else self.compiler.start(s) for s in todo)
     for source, data in zip(todo, compilers.finish_all(builds, self.info.threads)):
       self.counters["compiles"] += 1
-      found[source] = self.libraries[source] = Library.kept(self.cache, self.compiler.key(source), data)
+      found[source] = self.libraries[keys[source]] = Library.kept(self.cache, keys[source], data)
     return [library for s in sources if (library := found[s]) is not None]
 
-  def _from_cache(self, source: str) -> Library | None:
-    path = self.cache.get(self.compiler.key(source)) if self.cache else None
+  def _from_cache(self, key: str) -> Library | None:
+    path = self.cache.get(key) if self.cache else None
     if not path:
       return None
     try:
-      self.libraries[source] = library = Library.at(path)
+      self.libraries[key] = library = Library.at(path)
     except OSError:  # another process has just cleared the cache
       return None
     self.counters["disk_hits"] += 1

@@ -18,9 +18,7 @@ def compile_with(monkeypatch, flags):
   """Until the test ends, C is compiled with these flags, and what was compiled with others is not found: with
   optimization a product is fused with an addition, so two devices of one program would differ in a last bit."""
   if compiler.BASE_FLAGS != flags:
-    for n in range(
-      4
-    ):  # one that the test opened would keep what it compiles, and tests of several devices use those
+    for n in range(4):  # tests of several devices open these, and would find what this test compiles
       assert Device[f"CPU:{n}"]
     for d in Device.opened.values():
       monkeypatch.setattr(d, "functions", MADE.setdefault((*flags, d.name), {}))

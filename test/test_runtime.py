@@ -196,6 +196,15 @@ def test_no_compiler_is_one_line_that_says_what_to_install(monkeypatch):
   assert "apt install gcc" in str(e.value) and "pip install ziglang" in str(e.value)
 
 
+def test_code_of_other_flags_is_not_found(monkeypatch):
+  """A library that is still held was compiled with the flags of then."""
+  device = cpu.open()
+  first = device.compile(SOURCE)
+  assert device.compile(SOURCE) is first
+  monkeypatch.setattr(compiler, "BASE_FLAGS", [*compiler.BASE_FLAGS, "-DOTHER"])
+  assert device.compile(SOURCE) is not first
+
+
 def test_a_compiler_that_was_asked_for_must_exist():
   with pytest.raises(
     DeviceError,

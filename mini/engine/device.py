@@ -97,7 +97,8 @@ def bytes_of_numpy(nbytes: int) -> np.ndarray:
 FUNCTIONS = 4096  # that a device remembers; programs hold theirs
 UNIT = 8  # kernels of a source, about: a core that is done takes the next, and a person sees that it goes on
 AHEAD_BYTES = 16 << 20  # of memory: it takes a moment to make so many ready
-COMPILED: dict[tuple, dict[tuple, dict[UOp, Any]]] = {}
+# Of the devices that are like each other, which so compute the same to the last bit.
+COMPILED: dict[tuple, tuple[dict[tuple, dict[UOp, Any]], dict[Any, Any], dict[Any, Any]]] = {}
 
 
 class Opened:
@@ -115,11 +116,10 @@ class Opened:
     if (heap := getattr(self.shim, "heap", None)) is not None:
       stats.heaps.append(ref(heap))
     self.take: Callable[[int], Any] = bytes_of_numpy if self.interprets else self.shim.alloc
-    # Recipes and sources by the settings that they depend on: those of all devices that are like this one.
-    self.compiled = COMPILED.setdefault((self.kind, None if self.interprets else self.shim.info), {})
-    # Kernels that are the same up to sizes: by their source, and by their structure.
-    self.families: dict[Any, Any] = {}
-    self.alike: dict[Any, Any] = {}
+    # Recipes and sources by the settings that they depend on; kernels that are the same up to sizes, by their source,
+    # and by their structure.
+    of_its_like = (self.kind, None if self.interprets else self.shim.info)
+    self.compiled, self.families, self.alike = COMPILED.setdefault(of_its_like, ({}, {}, {}))
     # Does NumPy see its memory?
     self.is_host = self.interprets or kind == "CPU"
 
