@@ -455,7 +455,7 @@ def test_stages_are_written_to_files_and_taken_from_there(tmp_path):
   }
   for path in paths["kernel"]:
     path.rename(tmp_path / path.name)
-  step, alone = paths["schedule"]
+  step, alone = paths["schedule"]  # g0-CPU-..., g1-CPU-...
   step.write_text(step.read_text().replace("0.5", "1.0"))
   assert printed(EDIT=str(folder))[0] == "[6.0, 22.0, 38.0] [1.25, 2.25, 3.25, 4.25]"
   step.unlink()
@@ -478,10 +478,53 @@ def test_stages_are_written_to_files_and_taken_from_there(tmp_path):
   both = alone.read_text()
   alone.write_text(both + "\n" + both)
   assert f"{alone.name} holds schedule, schedule; one schedule would fit" in printed(EDIT=str(folder))[1]
-  for name in os.listdir(folder):
-    (folder / name).unlink()
-  other = folder / "g7-0123456789.schedule.mini"
-  other.write_text(both)
-  assert printed(EDIT=str(folder)) == (plain, f"EDIT: {other} is of no program that ran\n")
+  alone.write_text("")
+  assert f"{alone.name} holds nothing" in printed(EDIT=str(folder))[1]
+  alone.unlink()
+  again = folder / "g7-CPU-0123456789.kernel.mini"
+  again.write_text(was.replace("mul", "add"))
+  assert f"{path.name} and {again}: two texts of one kernel, map_" in printed(EDIT=str(folder))[1]
+  again.write_text("kernl")
+  assert f"{again}:1:1: expected" in printed(EDIT=str(folder))[1]
+  again.write_text(re.sub(r"kernel \w+", "kernel other", was))
+  assert printed(EDIT=str(folder))[1] == f"EDIT: no program that ran takes {again}: kernel other\n"
+  assert printed(EDIT=str(folder), DEV="INTERP")[1].count("no program that ran takes") == 4
+  again.rename(folder / "mine.mini")
+  assert "mine.mini: of which program is it?" in printed(EDIT=str(folder))[1]
+
+
+def test_files_of_a_program_on_two_devices_are_those_of_its_kernels(tmp_path):
+  """Its schedule is as it was made, and another one is refused; the other kind of device has kernels of its own."""
+  code = """
+import numpy as np
+from mini import Tensor
+x = Tensor(np.arange(8, dtype=np.float32).reshape(4, 2)).shard(("CPU", "CPU:1"), 0)
+print((x * 3 + 1.25).sum(0).tolist(), (Tensor([1.0], device="CPU") * 5).tolist(), (Tensor([1.0], device="CUDA") * 5).tolist())
+"""
+
+  def printed(**settings):
+    env = {
+      **os.environ,
+      "PYTHONPATH": str(ROOT),
+      "CACHE": str(tmp_path / "cache"),
+      "EMULATE": "1",
+      **settings,
+    }
+    found = subprocess.run(
+      [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, env=env
+    )
+    return found.stdout.strip(), found.stderr
+
+  folder = tmp_path / "stages"
+  plain = printed(SHOW=f"schedule,kernel:{folder}")[0]
+  assert plain == "[41.0, 53.0] [5.0] [5.0]" and printed(EDIT=str(folder)) == (plain, "")
+  shared, host, gpu = (next(folder.glob(f"g{n}-*.schedule.mini")) for n in range(3))
+  shared.write_text(shared.read_text().replace(" mul ", " add "))
+  assert "a schedule over several devices runs as it was made" in printed(EDIT=str(folder))[1]
+  for path in (shared, host, gpu):
+    path.unlink()
+  kernel = next(folder.glob("g2-CUDA-*.kernel.mini"))
+  kernel.write_text(kernel.read_text().replace(" mul ", " add "))
+  assert printed(EDIT=str(folder)) == ("[41.0, 53.0] [5.0] [6.0]", "")
   assert "a folder that SHOW" in printed(EDIT=str(tmp_path / "nothing"))[1]
   assert "path of a folder" in printed(SHOW="graph:")[1]

@@ -67,6 +67,15 @@ class Parts:
     self.parts = [self.part(share) for share in self.division.shares]
     self.settle()
     self.steps = self.ordered()
+    if config.EDIT:
+      from mini.engine import edited, show
+
+      edited.not_for_several(self.graph, self.on, lambda: show.PartsView(self, "g").schedule[0])
+
+  @property
+  def on(self) -> list[str]:
+    """The devices that compute something."""
+    return [part.program.device for part in self.parts]
 
   def part(self, share: Share) -> Part:
     inout = self.division.taken_over(share, self.inout) if self.often else None

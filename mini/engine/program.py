@@ -131,7 +131,7 @@ def compile_kernels(kernels: Sequence[UOp], opened: Opened, often: bool = True) 
 def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
   """A kernel with its recipe and code: of its own, or what it shares with other sizes."""
   work, shares = cost(k), opened.is_host and not config.NOOPT
-  if (fixed := as_written(k)) is not None:
+  if (fixed := as_written(k, opened.name)) is not None:
     return rendered(*fixed, opened, work, name_of(k))
   searched = config.SEARCH or result_cache()
   if shares and nanoseconds(*work) < own.little and not searched:
@@ -160,9 +160,9 @@ def made_of(k: UOp, machine: Machine, opened: Opened, own: Own) -> Compiled:
     return with_sizes(make(), opened, own.sizes)
 
 
-def as_written(k: UOp) -> tuple[UOp, str] | None:
+def as_written(k: UOp, device: str) -> tuple[UOp, str] | None:
   """A kernel that needs no recipe, or has one of the user's: of EDIT, or whose text says how it runs, or by RECIPES."""
-  mine = edited.kernel(k, name_of(k)) if config.EDIT else None
+  mine = edited.kernel(k, name_of(k), device) if config.EDIT else None
   if mine is not None or any(rkind(r) != "loop" for r in all_ranges(k)):
     return mine or k, ""
   return pinned(k)
@@ -311,6 +311,8 @@ class Program:
     self.device, self.inout, self.levels = device, inout or {}, levels
     self.often = inout is not None  # of a jitted function
     self.opened = opened = Device[device]
+    if config.EDIT:
+      edited.edits()  # reads them
     # INTERP is the oracle: it runs the graph as it was built.
     check("tensor", [graph_program("g", tuple(outputs))])
     simple = outputs if opened.interprets or config.NOOPT else simplify(list(outputs))
@@ -383,7 +385,7 @@ class Program:
     found = self.scheduled
     inout = {f"in{n}" for n in found.inplace().values()}
     made = as_schedule(self.graph, found, inout)
-    return edited.schedule(self.graph, made) if config.EDIT and not self.levels else made
+    return edited.schedule(self.graph, made, self.device) if config.EDIT and not self.levels else made
 
   @property
   def runs(self) -> Sequence[Run]:

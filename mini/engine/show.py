@@ -96,6 +96,7 @@ class View:
 
   def __init__(self, program: Program, name: str):
     self.program, self.name, self.interpreted = program, name, Device[program.device].interprets
+    self.devices = [program.device]
 
   @property
   def graph(self) -> list[UOp]:
@@ -169,6 +170,7 @@ class PartsView(View):
   def __init__(self, program: Parts, name: str):
     self.parts, self.name = program, name
     self.views = [View(part.program, name) for part in program.parts]
+    self.devices = program.on
 
   @property
   def graph(self) -> list[UOp]:
@@ -219,7 +221,7 @@ def show(program: Program | Parts) -> None:
       told += recipe_lines(view, p, view.recipes[p]) if stage == "kernel" else []
       told.append(text(p, comments=True))
     if config.SHOW.folder and stage in config.SHOW:
-      edited.write(config.SHOW.folder, program.graph, name, stage, told)
+      edited.write(config.SHOW.folder, view.devices, program.graph, name, stage, told)
     else:
       lines += told
   emit(lines)

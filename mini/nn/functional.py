@@ -43,7 +43,7 @@ adaptive_avg_pool1d = adaptive_avg_pool2d = adaptive_avg_pool3d = affine_grid = 
 adaptive_max_pool1d = adaptive_max_pool2d = adaptive_max_pool3d = max_pool1d = max_pool2d = max_pool3d = _several
 # fmt: on
 METHODS = [name for name, f in globals().items() if f is _method and name[0] != "_"]
-for _name in METHODS:
+for _name in [*METHODS, "_method", "_several"]:
   del globals()[_name]
 NAMED_OTHERWISE = {"unfold": "im2col"}  # Tensor.unfold is along one axis, as torch.Tensor's
 # Those that take inplace=True; under a name with an underscore some do so without it.

@@ -44,7 +44,11 @@ def limit() -> int:
   settings, found = _Last.known
   here = settings_here()
   if settings is not here:
-    found = config.FEW if Device[Device.DEFAULT].is_host and config.FEW and not config.watched else -1
+    found = (
+      config.FEW
+      if Device[Device.DEFAULT].is_host and config.FEW and not config.watched and not config.EDIT
+      else -1
+    )
     _Last.known = here, found
   return found
 

@@ -193,6 +193,7 @@ def _method(name: str) -> Callable[..., Tensor]:
     return self._update(getattr(self, own)(*args, **kwargs), what, shaped)
 
   in_place.__doc__ = f"`{own}`, whose result this tensor is bound to."
+  in_place.__name__, in_place.__qualname__ = name, f"Tensor.{name}"
   return functools.update_wrapper(in_place, getattr(Aliases, own), assigned=(), updated=())
 
 

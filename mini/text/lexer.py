@@ -67,7 +67,7 @@ class Tokens:
     start = self.text.rfind("\n", 0, position) + 1
     shown = self.text[start:].split("\n", 1)[0][:200]
     caret = "".join("\t" if c == "\t" else " " for c in self.text[start:position])
-    raise TextError(f"{self.where}:{line}:{position - start + 1}: {reason}\n  {shown}\n  {caret}^")
+    raise TextError(f"{self.where}:{line}:{position - start + 1}: {reason}\n  {shown}\n  {caret}^") from None
 
   def fail(self, reason: str, token: int | None = None) -> Any:
     self._fail_at(self.starts[self.at if token is None else token], reason)
