@@ -1,14 +1,14 @@
 """THE TABLE: every operation, one row each. At most 27 compute; leaves and marks stand below them.
 
 A row says what the operation is called, how many inputs it has, what type it gives, what it means in NumPy, what kinds
-of number it takes and what it costs. Its gradient is the row of the same name in `mini/grad.py`; how a device spells it
-is the row in `mini/render/`: an import of those fails where one is missing. Composites (exp, tanh, ...) are rows of
+of number it takes and what it costs. Its gradient is the row of the same name in `mini/grad.py`, whose import fails
+where one is missing; how a device spells it is the row in `mini/render/`. Composites (exp, tanh, ...) are rows of
 `composites.py`, and join this table when that is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -90,9 +90,9 @@ PRIMITIVES = [op for op in OPS.values() if op.family not in ("leaf", "mark")]
 REDUCERS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum}
 
 
-def require(table: str, found: Collection[str], names: Iterable[str] = OPS) -> None:
-  """ImportError where a table of another file has no row for one of these operations."""
-  lacking = [name for name in names if name not in found]
+def require(table: str, found: Collection[str]) -> None:
+  """ImportError where a table of another file has no row for an operation."""
+  lacking = [name for name in OPS if name not in found]
   if lacking:
     raise ImportError(f"{table}: no row for {', '.join(lacking)}")
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from mini.ir.composites import COMPOSITES, Near, to_odd
 from mini.ir.graph import cast
-from mini.ir.ops import OPS, is_elementwise, require
+from mini.ir.ops import OPS
 from mini.ir.uop import UOp, toposort, uop
 from mini.types import DType, MiniError, dtypes
 
@@ -229,10 +229,6 @@ class Language:
   prefetch_second: str = ""  # ... into the second cache, not the first
   found: dict[tuple, Found] = field(default_factory=dict, repr=False)  # rows that were looked up
   words: set[str] = field(default_factory=set, repr=False)
-
-  def __post_init__(self) -> None:
-    spelled = {op for ops, *_ in self.rows for op in ops.split()}
-    require(f"{self.name}'s ROWS in mini/render", spelled, filter(is_elementwise, OPS))
 
   def spelling(self) -> Spelling:
     """A fresh set of helper functions, and what fills it."""
