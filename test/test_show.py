@@ -437,7 +437,7 @@ print([step(x).tolist() for _ in range(3)][-1], (x + 1.25).tolist()[0])
 
 def test_stages_are_written_to_files_and_taken_from_there(tmp_path):
   """Schedules by their graph, kernels by their name; what does not fit says where it stands."""
-  folder = tmp_path / "stages"
+  folder = tmp_path / "all.stages"  # a name with a dot
 
   def printed(**settings):
     found = subprocess.run(

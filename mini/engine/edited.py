@@ -62,7 +62,7 @@ class Edits:
     self.taken: set[Found] = set()
     for path, text in texts:
       if not (m := FILE.search(path)):
-        if path.endswith((".schedule.mini", ".kernel.mini")) or path.count(".") == 1:
+        if path.endswith((".schedule.mini", ".kernel.mini")) or os.path.basename(path).count(".") == 1:
           raise MiniError(
             f"{path}: of which program is it? A name such as g0-CPU-0123456789.kernel.mini would fit"
           )
