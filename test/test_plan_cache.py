@@ -18,7 +18,7 @@ from mini.engine.cache import result_cache
 from mini.engine.plan_cache import LARGE
 from mini.ir import graph as g
 from mini.ir.extern import Extern
-from mini.text.printer import graph_program
+from mini.text.printer import graph_program, text
 from mini.types import dtypes
 
 
@@ -92,12 +92,14 @@ class TestOnTheCPU:
     assert (got == want).all()
     again = only(step)
     assert "schedule" in vars(before) and "schedule" not in vars(again)
-    for name in ("same", "inplace", "slots", "temporaries", "arena_bytes", "segments", "calls", "inout"):
+    names = ("plan", "same", "inplace", "slots", "temporaries", "arena_bytes", "segments", "calls", "inout")
+    for name in names:
       assert getattr(again, name) == getattr(before, name), name
     assert again.inplace and again.temporaries and len(again.segments) == 1
+    assert again.kept.schedule == text(before.schedule)
     with Context(CHECK=1):
       step(Tensor(np.ones((8, 32), np.float32)).realize())
-    assert again.schedule is before.schedule
+    assert again.schedule is before.schedule and "scheduled" not in vars(again)
     assert [c.name for c in again.compiled] == [c.name for c in again.calls]
 
   def test_a_damaged_plan_is_made_anew(self, folder, monkeypatch, caplog):

@@ -16,7 +16,16 @@ from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.recipe import apply
 from mini.engine.device_of import place
 from mini.engine.partition import Division, Share
-from mini.engine.plan import Scheduled, as_schedule, planned, scheduled, segments_of, taken_over
+from mini.engine.plan import (
+  Scheduled,
+  as_schedule,
+  planned,
+  scheduled,
+  segments_of,
+  sharing,
+  taken_over,
+  updates,
+)
 from mini.engine.program import assumed
 from mini.ir.graph import buffer, shape
 from mini.ir.kernel import all_ranges, param, params_of
@@ -123,8 +132,8 @@ def planned_for(name: str, division: Division, names: list[str], parts: Sequence
   called = dict(enumerate(names))
   owner: dict[int, int] = {}  # of an output its input, or the equal output
   for share, part in zip(division.shares, parts):
-    inplace = part.inplace()
-    for k, m in enumerate(part.same()):
+    inplace = updates(part.results)
+    for k, m in enumerate(sharing(part.results)):
       owner[share.outputs[k]] = share.inputs[inplace[m]] if m in inplace else share.outputs[m]
   results = [called.setdefault(owner.get(v, v), f"out{n}") for n, v in enumerate(division.roots)]
   for v in range(len(division.values)):
@@ -148,7 +157,7 @@ def planned_for(name: str, division: Division, names: list[str], parts: Sequence
         steps.append((segment.level, True, substitute(body, new)))
   steps.sort(key=lambda s: s[:2])
   kinds = {called[v]: (value.dtype, value.shape) for v, value in enumerate(division.values)}
-  taken = zip(division.shares, (part.inplace() for part in parts))
+  taken = zip(division.shares, (updates(part.results) for part in parts))
   inout = {called[share.inputs[j]] for share, inplace in taken for j in inplace.values()}
   return planned(name, [step for *_, step in steps], results, inout, why, kinds, devices)
 

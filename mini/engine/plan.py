@@ -43,15 +43,17 @@ class Scheduled(NamedTuple):
   results: list[str]  # the memory of each output: its own, an equal one's, or an input's that it takes over
   why: Why
 
-  def same(self) -> list[int]:
-    """Of each output the one whose memory it shares."""
-    first: dict[str, int] = {}
-    return [first.setdefault(name, n) for n, name in enumerate(self.results)]
 
-  def inplace(self) -> dict[int, int]:
-    """{output: the input whose memory it takes over}"""
-    found = enumerate(zip(self.results, self.same()))
-    return {n: int(name[2:]) for n, (name, m) in found if m == n and name.startswith("in")}
+def sharing(results: Sequence[str]) -> list[int]:
+  """Of each output, by its memory, the one whose memory it shares."""
+  first: dict[str, int] = {}
+  return [first.setdefault(name, n) for n, name in enumerate(results)]
+
+
+def updates(results: Sequence[str]) -> dict[int, int]:
+  """{output: the input whose memory it takes over}"""
+  found = enumerate(zip(results, sharing(results)))
+  return {n: int(name[2:]) for n, (name, m) in found if m == n and name.startswith("in")}
 
 
 def scheduled(graph: UOp, gpu: bool = False, levels: Sequence[int] = ()) -> Scheduled:

@@ -1,14 +1,14 @@
 """What large programs have become, on disk beside their code: a start that computes what an earlier one did traces it,
 and needs no schedule, no recipes and no rendering. (A training step of GPT-2 124M: 1.2 s of the first step.)
 
-An entry's key is all that it depends on: the graph, what is overwritten, the device, the settings, and every line of
-mini itself.
+What is kept is the schedule that runs, as text and with its memory and runs at hand, and the code of its kernels. The
+key is all that it depends on: the graph, what is overwritten, the device, the settings, and every line of mini itself.
 """
 
 from __future__ import annotations
 
 import functools
-import marshal
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,34 +19,33 @@ from mini.config import config
 from mini.engine.cache import digest, disk_cache, result_cache
 from mini.engine.device import Code
 from mini.ir.uop import UOp, toposort
-from mini.types import DType
+from mini.text.printer import Memory, Plan, Run, noted, noted_of, text
+from mini.types import BY_SHORT, DType
 
 LARGE = 500  # nodes of a graph: what is smaller is compiled in a moment
 
 
-class Planned(NamedTuple):
-  """A launch: as a Call, but for the function."""
+class Entry(NamedTuple):
+  """The code of a kernel, and how it is called."""
 
-  code: int  # which of the plan's
-  args: list[tuple[int, int]]
-  extent: int
-  work: float
+  code: Code
+  # in the order of the code: (n of a0, a1, ...; the bytes of an element, and of all; is it written?)
+  params: Sequence[tuple[int, int, int, bool]]
+  extent: int  # of its parallel range
+  nanoseconds: float  # of a core
   group: int
-  queue: int = 0
-  waits: tuple[int, ...] = ()
+  guarded: bool
+  sizes: Sequence[int]
 
 
-class Plan(NamedTuple):
-  """A program that was compiled, without its graph and its kernels; the first five as they are called there."""
+class Kept(NamedTuple):
+  """A schedule that was compiled: its text as SHOW prints it, the same text's memory and runs at hand, and its code."""
 
-  same: list[int]
-  inplace: dict[int, int]
-  slots: dict[str, tuple[int, int]]
-  temporaries: dict[str, tuple[int, int]]
-  arena_bytes: int
-  segments: Sequence[tuple[int, int, int]]
-  codes: list[Code]  # each once
-  calls: list[Planned]
+  schedule: str
+  why: Mapping[str, Sequence[str]]  # comments of that text
+  plan: Plan
+  segments: Sequence[tuple[int, int, int]]  # of runs, by the level of inputs
+  entries: Sequence[Entry]  # one of each kernel
 
 
 def key_of(
@@ -111,24 +110,39 @@ def sources() -> str:
   return digest("".join(lines).encode()) if lines else ""
 
 
-def get(key: str) -> Plan | None:
+def get(key: str) -> Kept | None:
   cache = disk_cache() if key else None
   path = cache.get(key) if cache else None
   if path is None:
     return None
   try:
-    with open(path, "rb") as f:
-      plan = Plan(*marshal.load(f))
+    with open(path, encoding="utf-8") as f:
+      schedule, why, (name, memory, runs, results), segments, codes, entries = json.load(f)
   except OSError:  # another process removed it
     return None
-  return plan._replace(codes=[Code(*c) for c in plan.codes], calls=[Planned(*c) for c in plan.calls])
+  plan = Plan(
+    name,
+    tuple(Memory(name, where, BY_SHORT[kind], tuple(s), device) for name, where, kind, s, device in memory),
+    tuple(Run(kernel, tuple(names), tuple(starts)) for kernel, names, starts in runs),
+    tuple(results),
+  )
+  made = [Code(name, source, tuple(map(tuple, helpers)), prelude) for name, source, helpers, prelude in codes]
+  return Kept(schedule, why, plan, segments, [Entry(made[n], *rest) for n, *rest in entries])
 
 
-def put(key: str, plan: Plan) -> None:
+def schedule_of(kept: Kept) -> UOp:
+  """The node of its text, with the comments."""
+  from mini.text.parser import parse  # which a start does without
+
+  return noted(parse(kept.schedule, "<kept>"), kept.why)
+
+
+def put(key: str, schedule: UOp, segments: Sequence[tuple[int, int, int]], entries: Sequence[Entry]) -> None:
   cache = disk_cache() if key else None
   if cache:
-    rows: dict[str, Any] = {
-      name: [tuple(row) for row in getattr(plan, name)] for name in ("segments", "codes", "calls")
-    }
-    found: tuple[Any, ...] = plan._replace(**rows)
-    cache.put(key, marshal.dumps((*found,)))
+    plan, number = schedule.arg, {c: n for n, c in enumerate(dict.fromkeys(e.code for e in entries))}
+    memory = [(m.name, m.where, m.dtype.short, m.shape, m.device) for m in plan.memory]
+    head = plan.name, memory, plan.runs, plan.results
+    called = [(number[e.code], *e[1:]) for e in entries]
+    kept = text(schedule), dict(noted_of(schedule)), head, segments, [*number], called
+    cache.put(key, json.dumps(kept).encode())

@@ -30,9 +30,11 @@ from mini.engine.plan import (
   renamed,
   scheduled,
   segments_of,
+  sharing,
   taken_over,
+  updates,
 )
-from mini.engine.plan_cache import Plan, Planned
+from mini.engine.plan_cache import Entry, Kept
 from mini.engine.queues import Span, assign
 from mini.engine.sizes import ALONE, Alike, Family, adds_products, large, numbers_of, structure
 from mini.ir.graph import shape
@@ -44,7 +46,7 @@ from mini.ir.uop import UOp, closed, rkind, rsize, toposort, without_collector
 from mini.schedule import NONE
 from mini.schedule.memory import aligned
 from mini.stats import stats
-from mini.text.printer import Memory, Run, graph_program
+from mini.text.printer import Memory, Plan, Run, graph_program
 from mini.text.verifier import VerifyError, verify
 from mini.types import AxisError, from_storage
 from runtime.base import Call, Info
@@ -88,6 +90,15 @@ class Compiled(NamedTuple):
   @property
   def nanoseconds(self) -> float:
     return nanoseconds(self.flops, self.nbytes)
+
+  @property
+  def entry(self) -> Entry:
+    """How its code is called: the recipe may load its memory in another order."""
+    params = tuple(
+      (int(p.arg[0][1:]), p.dtype.itemsize, p.dtype.itemsize * prod(p.arg[1]), way != "in")
+      for p, way in directions(self.kernel).items()
+    )
+    return Entry(self.code, params, self.extent, self.nanoseconds, self.group, self.guarded, self.sizes)
 
 
 def nanoseconds(flops: int, nbytes: int) -> float:
@@ -326,17 +337,19 @@ class Program:
     self.temporaries: dict[str, tuple[int, int]] = {}  # -> (byte offset in the arena, bytes)
     self.arena_bytes = 0
     self.segments = [Segment(0, 0, 0)]
+    self.plan = Plan("g", (), ())
+    self.kept: Kept | None = None
     if opened.interprets:
       stats["schedules"] += 1
-      self.compiled = []
+      self.made = []
       self.output_levels = self.levels_of_outputs()
       self.segments = [Segment(level, 0, 0) for level in sorted(set(self.output_levels))]
     else:
       self.build(inputs)
 
   def build(self, inputs: int) -> None:
-    """Kernels of the graph, with memory for what they hand to one another, compiled and in sequence: as an earlier
-    process has left it, or anew."""
+    """Schedule the graph, place its memory, compile its kernels and put their launches in sequence: what an earlier
+    process has kept of that, or anew."""
     opened = self.opened
     check("simplify", [self.graph])
     self.gpu = opened.shim.info.kind == "gpu"
@@ -347,33 +360,25 @@ class Program:
     ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
     machine = machine_of(opened.shim.info)
     key = plan_cache.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine)
-    plan = plan_cache.get(key)
-    if plan is not None:
-      self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes, segments, codes, calls = plan
-      self.segments = [Segment(*s) for s in segments]
-      ahead += opened.ahead([self.arena_bytes])
-      opened.build(codes)
+    self.kept = plan_cache.get(key)
+    if self.kept is not None:
+      self.plan, self.segments = self.kept.plan, [Segment(*s) for s in self.kept.segments]
     else:
       stats["schedules"] += 1
-      self.same, self.inplace = self.scheduled.same(), self.scheduled.inplace()
       check("schedule", self.scheduled.kernels)
-      self.segments = [Segment(0, 0, len(self.runs))]
+      self.plan, self.segments = self.schedule.arg, [Segment(0, 0, len(self.schedule.arg.runs))]
       if self.levels:
         self.segments = segments_of(self.scheduled.kernels, self.levels)
-      self.place(self.schedule.arg.memory)
-      ahead += opened.ahead([self.arena_bytes])
-      codes = list(dict.fromkeys(c.code for c in self.compiled))
-      calls = self.planned(codes)
-      about = self.same, self.inplace, self.slots, self.temporaries, self.arena_bytes
-      # general code of larger kernels depends on the sizes that came before
-      if not any(c.sizes and c.nanoseconds > ONCE.little for c in self.compiled):
-        plan_cache.put(key, Plan(*about, self.segments, codes, calls))
-    functions = opened.build(codes)
-    self.calls = [Call(functions[codes[c.code]], *c[1:], name=codes[c.code].name) for c in calls]
+    self.same, self.inplace = sharing(self.plan.returned), updates(self.plan.returned)
+    self.place(self.plan.memory)
+    ahead += opened.ahead([self.arena_bytes])
+    entries = self.kept.entries if self.kept else [c.entry for c in self.made]
+    # general code of larger kernels depends on the sizes that came before
+    if not self.kept and not any(c.sizes and c.nanoseconds > ONCE.little for c in self.made):
+      plan_cache.put(key, self.schedule, self.segments, entries)
+    self.calls = self.called(entries)
     self.sequences = [opened.shim.sequence(self.calls[s.start : s.stop]) for s in self.segments]
     del ahead  # not before: it is all in use at once
-
-  # an earlier process leaves code and places alone: the rest is made anew for who looks at it
 
   @cached_property
   def scheduled(self) -> Scheduled:
@@ -382,21 +387,28 @@ class Program:
   @cached_property
   def schedule(self) -> UOp:
     """The kernels, their order and their memory, as a node that prints."""
+    if self.kept is not None:
+      return plan_cache.schedule_of(self.kept)
     found = self.scheduled
-    inout = {f"in{n}" for n in found.inplace().values()}
+    inout = {f"in{n}" for n in updates(found.results).values()}
     made = as_schedule(self.graph, found, inout)
     return edited.schedule(self.graph, made, self.device) if config.EDIT and not self.levels else made
 
   @property
-  def runs(self) -> Sequence[Run]:
-    return self.schedule.arg.runs
+  def runs(self) -> list[Run]:
+    return [run for run in self.plan.runs if isinstance(run, Run)]
 
   @cached_property
-  def compiled(self) -> list[Compiled]:
-    """What became of the kernel of each run."""
+  def made(self) -> list[Compiled]:
+    """What became of each kernel of the schedule."""
     kernels = [renamed(k, "k") for k in self.schedule.src]
     found = compile_kernels(kernels, self.opened, self.often)
-    return [found[kernels[run.kernel]] for run in self.runs]
+    return [found[k] for k in kernels]
+
+  @property
+  def compiled(self) -> list[Compiled]:
+    """What became of the kernel of each run."""
+    return [self.made[run.kernel] for run in self.runs]
 
   def levels_of_outputs(self) -> list[int]:
     level: dict[UOp, int] = {}
@@ -405,25 +417,22 @@ class Program:
       level[u] = max([named, *(level[s] for s in u.src)])
     return [level[o] for o in self.graph.src]
 
-  def planned(self, codes: Sequence[Code]) -> list[Planned]:
-    """The launches as the shim wants them; each segment is numbered from 0."""
-    calls: list[Planned] = []
-    number = {c: n for n, c in enumerate(codes)}
+  def called(self, entries: Sequence[Entry]) -> list[Call]:
+    """The launches as the shim wants them; each segment is numbered from 0. entries: of the kernels of the schedule."""
+    calls: list[Call] = []
     touched: list[list[Span]] = []
-    for run, c in zip(self.runs, self.compiled):
-      params = directions(c.kernel)  # the recipe may load them in another order
-      where = {f"a{n}": part for n, part in enumerate(run.parts)}
-      args = []
-      for p in params:
-        name, start = where[p.arg[0]]
-        slot, at = self.slots[name]
-        args.append((slot, at + start * p.dtype.itemsize))
-      spans = zip(args, params.items())
-      touched.append(
-        [Span(*at, at[1] + prod(p.arg[1]) * p.dtype.itemsize, d != "in") for at, (p, d) in spans]
-      )
-      args += [(-1, 0)] * c.guarded + [(-2, n) for n in c.sizes]
-      calls.append(Planned(number[c.code], args, c.extent, c.nanoseconds, c.group))
+    functions = self.opened.build([e.code for e in entries])
+    for run in self.runs:
+      e, parts = entries[run.kernel], run.parts
+      args, spans = [], []
+      for n, itemsize, nbytes, writes in e.params:
+        name, start = parts[n]
+        slot, at = self.slots[name][0], self.slots[name][1] + start * itemsize
+        args.append((slot, at))
+        spans.append(Span(slot, at, at + nbytes, writes))
+      touched.append(spans)
+      args += [(-1, 0)] * e.guarded + [(-2, n) for n in e.sizes]
+      calls.append(Call(functions[e.code], args, e.extent, e.nanoseconds, e.group, name=e.code.name))
     queues = self.opened.shim.info.queues
     for s in self.segments if queues > 1 else ():
       for n, (queue, waits) in enumerate(assign(touched[s.start : s.stop], queues), s.start):
@@ -504,7 +513,7 @@ class Program:
       ran.append(show.run(self, bound.handles, segment))
     else:
       self.sequences[segment].run(bound.handles, ran)
-      if not self.opened.is_host and any(c.guarded for c in self.compiled):
+      if not self.opened.is_host and any(c.guarded for c in self.made):
         results = (
           b for n, b in enumerate(bound.outputs) if n not in self.inout
         )  # what is updated must stay readable
