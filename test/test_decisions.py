@@ -29,7 +29,7 @@ from mini.codegen import convolution as window
 from mini.codegen.autoschedule import Machine, write_recipe
 from mini.codegen.linearize import lanes, places
 from mini.codegen.search import estimate, neighbours
-from mini.engine.plan import scheduled
+from mini.engine.plan import scheduled, sharing
 from mini.engine.realize import Numbered
 from mini.ir.graph import shape
 from mini.ir.rules import simplify
@@ -489,7 +489,7 @@ def written(kernel, name, machine):
 def decided(model, roots, name, machine):
   is_first = name == next(iter(MACHINES)) and model not in {m.__name__ for m in DRAWN}
   found = scheduled(graph_program("g", tuple(roots)), machine.kind == "gpu")
-  kernels, same, why = found.kernels, found.same(), found.why
+  kernels, same, why = found.kernels, sharing(found.results), found.why
   made = [(k, *written(k, name, machine)) for k in kernels]
   cycles = [f"{estimate(k, machine):.6g}" if machine.kind == "cpu" else "" for _, k, *_ in made]
   head = f"model {model} on {name}: {len(kernels)} kernels, outputs {same}"

@@ -8,7 +8,6 @@ key is all that it depends on: the graph, what is overwritten, the device, the s
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -115,6 +114,8 @@ def get(key: str) -> Kept | None:
   path = cache.get(key) if cache else None
   if path is None:
     return None
+  import json  # which a start with little to do does without
+
   try:
     with open(path, encoding="utf-8") as f:
       schedule, why, (name, memory, runs, results), segments, codes, entries = json.load(f)
@@ -140,6 +141,8 @@ def schedule_of(kept: Kept) -> UOp:
 def put(key: str, schedule: UOp, segments: Sequence[tuple[int, int, int]], entries: Sequence[Entry]) -> None:
   cache = disk_cache() if key else None
   if cache:
+    import json
+
     plan, number = schedule.arg, {c: n for n, c in enumerate(dict.fromkeys(e.code for e in entries))}
     memory = [(m.name, m.where, m.dtype.short, m.shape, m.device) for m in plan.memory]
     head = plan.name, memory, plan.runs, plan.results

@@ -21,6 +21,7 @@ and without them threads. A stage is memory of each thread (`stack`), or of the 
 
 from __future__ import annotations
 
+from mini.ir.index import flatten
 from mini.ir.uop import TRUE, Over, UOp, add, closed, less, mul, rkind, rsize, toposort, uop
 from mini.types import DType, dtypes
 
@@ -63,6 +64,12 @@ def memory_shape(memory: UOp) -> tuple[int, ...]:
 def access(u: UOp) -> tuple[UOp, Index, UOp]:
   """(memory, index, gate) of a load or store."""
   return (u.src[0], u.src[2:], u.src[1]) if u.op == "load" else (u.src[0], u.src[3:], u.src[2])
+
+
+def place_of(u: UOp) -> UOp:
+  """The element of its memory that a load or store is at, in row-major order."""
+  memory, index, _ = access(u)
+  return flatten(index, memory_shape(memory))
 
 
 def stage_index(u: UOp) -> Index:

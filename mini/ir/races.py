@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from mini.ir.kernel import access, carries_value, memory_shape
-from mini.ir.uop import UOp, add, bounds, const, linear, mul, rkind, rsize
+from mini.ir.index import flatten
+from mini.ir.kernel import access, carries_value, place_of
+from mini.ir.uop import UOp, bounds, linear, rkind, rsize
 
 
 def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, ...]) -> bool:
@@ -14,10 +15,7 @@ def is_injective(index: tuple[UOp, ...], s: tuple[int, ...], ranges: tuple[UOp, 
   Proved for sums in which every range, or each digit of one, has a coefficient larger than all that the smaller ones
   add up to.
   """
-  flat = const(0)
-  for i, n in zip(index, s):
-    flat = add(mul(flat, n), i)
-  terms, _ = linear(flat)
+  terms, _ = linear(flatten(index, s))
   reach = 0
   digits: dict[UOp, list[tuple[int, int]]] = {}  # of a range: what each counts, and how many values it has
   for atom, c in sorted(terms.items(), key=lambda tc: abs(tc[1])):
@@ -63,11 +61,7 @@ def meets(s: UOp, r: UOp) -> bool:
 def parts(s: UOp, r: UOp) -> bool:
   """Do stores at two r go to two cells, whatever the other ranges and data are? Asked of each axis, and of all of them
   as one, where a range that a reshape spread over several comes together again."""
-  memory, index, _ = access(s)
-  flat = const(0)
-  for i, n in zip(index, memory_shape(memory)):
-    flat = add(mul(flat, n), i)
-  return any(is_digit(i, r) for i in (flat, *index))
+  return any(is_digit(i, r) for i in (place_of(s), *access(s)[1]))
 
 
 def is_digit(index: UOp, r: UOp) -> bool:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from mini.codegen.linearize import Line, lanes, loops_of, places, values_in
 from mini.codegen.recipe_builder import LINE
-from mini.ir.index import flatten
-from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, stores
+from mini.ir.kernel import access, carries_value, contractions, is_inline, memory_shape, place_of, stores
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   TRUE,
@@ -72,9 +71,9 @@ def fills_lines(store: UOp) -> bool:
   """Do the vectors of a tile's row fill lines of the caches by themselves? Where the next tile writes the rest, much
   later, a line that passes the caches goes to memory twice. (A product of 768 x 256 x 3072 by tiles of 24 columns takes
   1.2 times as long so on a Zen 3.)"""
-  memory, index, _ = access(store)
+  memory = access(store)[0]
   v = vector(lanes(store))
-  terms, first = linear(flatten(index, memory_shape(memory)))
+  terms, first = linear(place_of(store))
   steps = [first, *(step for t, step in terms.items() if t is not v), rsize(v) if v is not None else 1]
   return terms.get(v) == 1 and all(n * memory.dtype.itemsize % LINE == 0 for n in steps)
 
@@ -186,7 +185,7 @@ def next_panel(stage: UOp, outside: tuple[UOp, ...], loops: tuple[UOp, ...]) -> 
   limited = any(r.src for r in (*loops, *own)) or any(r not in own for r in lanes(load))
   if not plain or limited or not outside or not tiles or loops[: len(outside)] != outside:
     return None
-  terms, first = linear(flatten(index, memory_shape(memory)))
+  terms, first = linear(place_of(load))
   step = even_step(terms, outside[-1])
   line = LINE // memory.dtype.itemsize
   row, apart, rows = 1, 0, 1  # elements that lie together; so far from there begins the next row; so many
@@ -220,8 +219,8 @@ def beside(moved: UOp, summed: tuple[UOp, ...]) -> Prefetch | None:
   """Of the tile that is read or stored behind a sum a line of the caches now and then, all in its first half where that
   is long enough; None where it has fewer terms than there are lines. (A product of 2048 x 48 x 1536 by as much: 0.94 of
   the time.)"""
-  memory, index, _ = access(moved)
-  flat = flatten(index, memory_shape(memory))
+  memory = access(moved)[0]
+  flat = place_of(moved)
   terms, first = linear(flat)
   line = LINE // memory.dtype.itemsize
   steps = {r: even_step(terms, r) for r in reversed(lanes(flat))}
@@ -249,7 +248,7 @@ def next_tile(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> Pre
   sum, once for each line; None where it reads otherwise, stays where it is, or goes on with the summed loop around: a
   long stream."""
   memory, index, gate = access(load)
-  flat = flatten(index, memory_shape(memory))
+  flat = place_of(load)
   terms, _ = linear(flat)
   k, size = summed[-1], memory.dtype.itemsize
   plain = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
@@ -278,7 +277,7 @@ def next_window(load: UOp, tiles: tuple[UOp, ...], summed: tuple[UOp, ...]) -> P
   loop around the sum, and does not yet, once for each line; None where there is no such loop, or a near cache holds all
   that it slides over."""
   memory, index, _ = access(load)
-  terms, first = linear(flatten(index, memory_shape(memory)))
+  terms, first = linear(place_of(load))
   lane, size = lanes(load), memory.dtype.itemsize
   known = memory.op == "param" and not any(map(carries_value, index)) and not any(r.src for r in summed)
   if not known or vector(lane) is not None:
@@ -316,18 +315,18 @@ def is_row(load: UOp) -> bool:
   """Does it read vectors of a parameter, one after another, at a place that depends on no data?"""
   memory, index, gate = access(load)
   v = vector(lanes(load))
-  terms, _ = linear(flatten(index, memory_shape(memory)))
+  terms, _ = linear(place_of(load))
   known = memory.op == "param" and gate is TRUE and not any(map(carries_value, index))
   return known and v is not None and terms.get(v) == 1
 
 
 def is_scattered(store: UOp) -> bool:
   """Do the elements of a vector go to lines of large memory that are apart?"""
-  memory, index, gate = access(store)
+  memory, _, gate = access(store)
   v = vector(lanes(store.src[1]))
   if memory_bytes(memory) < AHEAD_OF or gate is not TRUE or v is None:
     return False
-  terms, _ = linear(flatten(index, memory_shape(memory)))
+  terms, _ = linear(place_of(store))
   return abs(even_step(terms, v) or 0) * memory.dtype.itemsize >= LINE
 
 
@@ -337,8 +336,8 @@ def passes_first(found: Iterable[UOp]) -> bool:
   a matrix of bfloat16 0.79.)"""
   nbytes = 0
   for u in found:
-    memory, index, _ = access(u)
-    terms, _ = linear(flatten(index, memory_shape(memory)))
+    memory = access(u)[0]
+    terms, _ = linear(place_of(u))
     size = memory.dtype.itemsize
     nbytes += AHEAD_BYTES * prod(rsize(r) for r in lanes(u) if abs(terms.get(r, 0)) * size >= AHEAD_BYTES)
   return nbytes >= FIRST_BYTES
@@ -409,9 +408,9 @@ def ahead(kernel: UOp, lines: Sequence[Line]) -> dict[UOp, Ahead]:
 
 def walked(u: UOp, loops: tuple[UOp, ...]) -> Walk | None:
   """How a load goes through a parameter; None where it is none, or jumps."""
-  memory, index, gate = access(u)
+  memory, _, gate = access(u)
   v = vector(lanes(u))
-  terms, first = linear(flatten(index, memory_shape(memory)))
+  terms, first = linear(place_of(u))
   if memory.op != "param" or gate is not TRUE or v is None or terms.get(v) != 1:
     return None
   step = even_step(terms, loops[-1]) if loops and u.free.issuperset(loops) else None

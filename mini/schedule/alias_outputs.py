@@ -13,9 +13,9 @@ from mini.ir.kernel import (
   access,
   carries_value,
   kernel,
-  memory_shape,
   param,
   params_of,
+  place_of,
   results,
   store,
   stores,
@@ -34,7 +34,6 @@ from mini.ir.uop import (
   const,
   is_condition,
   linear,
-  mul,
   range_,
   rebuild,
   rname,
@@ -162,15 +161,6 @@ def span(r: UOp, where: UOp) -> tuple[int, int]:
     elif [*terms] == [r] and terms[r] == -1:
       first = max(first, n - c.src[1].arg + 1)
   return first, last
-
-
-def place_of(u: UOp) -> UOp:
-  """Which element of its memory a load or store is at."""
-  memory, index, _ = access(u)
-  flat = const(0)
-  for i, n in zip(index, memory_shape(memory)):
-    flat = add(mul(flat, n), i)
-  return flat
 
 
 def is_last(k: UOp, out: str, old: str) -> bool:

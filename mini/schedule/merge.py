@@ -7,12 +7,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import prod
 
-from mini.ir.kernel import access, carries_value, contractions, kernel, stores, written
+from mini.ir.kernel import access, carries_value, contractions, kernel, place_of, stores, written
 from mini.ir.ops import is_elementwise
-from mini.ir.uop import TRUE, UOp, closed, range_, rkind, rname, rsize, substitute, toposort
+from mini.ir.uop import TRUE, UOp, bounds, closed, range_, rkind, rname, rsize, substitute, toposort
 from mini.schedule.cost import MOST_WORK, operations
 
 SMALL = 4096  # elements
@@ -35,6 +36,20 @@ class Group:
     self.work = sum(operations(u) for u in order if is_elementwise(u.op))
     self.fixed = accumulates(k) or any(u.op == "scan" for u in order)
     self.rows: frozenset[UOp] = frozenset()  # memories that it writes a piece of, and other kernels the rest
+    self.spans: dict[UOp, tuple[int, int]] = {}  # of memories that it loads: the first and the last element
+
+  def span(self, p: UOp) -> tuple[int, int]:
+    found = self.spans.get(p)
+    if found is None:
+      at = [place_of(u) for u in toposort(self.kernel) if u.op == "load" and u.src[0] is p]
+      ends = [(0, elements(p)) if carries_value(i) else bounds(i) for i in at]
+      found = min((first for first, _ in ends), default=0), max((last for _, last in ends), default=-1)
+      self.spans[p] = found
+    return found
+
+  def shares(self, p: UOp, other: Group) -> bool:
+    """Do both load the same part of a memory, as far as their bounds say?"""
+    return max(self.span(p)[0], other.span(p)[0]) <= min(self.span(p)[1], other.span(p)[1])
 
 
 class Order:
@@ -144,6 +159,7 @@ def merge_kernels(
   writers: dict[UOp, list[int]] = {}  # param -> groups that write it
   readers: dict[UOp, list[int]] = {}
   home: list[int] = []  # a group that was merged -> where to
+  place: list[int] = []  # of a group: that of the first of its kernels
   shared = {p for p, n in Counter(p for k in kernels for p in written(k)).items() if n > 1}  # cat, scatter
   added_to = {p for k in kernels if accumulates(k) for p in written(k)}
 
@@ -162,6 +178,7 @@ def merge_kernels(
         writers[p] = [order.add(map(find, writers[p]))]
         groups.append(None)
         home.append(writers[p][0])
+        place.append(0)
         level.append(0)
     producers = {find(w) for p in after for w in writers.get(p, ())}
     near = dict.fromkeys(sorted(producers, reverse=True))
@@ -169,10 +186,12 @@ def merge_kernels(
       most = max(map(elements, me.loaded), default=0) if me.has_reduce else 0
       small = is_small(k, most)
       both_read = [p for p in me.loaded if elements(p) > 1 and elements(p) * PART >= most or small]
-      near.update(dict.fromkeys(find(r) for p in both_read for r in readers.get(p, ())[-4:]))
+      found = [(p, find(r)) for p in both_read for r in readers.get(p, ())[-4:]]
+      near.update({r: None for p, r in found if small or (o := groups[r]) and me.shares(p, o)})
     n = order.add(producers)
     groups.append(me)
     home.append(n)
+    place.append(n)
     level.append(mine)
     for g in near:
       other = groups[g]
@@ -185,7 +204,7 @@ def merge_kernels(
         merged = try_merge(me, other) if reads_me else try_merge(other, me)
       if merged is not None:
         order.join(g, n)
-        groups[g], home[g] = None, n
+        groups[g], home[g], place[n] = None, n, min(place[g], place[n])
         me = groups[n] = merged
     for p in written(k):
       if p in added_to:  # this waits for all that wrote it before: who waits for this need not ask for them
@@ -193,7 +212,7 @@ def merge_kernels(
       writers.setdefault(p, []).append(n)
     for p in me.loaded:
       readers.setdefault(p, []).append(n)
-  return [g.kernel for g in in_order([g for g in groups if g is not None])]
+  return [g.kernel for g in in_order([g for _, g in sorted(zip(place, groups), key=lambda p: p[0]) if g])]
 
 
 def elements(p: UOp) -> int:
@@ -213,7 +232,8 @@ def accumulates(k: UOp) -> bool:
 
 
 def in_order(groups: list[Group]) -> list[Group]:
-  """Writers before readers; a second writer of the same memory (scatter) after the first."""
+  """Writers before readers, a second writer of the same memory (scatter) after the first; else as they are: the first
+  one that waits for none runs next, so that what is made for a later one is not made before its turn."""
   writers: dict[UOp, list[int]] = {}
   for n, g in enumerate(groups):
     for p in written(g.kernel):
@@ -238,28 +258,22 @@ def in_order(groups: list[Group]) -> list[Group]:
     left[n] += len(first)
     for w in first:
       behind[w].append(n)
-  # where all were asked in turn, again and again, in which round each could be placed
-  round_ = [0] * len(groups)
-  last: dict[UOp, tuple[int, int]] = {}  # of a memory: the latest of its writers, (round, number)
   missing = {p: len(ws) for p, ws in writers.items()}
-
-  def after(m: int, r: int, w: int) -> None:
-    round_[m] = max(round_[m], r + (w > m))
-    left[m] -= 1
-    if not left[m]:
-      done.append(m)
-
-  done = [n for n in range(len(groups)) if not left[n]]
-  for n in done:  # grows
-    for m in behind[n]:
-      after(m, round_[n], n)
+  ready = [n for n in range(len(groups)) if not left[n]]
+  done: list[int] = []
+  while ready:
+    n = heappop(ready)
+    done.append(n)
+    freed = [*behind[n]]
     for p in written(groups[n].kernel):
-      last[p] = max(last.get(p, (0, 0)), (round_[n], n))
       missing[p] -= 1
-      for m in readers.get(p, ()) if not missing[p] else ():
-        after(m, *last[p])
+      freed += () if missing[p] else readers.get(p, ())
+    for m in freed:
+      left[m] -= 1
+      if not left[m]:
+        heappush(ready, m)
   assert len(done) == len(groups), "kernels wait for each other"
-  return [groups[n] for n in sorted(done, key=lambda n: (round_[n], n))]
+  return [groups[n] for n in done]
 
 
 def try_merge(first: Group, second: Group) -> Group | None:

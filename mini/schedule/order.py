@@ -10,9 +10,8 @@ from bisect import bisect, insort
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from mini.ir.kernel import params_of, stores
+from mini.ir.kernel import params_of, place_of, stores
 from mini.ir.uop import UOp, bounds, toposort
-from mini.schedule.alias_outputs import place_of
 from mini.schedule.merge import accumulates, levels_of, loaded
 
 # in the order of which kernels run: of one that follows another the latter's, and a number
