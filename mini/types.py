@@ -255,7 +255,10 @@ def as_dtype(d: object) -> DType:
   }
   named = isinstance(d, (str, type, np.dtype))
   try:
-    return python.get(d) or HANDED_IN[np.dtype(d) if named else None]  # type: ignore[arg-type,call-overload,index]
+    if kind := python.get(d):  # type: ignore[call-overload]
+      return kind
+    given = np.dtype(d) if named else None  # type: ignore[call-overload]
+    return dtypes.bfloat16 if given and given.name == "bfloat16" else HANDED_IN[given]  # type: ignore[index]
   except (TypeError, KeyError):
     asked = repr(d) if named else f"in a {type(d).__name__}"
     raise DTypeError(f"no dtype {asked}; there are {', '.join(x.name for x in dtypes.all)}") from None

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from mini import Context
+from mini import Context, DTypeError, Tensor, dtypes
 from mini import numpy as mnp
 
 ROWS = np.arange(6.0).reshape(2, 3)
@@ -232,3 +232,18 @@ def scipy_(a, v):
 def test_libraries(use, a, monkeypatch):
   monkeypatch.setenv("MPLBACKEND", "Agg")
   use(a, mnp.arange(3.0))
+
+
+def test_bfloat16_of_ml_dtypes_is_taken(device):
+  """As JAX gives it: to the bit, in any layout, and by its name as a type."""
+  ml_dtypes = pytest.importorskip("ml_dtypes")
+  kind = ml_dtypes.bfloat16
+  x = np.array([[1.5, 2.0, np.inf], [np.nan, 3e38, -0.0]], kind)
+  for a in (x, x.T, x[:, ::2], x[:0], x[0, 0]):
+    t = Tensor(a)
+    assert t.dtype is dtypes.bfloat16 and t.shape == a.shape
+    assert (t.numpy().astype(kind).view(np.uint16) == np.asarray(a).view(np.uint16)).all()
+  assert Tensor(x, dtype="float32").dtype is dtypes.float32
+  assert Tensor([1.0], dtype=kind).dtype is Tensor([1.0]).cast(np.dtype(kind)).dtype is dtypes.bfloat16
+  with pytest.raises(DTypeError, match="float8_e4m3fn has no counterpart"):
+    Tensor(np.zeros(2, ml_dtypes.float8_e4m3fn))

@@ -235,9 +235,7 @@ def brought(u: UOp) -> UOp | None:
   """The leaf of a copy of memory, which is made once, for as long as somebody holds it; None for anything else."""
   if u.op != "copy" or leaf_of(u) is not None:
     return leaf_of(u)
-  source = stripped(u.src[0])
-  leaf = leaf_of(source)
-  if leaf is not None:
+  if (leaf := leaf_of(stripped(u.src[0]))) is not None:
     u.memo["leaf"] = buffer(leaf.arg[0].on(u.arg), shape(u), u.dtype)
   return leaf_of(u)
 

@@ -68,8 +68,7 @@ def access(u: UOp) -> tuple[UOp, Index, UOp]:
 
 def place_of(u: UOp) -> UOp:
   """The element of its memory that a load or store is at, in row-major order."""
-  memory, index, _ = access(u)
-  return flatten(index, memory_shape(memory))
+  return flatten(access(u)[1], memory_shape(u.src[0]))
 
 
 def stage_index(u: UOp) -> Index:

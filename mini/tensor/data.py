@@ -13,7 +13,17 @@ import numpy as np
 
 from mini.engine.device import Device, canonical
 from mini.ir.sizes import Variable, bound
-from mini.types import BY_NUMPY, HANDED_IN, DType, DTypeError, RangeError, ShapeError, complex_of, dtypes
+from mini.types import (
+  BY_NUMPY,
+  HANDED_IN,
+  DType,
+  DTypeError,
+  RangeError,
+  ShapeError,
+  complex_of,
+  dtypes,
+  from_storage,
+)
 from runtime.base import DeviceError
 
 Number = (bool, int, float, complex, np.generic)
@@ -93,6 +103,8 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     array = np.asarray(data)
   except ValueError:
     raise ShapeError("Tensor: the nested lists do not all have the same length") from None
+  if typed and array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX gives it
+    array, dtype = from_storage(array.view(np.uint16), dtypes.bfloat16), dtype or dtypes.bfloat16
   if array.dtype.kind not in "biufc" and not typed:
     raise DTypeError(
       "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
