@@ -135,6 +135,7 @@ class Views:
     found = [(v, n) for n, t in enumerate(bases) if t._views for v in views_of(t)]
     self.tensors: list[Any] = [v for v, _ in found]
     self.of = [n for _, n in found]
+    self.nodes: dict[Tensor, UOp] = {}  # that they got
 
   def following(self, nodes: Sequence[UOp | None]) -> list[Change]:
     """What becomes of them where their bases get these nodes."""
@@ -142,7 +143,8 @@ class Views:
     for v, node in zip(self.tensors, (nodes[n] for n in self.of)):
       if node is not None:
         u = derived(node, v._how)
-        changes.append((v, "_uop", tagged(v, detached(u)) if v._is_own_tag() else u))
+        self.nodes[v] = u = tagged(v, detached(u)) if v._is_own_tag() else u
+        changes.append((v, "_uop", u))
     return changes
 
 
@@ -260,8 +262,8 @@ class Routine:
     self.looked = [(Place(number.get(t, t), True), g is None) for t, (g, look) in trace.grads.items() if look]
     self.settings = [*trace.settings.items()]
     self.known = [view_of(t) if t in trace.outer else kind(t) for t in tensors]
-    # Once known: (of `updated`, of `last`) what is as it was traced after every call.
-    self.steady: list[tuple[int, int]] | None = None
+    # Once known: what is as it was traced after every call, (of `updated`, of `last`) and {a view of these: of `last`}.
+    self.steady: tuple[list[tuple[int, int]], dict[Tensor, int]] | None = None
     self.plan([physical(leaf_beneath(t)) for t in trace.outer], computed_anew(nodes))
     self.pullback = None
     lost = any(self.places[i].is_argument and needs(u) for i, u in zip(self.updated, nodes[len(handles) :]))
@@ -482,10 +484,13 @@ class Routine:
       if t._base is not None:
         t._bind(untagged(t._uop))  # to what it is a view of
     if self.steady is None:
-      at = {i: k for k, i in enumerate(self.outside)}
-      self.steady = [(n, at[self.updated[n]]) for n in self.found_again(args) if self.updated[n] in at]
-    for n, k in self.steady:
+      self.steady = self.found_again(args)
+    again, views_again = self.steady
+    for n, k in again:
       self.last[k] = nodes[n].serial  # type: ignore[union-attr]
+    for t, u in views.nodes.items():
+      if (at := views_again.get(t)) is not None:
+        self.last[at] = u.serial
     return out
 
   def bind(self, found: Sequence[Tensor], bound: Sequence[tuple[int, int, bool]]) -> list[Any]:
@@ -636,13 +641,17 @@ class Routine:
     if is_only(t, root):
       t._base = weakref.ref(root)
 
-  def found_again(self, args: Sequence[Tensor]) -> list[int]:
-    """Which of `updated` are what they were when the function was traced, as they will be after every call."""
+  def found_again(self, args: Sequence[Tensor]) -> tuple[list[tuple[int, int]], dict[Tensor, int]]:
+    """`steady`: which of `updated` from outside, and of their views, are what they were when the function was traced,
+    as they will be after every call."""
     found = [place.find(args) for place in self.places]
     if self.are_apart(found):
-      return []
-    here = [(n, i, t) for n, i in enumerate(self.updated) if (t := found[i]) is not None]
-    return [n for n, i, t in here if self.described(i, t) == self.known[i]]
+      return [], {}
+    here = {i: (t, k) for k, i in enumerate(self.outside) if (t := found[i]) is not None}
+    again = {t: k for i, (t, k) in here.items() if self.described(i, t) == self.known[i]}
+    updated = [(n, found[i]) for n, i in enumerate(self.updated) if i in here and found[i] in again]
+    bases = {t for _, t in updated}
+    return [(n, again[t]) for n, t in updated], {t: k for t, k in again.items() if root_of(t) in bases - {t}}
 
   def described(self, i: int, t: Tensor) -> tuple:
     return kind(t) if self.home[i] is None else view_of(t)

@@ -239,11 +239,12 @@ def test_bfloat16_of_ml_dtypes_is_taken(device):
   ml_dtypes = pytest.importorskip("ml_dtypes")
   kind = ml_dtypes.bfloat16
   x = np.array([[1.5, 2.0, np.inf], [np.nan, 3e38, -0.0]], kind)
-  for a in (x, x.T, x[:, ::2], x[:0], x[0, 0]):
+  for a in (x, x.T, x[:, ::2], x[:0], x[0, 0], x.astype(x.dtype.newbyteorder(">"))):
     t = Tensor(a)
     assert t.dtype is dtypes.bfloat16 and t.shape == a.shape
-    assert (t.numpy().astype(kind).view(np.uint16) == np.asarray(a).view(np.uint16)).all()
+    assert (t.numpy().astype(kind).view(np.uint16) == np.asarray(a, kind).view(np.uint16)).all()
   assert Tensor(x, dtype="float32").dtype is dtypes.float32
   assert Tensor([1.0], dtype=kind).dtype is Tensor([1.0]).cast(np.dtype(kind)).dtype is dtypes.bfloat16
+  assert Tensor([kind(1.5), kind(2)]).tolist() == Tensor([x[0, 0], 2.0]).tolist() == [1.5, 2.0]
   with pytest.raises(DTypeError, match="float8_e4m3fn has no counterpart"):
     Tensor(np.zeros(2, ml_dtypes.float8_e4m3fn))

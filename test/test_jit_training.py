@@ -845,3 +845,56 @@ def test_what_no_grad_updates_stays_as_gradients_see_it():
     w.grad = None
     x.sum().backward()
     assert not x.is_leaf and w.grad.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_a_step_describes_nothing_anew(kind, monkeypatch):
+  """What a step updates, and the views that follow: once they are known to be the same after a call, the next one
+  compares numbers and looks at no node, until somebody gives one of them another value or freezes it."""
+  from mini import compiled_function
+
+  model, plain = (nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)) for _ in range(2))
+  values = {k: v.numpy() for k, v in plain.state_dict().items()}
+  for m in (model, plain):
+    m.load_state_dict(values)
+  assert all(p._base is not None for p in model.parameters())  # views of what they were made of
+  seen = []
+
+  def counted(find):
+    def found(t):
+      seen.append(t)
+      return find(t)
+
+    return found
+
+  for name in ("view_of", "kind"):
+    monkeypatch.setattr(compiled_function, name, counted(getattr(compiled_function, name)))
+
+  def stepping(model):
+    optimizer = getattr(nn.optim, kind)(model.parameters(), lr=0.1)
+
+    def step(x):
+      optimizer.zero_grad()
+      loss = (model(x) ** 2).mean()
+      loss.backward()
+      optimizer.step()
+      return loss
+
+    return step
+
+  captured, by_hand = jit(stepping(model)), stepping(plain)
+  x = Tensor(np.random.default_rng(0).standard_normal((16, 4), np.float32)).realize()
+  described = []
+  for n in range(12):
+    if n == 5:
+      for m in (model, plain):
+        m[2].bias.assign(m[2].bias + 1)
+        m[2].bias.realize()
+    if n == 7:
+      for m in (model, plain):
+        m[0].weight.requires_grad_(False)
+    seen.clear()
+    got = captured(x).item()
+    described.append(len(seen))
+    assert got == pytest.approx(by_hand(x).item(), rel=1e-4), n
+  assert described[2:5] == [0, 0, 0] and described[5] and described[7] and described[10:] == [0, 0], described

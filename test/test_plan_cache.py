@@ -152,8 +152,8 @@ def vector(name="in0", size=4, dtype=dtypes.float32):
   return g.buffer(name, (size,), dtype)
 
 
-def key(graph, inputs=1, inout=None, levels=(), device="CPU", machine=None):
-  return plan_cache.key_of(graph, inputs, inout or {}, levels, device, machine or Machine())
+def key(graph, inputs=1, inout=None, levels=(), device="CPU", machine=None, often=False):
+  return plan_cache.key_of(graph, inputs, inout or {}, levels, device, machine or Machine(), often)
 
 
 def test_a_key_tells_programs_apart(folder):
@@ -170,7 +170,8 @@ def test_a_key_tells_programs_apart(folder):
   graphs += [chain(g.alu("add", g.alu("mul", x, x), y)) for y in (x, g.alu("mul", x, x))]
   keys = [key(u) for u in graphs]
   keys += [key(graphs[0], **other) for other in (
-    {"inputs": 2}, {"inout": {0: 0}}, {"levels": (1,)}, {"machine": Machine(16)}, {"machine": Machine(threads=2)})]  # fmt: skip
+    {"inputs": 2}, {"inout": {0: 0}}, {"levels": (1,)}, {"machine": Machine(16)}, {"machine": Machine(threads=2)},
+    {"often": True})]  # fmt: skip
   assert "" not in keys and len(set(keys)) == len(keys)
   assert key(chain(vector())) == keys[0]
 

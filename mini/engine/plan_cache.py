@@ -48,7 +48,13 @@ class Kept(NamedTuple):
 
 
 def key_of(
-  graph: UOp, inputs: int, inout: Mapping[int, int], levels: Sequence[int], device: str, machine: Machine
+  graph: UOp,
+  inputs: int,
+  inout: Mapping[int, int],
+  levels: Sequence[int],
+  device: str,
+  machine: Machine,
+  often: bool,
 ) -> str:
   """What a plan of this program is kept under; "" where none is: of a small one, of one for another device than the
   CPU, and of one that somebody watches, edits or searches recipes for."""
@@ -69,7 +75,7 @@ def key_of(
   tuned = sorted(found.names().values()) if found else []
   number = {u: n for n, u in enumerate(order)}
   outputs = [number[u] for u in graph.src]
-  about = inputs, outputs, sorted(inout.items()), tuple(levels), machine, config.code, tuned
+  about = inputs, outputs, sorted(inout.items()), tuple(levels), machine, often, config.code, tuned
   return "\n".join(["plan", sys.version, version, repr(about), nodes])
 
 

@@ -359,7 +359,7 @@ class Program:
     fresh = [o for n, o in enumerate(self.outputs) if n not in self.inout]
     ahead = opened.ahead(d.itemsize * prod(s) for d, s in fresh)
     machine = machine_of(opened.shim.info)
-    key = plan_cache.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine)
+    key = plan_cache.key_of(self.graph, inputs, self.inout, self.levels, self.device, machine, self.often)
     self.kept = plan_cache.get(key)
     if self.kept is not None:
       self.plan, self.segments = self.kept.plan, [Segment(*s) for s in self.kept.segments]

@@ -86,12 +86,9 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     return data, BY_NUMPY[data.dtype]  # as an argument of a jitted function, again and again
   if isinstance(data, (bytes, bytearray, memoryview)):
     data = np.frombuffer(data, np.uint8)
+  python = isinstance(data, (bool, int, float, complex, list, tuple, range))
   typed = isinstance(data, (np.ndarray, np.generic))
-  if (
-    not typed
-    and not isinstance(data, (bool, int, float, complex, list, tuple, range))
-    and not hasattr(data, "__array__")
-  ):
+  if not typed and not python and not hasattr(data, "__array__"):
     raise DTypeError(
       f"Tensor: no tensor can be made of {type(data).__name__}; give numbers, a (nested) list or an array"
     )
@@ -103,8 +100,9 @@ def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     array = np.asarray(data)
   except ValueError:
     raise ShapeError("Tensor: the nested lists do not all have the same length") from None
-  if typed and array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX gives it
-    array, dtype = from_storage(array.view(np.uint16), dtypes.bfloat16), dtype or dtypes.bfloat16
+  if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX gives it
+    bits = array.astype(array.dtype.newbyteorder("=")).view(np.uint16)
+    array, dtype = from_storage(bits, dtypes.bfloat16), dtype or (dtypes.bfloat16 if typed else None)
   if array.dtype.kind not in "biufc" and not typed:
     raise DTypeError(
       "Tensor: the list holds what is no number, or an int beyond 64 bits; Tensor.stack joins tensors"
