@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mini import Tensor, nn
+from mini import Tensor, nn, no_grad
 from mini.nn.state import StateError
 from mini.types import ShapeError, dtypes
 
@@ -210,3 +210,22 @@ def test_hooks_of_modules():
     found.append(seen)
   assert found[0] == found[1] and found[0][2] == [1.0, 5.0] and found[0][-1] == [1.0, 3.0]
   assert list(m.state_dict()) == [] == list(nn.ReLU().state_dict())
+
+
+def test_parameters_keep_nothing_but_themselves():
+  """Of the values that they were made of, unless somebody else holds these: then they share them."""
+  layer = nn.BatchNorm1d(3)
+  state = [*layer.parameters(), *layer.buffers()]
+  assert all(t._base is None for t in state)
+  layer.load_state_dict({name: t.numpy() + 1 for name, t in layer.state_dict().items()})
+  assert all(t._base is None for t in state) and layer.weight.tolist() == [2.0, 2.0, 2.0]
+  for made in (Tensor.zeros(3), Tensor(np.zeros(3, np.float32)).realize()):
+    p, q = nn.Parameter(made), nn.Parameter(made)
+    with no_grad():
+      q[1] = 5.0
+      made[2] = 7.0
+    assert p.tolist() == q.tolist() == made.tolist() == [0.0, 5.0, 7.0]
+    del made
+    with no_grad():
+      p[0] = 9.0
+    assert p.tolist() == q.tolist() == [9.0, 5.0, 7.0]

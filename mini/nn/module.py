@@ -20,6 +20,7 @@ from mini.tensor.concat import wanted_of
 from mini.tensor.errors import fail
 from mini.tensor.handle import on_device, untagged
 from mini.tensor.trace import local
+from mini.tensor.views import let_go
 from mini.types import DType, DTypeError, MiniError, dtypes, real_of
 
 
@@ -30,7 +31,13 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
   True
   """
   t = data if isinstance(data, Tensor) else Tensor(data)
-  return t.detach().requires_grad_(requires_grad)
+  return without_base(t.detach().requires_grad_(requires_grad))
+
+
+def without_base(t: Tensor) -> Tensor:
+  """A view that does not keep its base: of values that were made for it nobody else asks."""
+  let_go(t)
+  return t
 
 
 def brought(x: Any, home: str, near: dict[Tensor, Tensor]) -> Any:
@@ -192,7 +199,7 @@ class Module:
     (['weight', 'bias'], ['mask'])
     """
     self._transient = self._transient - {name} if persistent else self._transient | {name}
-    setattr(self, name, None if tensor is None else tensor.detach())
+    setattr(self, name, None if tensor is None else without_base(tensor.detach()))
 
   def register_parameter(self, name: str, param: Tensor | None) -> None:
     """An attribute by name, as is `add_module`: PyTorch's names of `setattr`."""
