@@ -651,7 +651,7 @@ class Routine:
     again = {t: k for i, (t, k) in here.items() if self.described(i, t) == self.known[i]}
     updated = [(n, found[i]) for n, i in enumerate(self.updated) if i in here and found[i] in again]
     bases = {t for _, t in updated}
-    return [(n, again[t]) for n, t in updated], {t: k for t, k in again.items() if root_of(t) in bases - {t}}
+    return [(n, again[t]) for n, t in updated], {t: k for t, k in again.items() if root_of(t) in bases}
 
   def described(self, i: int, t: Tensor) -> tuple:
     return kind(t) if self.home[i] is None else view_of(t)
