@@ -119,7 +119,15 @@ def writes(n):
   return [x, seen]
 
 
-@pytest.mark.parametrize("made, n", [(pieces, 100), (layers, 25), (writes, 50)])
+def gathers(n):
+  """Each at an index that is made of what the one before found."""
+  x, table = Tensor.ones(4, 6).realize(), Tensor.arange(5.0).realize()
+  for k in range(n):
+    x = (x > k).where(x.sin() + table[(x * 2).long() % 5], x.sin())
+  return [x]
+
+
+@pytest.mark.parametrize("made, n", [(pieces, 100), (layers, 25), (writes, 50), (gathers, 5)])
 def test_large_graphs_are_scheduled_in_linear_time(made, n):
   def run(n):
     outputs = {f"out{k}": x.uop for k, x in enumerate(made(n))}

@@ -37,6 +37,7 @@ from mini.ir.uop import (
   less,
   mul,
   range_,
+  rebuild,
   rsize,
   substitute,
   toposort,
@@ -544,54 +545,73 @@ class Schedule:
     return uop(node.op, node.dtype, src)
 
   def resolve(self, root: Root, k: UOp) -> UOp:
-    """Put the values of data-dependent indices in the place of their `at` stand-ins,
-    read under the gate of their user."""
-    while any(u.op == "at" for u in toposort(k)):
-      table = {}
-      for u in toposort(k):
-        if u.op not in ("load", "store"):
-          continue
-        gate = u.src[1] if u.op == "load" else u.src[2]
-        ats = [
-          a
-          for s in u.src[1:]
-          if s.dtype in (dtypes.index, dtypes.bool)
-          for a in toposort(s)
-          if a.op == "at" and not _within_value(a, s)
-        ]
-        if not ats or any(x in table for x in toposort(*u.src)):
-          continue
-        outer = TRUE
-        for c in conjuncts(gate):
-          if not any(x.op == "at" for x in toposort(c)):
-            outer = both(outer, c)
-        table[u] = seen(substitute(u, {a: self.place_of(a, root, gate, outer) for a in dict.fromkeys(ats)}))
-      k = substitute(k, table)
-    return k
+    """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user.
+    Each node once, sources first: a chain of gathers is about linear in its length."""
+    if not any(u.op == "at" for u in toposort(k)):
+      return k
+    done: dict[UOp, UOp] = {}
+    todo = [k]
+    while todo:
+      u = todo[-1]
+      new, wanted, values = u, [s for s in u.src if s not in done], {}
+      if u not in done and not wanted:
+        new = rebuild(u, tuple(done[s] for s in u.src))
+        values = self.values_of(root, new)
+        wanted = [v for v in values.values() if v not in done]
+      if u in done or not wanted:
+        done.setdefault(u, placed(new, {a: done[v] for a, v in values.items()}) if values else new)
+        todo.pop()
+      else:
+        todo += reversed(wanted)
+    return done[k]
 
-  def place_of(self, a: UOp, root: Root, gate: UOp, outer: UOp) -> UOp:
-    """The value of a stand-in, as an index. What is computed from indices alone, and is seen to be within, is one
-    itself, and its guard holds."""
-    value = self.scalar(root, a.arg[0], a.src, outer)
+  def values_of(self, root: Root, u: UOp) -> dict[UOp, UOp]:
+    """The values that the stand-ins in the indices and the gate of a load or a store stand for."""
+    if u.op not in ("load", "store"):
+      return {}
+    outer = TRUE
+    for c in conjuncts(u.src[1] if u.op == "load" else u.src[2]):
+      if not any(x.op == "at" for x in of_index(c)):
+        outer = both(outer, c)
+    return {a: self.scalar(root, a.arg[0], a.src, outer) for a in of_index(*places(u)) if a.op == "at"}
+
+
+def places(u: UOp) -> tuple[UOp, ...]:
+  """The indices and the gate of a load or a store."""
+  return tuple(s for s in u.src[1:] if s.dtype in (dtypes.index, dtypes.bool))
+
+
+def of_index(*roots: UOp) -> list[UOp]:
+  """The nodes of indices and gates, sources first. Loads, reductions and stages are in it, what these are made of is
+  not."""
+  seen: set[UOp] = set()
+  order: list[UOp] = []
+  todo = [(u, False) for u in reversed(roots)]
+  while todo:
+    u, made = todo.pop()
+    if made:
+      order.append(u)
+    elif u not in seen:
+      seen.add(u)
+      todo.append((u, True))
+      todo += [(s, False) for s in reversed(u.src)] if u.op not in ("load", "reduce", "stage") else ()
+  return order
+
+
+def placed(u: UOp, values: dict[UOp, UOp]) -> UOp:
+  """A load or a store with values in the place of stand-ins. What is computed from indices alone, and is seen to be
+  within, is an index itself, and its guard holds."""
+  gate = [(c, of_index(c)) for c in conjuncts(u.src[1] if u.op == "load" else u.src[2])]
+  table: dict[UOp, UOp] = {}
+  for a, value in values.items():
     found, free = as_index(value), stand_in(a.arg[0], a.src, None)
-    guards = [c for c in conjuncts(gate) if free in toposort(c)]
-    if found is not None and all(substitute(c, {free: found}) is TRUE for c in guards):
-      return found
-    return uop("cast", dtypes.index, (value,))
-
-
-def _within_value(a: UOp, s: UOp) -> bool:
-  """Does `a` stand in s only inside another value (a load of its own, which is resolved first)?"""
-  seen, stack = set(), [s]
-  while stack:
-    u = stack.pop()
-    if u is a:
-      return False
-    if u in seen or u.op in ("load", "reduce", "stage"):
-      continue
-    seen.add(u)
-    stack.extend(u.src)
-  return True
+    guards = [c for c, below in gate if free in below]
+    within = found is not None and all(substitute(c, {free: found}) is TRUE for c in guards)
+    table[a] = found if found is not None and within else uop("cast", dtypes.index, (value,))
+  for x in of_index(*places(u)):
+    if x not in table:
+      table[x] = rebuild(x, tuple(table.get(s, s) for s in x.src))
+  return seen(rebuild(u, tuple(table.get(s, s) for s in u.src)))
 
 
 def as_index(u: UOp) -> UOp | None:
