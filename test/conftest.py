@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
+MANY = 12  # parameters of a test, from which --share takes some
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "examples" / "bench")]
 # a background job of a shell ignores Ctrl-C, and so would the programs that the tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,6 +31,9 @@ del os.environ["MINI_FEW"]
 
 def pytest_addoption(parser):
   parser.addoption("--full", action="store_true", help="run the tests marked full, too")
+  parser.addoption(
+    "--share", type=int, default=1, help="with --full, of a test with many parameters run every n-th, by seed"
+  )
   parser.addoption("--seed", type=int, help="of the random tests (default: 0, or a new one with --full)")
 
 
@@ -44,11 +48,22 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(config, items):
   if config.option.full:
-    return
-  seen = Counter()
-  chosen = [item for item in items if not item.get_closest_marker("full") and is_sampled(item, seen)]
+    counts, share = Counter(map(test_of, items)), config.option.share
+    chosen = [
+      item
+      for item in items
+      if counts[test_of(item)] < MANY or (zlib.crc32(item.nodeid.encode()) ^ config.option.seed) % share == 0
+    ]
+  else:
+    seen = Counter()
+    chosen = [item for item in items if not item.get_closest_marker("full") and is_sampled(item, seen)]
   config.hook.pytest_deselected(items=[*dict.fromkeys(items).keys() - {*chosen}])
   items[:] = chosen
+
+
+def test_of(item):
+  """The test that a parametrized item is one of."""
+  return item.parent.nodeid, getattr(item, "originalname", item.name)
 
 
 def is_sampled(item, seen):
@@ -56,9 +71,8 @@ def is_sampled(item, seen):
   mark = item.get_closest_marker("sample")
   if mark is None:
     return True
-  test = item.parent.nodeid, item.originalname
-  seen[test] += 1
-  return seen[test] % mark.args[0] == 1
+  seen[test_of(item)] += 1
+  return seen[test_of(item)] % mark.args[0] == 1
 
 
 @pytest.fixture

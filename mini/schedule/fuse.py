@@ -16,12 +16,10 @@ from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from mini.ir.graph import numel, shape
 from mini.ir.guards import guarded
 from mini.ir.index import Index, live, output_ranges, stored_index, view_index
-from mini.ir.kernel import carries_value, kernel, load, param, reduce_over, scan_over, stage_at, store
+from mini.ir.kernel import kernel, load, param, reduce_over, scan_over, stage_at, store
 from mini.ir.ops import is_elementwise
 from mini.ir.uop import (
   FALSE,
@@ -30,17 +28,13 @@ from mini.ir.uop import (
   add,
   both,
   bounds,
-  conjuncts,
   const,
   copy,
   free_in,
   less,
   mul,
   range_,
-  rebuild,
   rsize,
-  substitute,
-  toposort,
   uop,
 )
 from mini.schedule.cost import (
@@ -55,6 +49,7 @@ from mini.schedule.cost import (
   within,
 )
 from mini.schedule.fused_chains import Chains, Host, factors, find_chains, hosts, repeated, rows_at
+from mini.schedule.gathers import as_index, gathered, guard, resolved, stand_in
 from mini.schedule.reachability import Needs
 from mini.schedule.rematerialize import kept_instead
 from mini.types import dtypes
@@ -470,7 +465,8 @@ class Schedule:
       for (node, index), to in self.asides.get(root, {}).items()
     ]
     made = sorted((*aside, out), key=lambda s: s.arg or "")  # last what is added, in a loop within all others
-    return self.resolve(root, kernel(root.memory.arg[0], tuple(made), rs))
+    unresolved = kernel(root.memory.arg[0], tuple(made), rs)
+    return resolved(unresolved, lambda a, gate: self.scalar(root, a.arg[0], a.src, gate))
 
   def scalar(self, root: Root, node: UOp, index: Index, gate: UOp) -> UOp:
     key = (root, node, index, gate)
@@ -544,93 +540,6 @@ class Schedule:
       return src[1] if src[0].arg else src[2]
     return uop(node.op, node.dtype, src)
 
-  def resolve(self, root: Root, k: UOp) -> UOp:
-    """Put the values of data-dependent indices in the place of their `at` stand-ins, read under the gate of their user.
-    Each node once, sources first: a chain of gathers is about linear in its length."""
-    if not any(u.op == "at" for u in toposort(k)):
-      return k
-    done: dict[UOp, UOp] = {}
-    todo = [k]
-    while todo:
-      u = todo[-1]
-      new, wanted, values = u, [s for s in u.src if s not in done], {}
-      if u not in done and not wanted:
-        new = rebuild(u, tuple(done[s] for s in u.src))
-        values = self.values_of(root, new)
-        wanted = [v for v in values.values() if v not in done]
-      if u in done or not wanted:
-        done.setdefault(u, placed(new, {a: done[v] for a, v in values.items()}) if values else new)
-        todo.pop()
-      else:
-        todo += reversed(wanted)
-    return done[k]
-
-  def values_of(self, root: Root, u: UOp) -> dict[UOp, UOp]:
-    """The values that the stand-ins in the indices and the gate of a load or a store stand for."""
-    if u.op not in ("load", "store"):
-      return {}
-    outer = TRUE
-    for c in conjuncts(u.src[1] if u.op == "load" else u.src[2]):
-      if not any(x.op == "at" for x in of_index(c)):
-        outer = both(outer, c)
-    return {a: self.scalar(root, a.arg[0], a.src, outer) for a in of_index(*places(u)) if a.op == "at"}
-
-
-def places(u: UOp) -> tuple[UOp, ...]:
-  """The indices and the gate of a load or a store."""
-  return tuple(s for s in u.src[1:] if s.dtype in (dtypes.index, dtypes.bool))
-
-
-def of_index(*roots: UOp) -> list[UOp]:
-  """The nodes of indices and gates, sources first. Loads, reductions and stages are in it, what these are made of is
-  not."""
-  seen: set[UOp] = set()
-  order: list[UOp] = []
-  todo = [(u, False) for u in reversed(roots)]
-  while todo:
-    u, made = todo.pop()
-    if made:
-      order.append(u)
-    elif u not in seen:
-      seen.add(u)
-      todo.append((u, True))
-      todo += [(s, False) for s in reversed(u.src)] if u.op not in ("load", "reduce", "stage") else ()
-  return order
-
-
-def placed(u: UOp, values: dict[UOp, UOp]) -> UOp:
-  """A load or a store with values in the place of stand-ins. What is computed from indices alone, and is seen to be
-  within, is an index itself, and its guard holds."""
-  gate = [(c, of_index(c)) for c in conjuncts(u.src[1] if u.op == "load" else u.src[2])]
-  table: dict[UOp, UOp] = {}
-  for a, value in values.items():
-    found, free = as_index(value), stand_in(a.arg[0], a.src, None)
-    guards = [c for c, below in gate if free in below]
-    within = found is not None and all(substitute(c, {free: found}) is TRUE for c in guards)
-    table[a] = found if found is not None and within else uop("cast", dtypes.index, (value,))
-  for x in of_index(*places(u)):
-    if x not in table:
-      table[x] = rebuild(x, tuple(table.get(s, s) for s in x.src))
-  return seen(rebuild(u, tuple(table.get(s, s) for s in u.src)))
-
-
-def as_index(u: UOp) -> UOp | None:
-  """A value that is computed from indices alone, as an index."""
-  if u.dtype.kind not in "iu":
-    return None
-  found = None
-  if u.op == "const":
-    found = const(u.arg)
-  elif u.op == "cast" and u.src[0].dtype is dtypes.index and not carries_value(u.src[0]):
-    found = u.src[0]
-  elif u.op == "add" and None not in (parts := [as_index(s) for s in u.src]):
-    found = add(parts[0], parts[1])  # type: ignore[arg-type]
-  if found is None or any(x.op == "at" for x in toposort(found)):
-    return None
-  info = np.iinfo(u.dtype.np)
-  lo, hi = bounds(found)
-  return found if info.min <= lo and hi <= info.max else None
-
 
 def narrowed(src: tuple[UOp, ...], loops: tuple[UOp, ...]) -> tuple[UOp, ...]:
   """An index and a number that are compared as int64, and may be as int32: vectors have twice as many lanes of those.
@@ -661,29 +570,3 @@ def narrowed(src: tuple[UOp, ...], loops: tuple[UOp, ...]) -> tuple[UOp, ...]:
 
 def shifted(place: Place, axis: int, offset: int) -> Place:
   return lambda index: place(tuple(add(i, offset) if a == axis else i for a, i in enumerate(index)))
-
-
-def stand_in(value: UOp, index: Index, size: int | None) -> UOp:
-  """What stands for a graph node's value, read at `index`, in the index of a gather or scatter until it has been built.
-  Its bounds are those that the guard sees to; without a size, as in the guard itself, it may be anything."""
-  return uop("at", dtypes.index, index, (value, size))
-
-
-def gathered(number: UOp, gate: UOp) -> UOp:
-  """A number that is read at an index that is data has memory of its own: a load knows what is out of bounds."""
-  return (
-    load(stage_at(number, (), (), "stack", ()), (), gate) if any(map(stands_in, conjuncts(gate))) else number
-  )
-
-
-def seen(u: UOp) -> UOp:
-  """Without the memory of a number of which no index has to be checked."""
-  number = u.src[0].op == "stage" and u.src[0].src[0].op == "const"
-  return u.src[0].src[0] if u.op == "load" and number and u.src[1] is TRUE else u
-
-
-def guard(value: UOp, index: Index, size: int) -> UOp:
-  target = stand_in(value, index, None)
-  return both(
-    uop("lt", dtypes.bool, (mul(target, -1), const(1))), uop("lt", dtypes.bool, (target, const(size)))
-  )
