@@ -14,8 +14,10 @@ from fuzz_graph import scheduled
 
 from mini import Device, Tensor, nn
 from mini.config import config
+from mini.ir.kernel import params_of
 from mini.ir.uop import toposort
 from mini.schedule.cost import MOST_READ, MOST_WORK, WORK, Weights
+from mini.schedule.cuts import LOOP
 from mini.schedule.memory import Need, Taken, plan
 from mini.tensor.realize_group import company
 
@@ -184,6 +186,33 @@ def test_a_long_chain_is_several_kernels(n, least):
   kernels = scheduled({"out": y.uop})[0]
   sines = [sum(u.op == "sin" for u in toposort(k)) for k in kernels]
   assert sum(sines) == n and max(sines) <= MOST_WORK / WORK["sin"] and least <= len(kernels) <= 2 * least
+
+
+@pytest.mark.parametrize(
+  "step",
+  [
+    lambda x: x - x.mean(1, keepdim=True),
+    lambda x: x - x.logsumexp(1, keepdim=True),
+    lambda x: x.layer_norm(30),
+  ],
+)
+def test_a_long_chain_of_reductions_is_several_kernels(step):
+  """gcc took 42 s for one of 64 logsumexps. What goes from one kernel to the next are rows."""
+  x = Tensor.ones(5, 30).realize()
+  for _ in range(40):
+    x = step(x)
+  kernels = scheduled({"out": x.uop})[0]
+  loops = [sum(u.op == "reduce" for u in toposort(k)) for k in kernels]
+  assert max(loops) <= MOST_WORK / LOOP and len(kernels) <= sum(loops) * LOOP / MOST_WORK * 2.5
+  assert all(len(params_of(k)) <= 4 for k in kernels)
+
+
+def test_parts_of_a_wide_kernel_are_its_terms():
+  """All of which were made before their sum: as few of them get memory as there are parts."""
+  x = Tensor.ones(4, 4).realize()
+  terms = [(x + k).sin() for k in range(150)]
+  kernels = scheduled({"out": sum(terms).uop})[0]
+  assert 3 <= len(kernels) <= 6 and all(len(params_of(k)) <= 4 for k in kernels)
 
 
 def test_what_several_want_is_counted_once():

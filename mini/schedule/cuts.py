@@ -5,12 +5,13 @@ A kernel has the register tile of one product, and a device passes a kernel so m
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import prod
 
 from mini.ir.graph import numel
 from mini.ir.index import Index, live
 from mini.ir.kernel import params_of
-from mini.ir.uop import UOp, free_in, index_nodes, rsize
+from mini.ir.uop import UOp, free_in, index_nodes, rsize, toposort
 from mini.schedule.cost import MOST_READ, MOST_WORK, TRANSPARENT, is_contraction, operations
 from mini.schedule.fuse import Root, Schedule
 from mini.schedule.fused_chains import factors
@@ -18,6 +19,8 @@ from mini.schedule.fused_chains import factors
 PARTS = ("div", "mod")
 VECTOR = 8  # elements, of a usual one
 LARGE = 1 << 18  # products of a contraction, from which it must have its register tile
+LOOP = 64  # operations that take a C compiler as long as a loop
+SHORT = 60  # nodes of a kernel that has fewer than MOST_WORK operations
 Cuts = dict[UOp, str]  # node -> why it is to have memory
 
 
@@ -83,39 +86,69 @@ def too_wide(s: Schedule) -> Cuts:
 
 
 def too_long(s: Schedule) -> Cuts:
-  """So that no kernel has more operations than a compiler takes linear time for: one of 200 sines took gcc 21 s."""
-  found: dict[UOp, None] = {}
-  long = [
-    root for root in s.built if s.weights.work.get(root.value) == MOST_WORK
-  ]  # what two want counts twice there
-  for root in long:
-    known = inside(s, root)
-    if sum(operations(u) for u, held in known if not held) <= MOST_WORK:
-      continue
-    work: dict[UOp, int] = {}
-    for u, held in known:
-      while (n := 0 if held else operations(u) + sum(work[x] for x in {*u.src})) > MOST_WORK:
-        top = max(u.src, key=lambda x: (work[x], x.serial))
-        work[top] = 0
-        while top.op in TRANSPARENT:
-          top = top.src[0]
-        found[top] = None
-      work[u] = n
+  """So that no kernel has more operations than a compiler takes linear time for: one of 200 sines took gcc 21 s, one of
+  32 sums over a row that changes between them 5 s."""
+  found: Cuts = {}
   why = f"the kernel that wants it would have more than {MOST_WORK:,} operations"
-  return dict.fromkeys([u for u in found if u not in s.cut], why)
+  for root, k in s.built.items():
+    if len(toposort(k)) >= SHORT:
+      known = inside(s, root)
+      if sum(weight(u) for u, held in known if not held) > MOST_WORK:
+        found |= dict.fromkeys([u for u in between_parts(known) if u not in s.cut], why)
+  return found
+
+
+def weight(u: UOp) -> int:
+  """The operations that a node is for a compiler."""
+  return LOOP if u.op == "reduce" else operations(u)
+
+
+def between_parts(known: list[tuple[UOp, bool]]) -> list[UOp]:
+  """The values that are live between the parts of a kernel, each of at most MOST_WORK operations: a part ends in its
+  second half, where what is live has the fewest elements."""
+  values: dict[UOp, UOp] = {}  # of what is computed: itself or, of a view, what that shows
+  last: dict[UOp, int] = {}  # where a value is wanted last
+  for n, (u, held) in enumerate(known):
+    if not held:
+      values[u] = values.get(u.src[0], u) if u.op in TRANSPARENT else u
+      last |= {values[x]: n for x in (*u.src, u) if x in values}
+  ends: dict[int, list[UOp]] = {}
+  for u, n in last.items():
+    ends.setdefault(n, []).append(u)
+  cuts: list[int] = []
+  size = work = 0
+  least: tuple[int, int, int] | None = (
+    None  # elements that are live, where, operations of the part until there
+  )
+  for n, (u, held) in enumerate(known[:-1]):
+    if not held:
+      if work + weight(u) > MOST_WORK and least is not None:
+        cuts.append(least[1])
+        work, least = work - least[2], None
+      work += weight(u)
+      size += numel(u) if values[u] is u else 0
+    size -= sum(numel(x) for x in ends.get(n, ()))
+    if 2 * work > MOST_WORK and size and (least is None or size <= least[0]):
+      least = size, n, work
+  place = {u: n for n, (u, _) in enumerate(known)}
+  return [u for u, n in last.items() if (at := bisect_left(cuts, place[u])) < len(cuts) and cuts[at] < n]
 
 
 def inside(s: Schedule, root: Root) -> list[tuple[UOp, bool]]:
-  """The nodes that a kernel computes or reads, sources first, and whether it reads them."""
-  found = [root.value]
-  seen = {root.value}
-  for u in found:  # grows
-    for x in u.src if u is root.value or u not in s.memory else ():
-      if x not in seen:
-        seen.add(x)
-        found.append(x)
-  found.sort(key=lambda u: u.serial)
-  return [(u, not u.src or (u in s.memory and u is not root.value)) for u in found]
+  """The nodes that a kernel computes or reads, depth first and sources first, and whether it reads them."""
+  found: list[tuple[UOp, bool]] = []
+  seen: set[UOp] = set()
+  todo = [(root.value, False)]
+  while todo:
+    u, done = todo.pop()
+    held = not u.src or (u in s.memory and u is not root.value)
+    if done or (held and u not in seen):
+      found.append((u, held))
+    elif u not in seen:
+      todo.append((u, True))
+      todo += [(x, False) for x in reversed(u.src)]
+    seen.add(u)
+  return found
 
 
 def narrow(u: UOp, read: dict[UOp, frozenset[UOp]], found: set[UOp]) -> frozenset[UOp]:
