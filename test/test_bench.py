@@ -81,7 +81,7 @@ def test_large():
   rows = figures("large.py", "--size", "2")["rows"]
   assert [row["size"] for row in rows] == [2, 8, 32] * (len(rows) // 3) and len(
     {r["case"] for r in rows}
-  ) == 11
+  ) == 13
   assert all(0 < row["graph_s"] and 0 < row["rest_s"] for row in rows)
 
 

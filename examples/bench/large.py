@@ -98,6 +98,21 @@ def slices(n: int) -> Tensor:
   return Tensor.stack([x[16 * k : 16 * k + 16].sin().sum() for k in range(n)])
 
 
+def looked_up(n: int) -> Tensor:
+  """A table read at an index that what was read before decides."""
+  x, table = Tensor(np.ones((4, 6), np.float32)).realize(), Tensor(np.arange(5, dtype=np.float32)).realize()
+  for k in range(n):
+    x = (x > k).where(x.sin() + table[(x * 2).int() % 5], x.sin())
+  return x
+
+
+def normalized(n: int) -> Tensor:
+  x = Tensor(np.arange(150, dtype=np.float32).reshape(5, 30)).realize()
+  for _ in range(n):
+    x = x - x.logsumexp(1, keepdim=True)
+  return x
+
+
 def tensors(n: int) -> list[Tensor]:
   return [Tensor(np.full(16, k, np.float32)) for k in range(n)]
 
@@ -114,6 +129,8 @@ KINDS = {
   "tensors of a cat": joined,
   "slices, each with an operation": slices,
   "elements written one by one": writes,
+  "gathers, each where the one before says": looked_up,
+  "rows from which their logsumexp is taken": normalized,
 }
 
 
